@@ -1,0 +1,6 @@
+"""The Gram operator A = K/n of a sample under a kernel."""
+
+from muhat.gram.base import Gram
+from muhat.gram.dense import DenseGram
+
+__all__ = ["DenseGram", "Gram"]

@@ -1,0 +1,78 @@
+"""The Gram operator as a matrix in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat.arrays import Array, rounding
+from muhat.kernels import Kernel
+from muhat.messages import refusal
+from muhat.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class DenseGram:
+    """A = D K D as a matrix of shape (..., n, n); leading dimensions are a batch of samples of one size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.kernels import Linear
+    >>> DenseGram.of(Linear(), np.array([[1.0], [3.0]])).matrix
+    array([[0.5, 1.5],
+           [1.5, 4.5]])
+    """
+
+    matrix: Array
+    masses: Array
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> DenseGram:
+        """Return the Gram operator of a sample; equal masses by default."""
+        K = kernel(X)
+        _check_values(K, kernel)
+        if masses is None:
+            K /= len(X)
+            return cls(K, np.full(len(X), 1 / len(X)))
+        root = np.sqrt(masses).astype(K.dtype)
+        K *= root
+        K *= root[:, None]
+        return cls(K, masses)
+
+    def product(self, vectors: Array) -> Array:
+        """Return A @ vectors."""
+        return self.matrix @ vectors
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of A."""
+        return np.diagonal(self.matrix, axis1=-2, axis2=-1)
+
+    def spectrum(self) -> Spectrum:
+        """Return all eigenpairs of A; rounding below zero is zero, a truly negative eigenvalue is refused."""
+        gamma, U = np.linalg.eigh(self.matrix)
+        allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
+        if np.any(gamma[..., 0] < -allowed):
+            share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
+            needed = "the Gram matrix must be positive semi-definite"
+            came = f"an eigenvalue of {share:.2g} times the largest"
+            raise ValueError(refusal("kernel", needed, came, "use a kernel that is, or clip the matrix's spectrum"))
+        # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
+        floor = self.matrix.shape[-1] * rounding(gamma) * gamma[..., -1:]
+        return Spectrum(np.where(gamma <= floor, 0, gamma), U, self.masses)
+
+
+def _check_values(K: Array, kernel: Kernel) -> None:
+    """Refuse kernel values that are not finite or not symmetric."""
+    # |K_ij|² ≤ K_ii K_jj for a kernel, so that its diagonal tells; of a foreign one every value is looked at.
+    looked_at = np.diagonal(K) if kernel.positive_semidefinite else K
+    if not np.isfinite(looked_at).all():
+        needed, came = "values k(x, y) must be finite", "NaN or infinite ones"
+        raise ValueError(refusal(type(kernel).__name__, needed, came, "rescale X or choose another kernel"))
+    if not kernel.positive_semidefinite:
+        gap = float(np.abs(K - K.T).max())
+        scale = float(np.abs(K).max())
+        if gap > rounding(K) ** 0.5 * scale:
+            needed, came = "k(x, y) = k(y, x) is needed", f"a difference of {gap:.2g} where values reach {scale:.2g}"
+            raise ValueError(refusal(type(kernel).__name__, needed, came, "pass (K + K.T)/2 if this is rounding"))

@@ -1,0 +1,71 @@
+"""Kernels k(x, y): Gaussian and its relatives, inner products, sums and products, and those from elsewhere."""
+
+from typing import Any
+
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from muhat.kernels.base import Kernel, Product, Scaled, Sum
+from muhat.kernels.dot import Linear, Polynomial
+from muhat.kernels.foreign import Function, Precomputed, SklearnKernel
+from muhat.kernels.radial import Gaussian, InverseMultiquadric, Laplacian, Matern, RationalQuadratic
+from muhat.messages import refusal, unknown_name
+
+KERNELS: dict[str, type[Kernel]] = {
+    "gaussian": Gaussian,
+    "rbf": Gaussian,
+    "laplacian": Laplacian,
+    "matern": Matern,
+    "rational-quadratic": RationalQuadratic,
+    "inverse-multiquadric": InverseMultiquadric,
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "poly": Polynomial,
+    "precomputed": Precomputed,
+}
+"""Our kernels by name, with their default parameters."""
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for.
+
+    Examples
+    --------
+    >>> as_kernel("laplacian")
+    Laplacian(bandwidth='median')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel in KERNELS:
+            return KERNELS[kernel]()
+        if kernel in PAIRWISE_KERNEL_FUNCTIONS:
+            return Function(kernel)
+        raise ValueError(
+            unknown_name("kernel", kernel, [*KERNELS, *sorted(PAIRWISE_KERNEL_FUNCTIONS.keys() - KERNELS.keys())])
+        )
+    if hasattr(kernel, "diag") and callable(kernel):
+        return SklearnKernel(kernel)
+    if callable(kernel):
+        return Function(kernel)
+    needed = "a name, a kernel object or a function is needed"
+    raise TypeError(refusal("kernel", needed, f"{type(kernel).__name__} {kernel!r}"))
+
+
+__all__ = [
+    "KERNELS",
+    "Function",
+    "Gaussian",
+    "InverseMultiquadric",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "RationalQuadratic",
+    "Scaled",
+    "SklearnKernel",
+    "Sum",
+    "as_kernel",
+]

@@ -1,0 +1,68 @@
+"""The paper's bandwidth: σ² is the median of the squared distances of the pairs i < j."""
+
+import warnings
+from typing import Literal
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from muhat.arrays import Array
+from muhat.messages import refusal
+
+Metric = Literal["sqeuclidean", "cityblock"]
+
+EXACT_UP_TO = 2000
+"""Rows up to which every pair is measured (2 million pairs)."""
+
+PAIRS = 2_000_000
+SEED = 0
+CHUNK = 50_000
+
+
+def median_distance(X: Array, metric: Metric) -> float:
+    """Return the median distance of the pairs i < j.
+
+    Exact up to 2000 rows; beyond that, the median of 2 million pairs drawn with a fixed seed, which lies within
+    about 0.1 % of the true median's rank. Where more than half of the pairs coincide, the median of the others, with a
+    warning; where all do, 1.
+    """
+    if len(X) < 2:
+        needed = "bandwidth='median' needs at least 2 rows to have a pair"
+        raise ValueError(refusal("kernel", needed, f"n_samples = {len(X)}", "give the bandwidth as a number"))
+    # Measured in units of the data's spread, so that neither 1e200 nor 1e-200 leaves the range of a float.
+    centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+    unit = float(np.abs(centred).max())
+    if unit == 0:
+        return _fallback("all rows are equal", 1.0)
+    centred /= unit
+    distances = pdist(centred, metric) if len(X) <= EXACT_UP_TO else _some_distances(centred, metric)
+    scale = unit**2 if metric == "sqeuclidean" else unit
+    median = float(np.median(distances))
+    if median > 0:
+        return median * scale
+    apart = distances[distances > 0]
+    value = float(np.median(apart)) if apart.size else float(2 * centred.var(axis=0).sum())
+    return _fallback("more than half of the pairs of rows are equal", value * scale)
+
+
+def _some_distances(X: Array, metric: Metric) -> Array:
+    """Return the distances of pairs i ≠ j drawn with a fixed seed."""
+    rng = np.random.default_rng(SEED)
+    first = rng.integers(len(X), size=PAIRS)
+    second = (first + rng.integers(1, len(X), size=PAIRS)) % len(X)
+    distances = np.empty(PAIRS)
+    for start in range(0, PAIRS, CHUNK):
+        chunk = slice(start, start + CHUNK)
+        gaps = X[first[chunk]] - X[second[chunk]]
+        distances[chunk] = np.einsum("ij,ij->i", gaps, gaps) if metric == "sqeuclidean" else np.abs(gaps).sum(axis=1)
+    return distances
+
+
+def _fallback(reason: str, value: float) -> float:
+    warnings.warn(
+        f"bandwidth='median': the median distance is zero because {reason}; using {value:.6g} for it instead. "
+        "Give the bandwidth as a number to choose it yourself.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return value

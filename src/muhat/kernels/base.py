@@ -1,0 +1,142 @@
+"""What a kernel is: k(x, y), its diagonal, its bound κ², and its algebra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from muhat.arrays import Array
+from muhat.messages import refusal
+
+
+def positive(part: object, name: str, value: object, alternative: str = "") -> float:
+    """Return a parameter of a part as a float, or refuse it."""
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf:
+        return float(value)
+    raise ValueError(refusal(type(part).__name__, f"{name} must be positive and finite{alternative}", repr(value)))
+
+
+class Kernel(BaseEstimator):
+    """A positive semi-definite function k(x, y).
+
+    A kernel of your own is a dataclass with ``__call__`` and ``diagonal``; whatever it must learn from a sample
+    (a bandwidth) it learns in ``resolve``, which returns a new kernel and leaves this one as it was.
+    """
+
+    positive_semidefinite: ClassVar[bool] = True
+    """Whether this is proven, so that no spectrum is needed to check it."""
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j); with ``Y=None``, the Gram matrix of X, exactly symmetric."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        raise NotImplementedError
+
+    def resolve(self, X: Array) -> Kernel:
+        """Return this kernel with every parameter a number, learnt from X where it was not."""
+        return self
+
+    @property
+    def bound(self) -> float:
+        """κ² = sup k(x, x), infinite where there is none."""
+        return float("inf")
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Product | Scaled:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(self, other) if isinstance(other, Real) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+class Composite(Kernel):
+    """A kernel made of kernels: it is resolved by resolving its parts."""
+
+    @property
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels it is made of, by parameter name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Kernel)}
+
+    @property
+    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.positive_semidefinite for part in self.parts.values())
+
+    def resolve(self, X: Array) -> Self:
+        """Resolve every part."""
+        settled: dict[str, Any] = {**self.get_params(deep=False)}
+        settled.update({name: part.resolve(X) for name, part in self.parts.items()})
+        return type(self)(**settled)
+
+
+@dataclass
+class Sum(Composite):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return self.left(X, Y) + self.right(X, Y)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return self.left.diagonal(X) + self.right.diagonal(X)
+
+    @property
+    def bound(self) -> float:
+        """κ², at most the sum of the bounds."""
+        return self.left.bound + self.right.bound
+
+
+@dataclass
+class Product(Composite):
+    """k(x, y) = left(x, y) · right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return self.left(X, Y) * self.right(X, Y)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return self.left.diagonal(X) * self.right.diagonal(X)
+
+    @property
+    def bound(self) -> float:
+        """κ², at most the product of the bounds."""
+        return self.left.bound * self.right.bound
+
+
+@dataclass
+class Scaled(Composite):
+    """k(x, y) = factor · kernel(x, y), factor > 0."""
+
+    kernel: Kernel
+    factor: float = 1.0
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return positive(self, "factor", self.factor) * self.kernel(X, Y)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return positive(self, "factor", self.factor) * self.kernel.diagonal(X)
+
+    @property
+    def bound(self) -> float:
+        """κ², scaled."""
+        return positive(self, "factor", self.factor) * self.kernel.bound

@@ -1,0 +1,165 @@
+"""Kernels of the distance ‖x − y‖, with a bandwidth σ that may be learnt from the sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from scipy.special import gammaln, kve
+
+from muhat.arrays import Array
+from muhat.kernels import tiles
+from muhat.kernels.bandwidth import median_distance
+from muhat.kernels.base import Kernel, positive
+from muhat.messages import refusal
+
+
+@dataclass
+class Radial(Kernel):
+    """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1."""
+
+    bandwidth: float | Literal["median"] = "median"
+    smooth: ClassVar[bool] = True
+
+    def profile(self, exponent: Array) -> Array:
+        """Return the kernel's value at exponent = −‖x − y‖²/2σ²; may work in place."""
+        raise NotImplementedError
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return tiles.radial(X, Y, self._sigma(), self.profile, self.smooth)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i) = 1."""
+        return np.ones(len(X), X.dtype)
+
+    def resolve(self, X: Array) -> Self:
+        """Return the kernel with its bandwidth a number: σ² the median of ‖x_i − x_j‖², i < j, if 'median'."""
+        return replace(self, bandwidth=self._median(X) if self.bandwidth == "median" else self._sigma())
+
+    @property
+    def bound(self) -> float:
+        """κ² = 1."""
+        return 1.0
+
+    def _median(self, X: Array) -> float:
+        return float(np.sqrt(median_distance(X, "sqeuclidean")))
+
+    def _sigma(self) -> float:
+        if self.bandwidth == "median":
+            needed = "a number is needed for the bandwidth before the kernel is called"
+            raise ValueError(refusal(type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"))
+        return positive(self, "bandwidth", self.bandwidth, ", or 'median'")
+
+
+@dataclass
+class Gaussian(Radial):
+    """k(x, y) = exp(−‖x − y‖²/2σ²).
+
+    Parameters
+    ----------
+    bandwidth : float or 'median', default='median'
+        σ; 'median' is the paper's rule, σ² = median of ‖x_i − x_j‖² over the pairs i < j.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Gaussian(bandwidth=1.0)(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.1353],
+           [0.1353, 1.    ]])
+    """
+
+    def profile(self, exponent: Array) -> Array:
+        """exp(−‖x − y‖²/2σ²)."""
+        return np.exp(exponent, out=exponent)
+
+
+@dataclass
+class Matern(Radial):
+    """The Matérn kernel, 2^(1−ν)/Γ(ν) · (√(2ν) r)^ν K_ν(√(2ν) r) with r = ‖x − y‖/σ.
+
+    Parameters
+    ----------
+    bandwidth : float or 'median', default='median'
+        σ; 'median' is the square root of the median of ‖x_i − x_j‖² over the pairs i < j.
+    nu : float, default=1.5
+        Smoothness ν > 0; 1/2, 3/2 and 5/2 have closed forms, infinity is the Gaussian kernel.
+    """
+
+    nu: float = 1.5
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the profile has a slope at zero, so that a rounding error in ‖x − y‖² stays one."""
+        return self.nu > 1
+
+    def profile(self, exponent: Array) -> Array:
+        """Return the kernel's value at −‖x − y‖²/2σ²."""
+        if self.nu == np.inf:
+            return np.exp(exponent)
+        nu = positive(self, "nu", self.nu, ", or infinity")
+        scaled = np.sqrt(-4 * nu * exponent)
+        if nu == 0.5:
+            return np.exp(-scaled)
+        if nu == 1.5:
+            return (1 + scaled) * np.exp(-scaled)
+        if nu == 2.5:
+            return (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
+        apart = np.maximum(scaled, np.finfo(scaled.dtype).tiny ** 0.5)
+        # In logarithms, because K_ν overflows near zero; kve is K_ν without its decay exp(−scaled).
+        logarithm = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(apart) + np.log(kve(nu, apart)) - apart
+        return np.where(np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), 1).astype(exponent.dtype)
+
+
+@dataclass
+class RationalQuadratic(Radial):
+    """k(x, y) = (1 + ‖x − y‖²/2ασ²)^(−α): Gaussian kernels of many bandwidths at once.
+
+    Parameters
+    ----------
+    bandwidth : float or 'median', default='median'
+        σ; 'median' is the square root of the median of ‖x_i − x_j‖² over the pairs i < j.
+    alpha : float, default=1.0
+        α > 0; the smaller, the heavier the tails.
+    """
+
+    alpha: float = 1.0
+
+    def profile(self, exponent: Array) -> Array:
+        """Return the kernel's value at −‖x − y‖²/2σ²."""
+        alpha = positive(self, "alpha", self.alpha)
+        return (1 - exponent / alpha) ** -alpha
+
+
+@dataclass
+class InverseMultiquadric(Radial):
+    """k(x, y) = (1 + ‖x − y‖²/σ²)^(−1/2).
+
+    Parameters
+    ----------
+    bandwidth : float or 'median', default='median'
+        σ; 'median' is the square root of the median of ‖x_i − x_j‖² over the pairs i < j.
+    """
+
+    def profile(self, exponent: Array) -> Array:
+        """Return the kernel's value at −‖x − y‖²/2σ²."""
+        return 1 / np.sqrt(1 - 2 * exponent)
+
+
+@dataclass
+class Laplacian(Radial):
+    """k(x, y) = exp(−‖x − y‖₁/σ).
+
+    Parameters
+    ----------
+    bandwidth : float or 'median', default='median'
+        σ; 'median' is the median of ‖x_i − x_j‖₁ over the pairs i < j.
+    """
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return tiles.laplacian(X, Y, self._sigma())
+
+    def _median(self, X: Array) -> float:
+        return median_distance(X, "cityblock")

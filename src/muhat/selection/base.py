@@ -1,0 +1,192 @@
+"""What a selection rule is, and what it returns: a choice that says why."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from muhat.arrays import Array, rounding
+from muhat.filters import Shrinker
+from muhat.messages import refusal
+from muhat.problem import Problem
+
+TIE = 1e6
+"""Scores closer than this many rounding units, relative to their scale, are one score (2e-10 in float64)."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A filter with the parameters to choose from."""
+
+    filter: Shrinker
+    grid: Array
+
+
+@dataclass(frozen=True, repr=False)
+class Choice:
+    """A filter's parameter, and what it was chosen from.
+
+    For a batch of samples, every attribute but ``filter`` and ``grid`` has the batch's leading dimensions.
+
+    Attributes
+    ----------
+    filter : Shrinker
+        The filter.
+    parameter : float or int
+        λ, or the number of iterations t; None where the filter has none.
+    index : int
+        Its place in the grid.
+    grid, scores : array of shape (parameters,)
+        The candidates, and the score of each: the smaller, the better. No score (NaN) where a rule needs none.
+    strength : float
+        ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: 0 leaves the empirical mean as it is, 1 replaces it by the target.
+    at_edge : bool
+        Whether the choice is the first or last of several candidates, so that a wider grid might do better.
+    """
+
+    filter: Shrinker
+    parameter: Any
+    index: Any
+    grid: Array
+    scores: Array
+    strength: Any
+    at_edge: Any
+    solution: Array | None = None
+    """x with β = Dx, where products with A alone have found it."""
+
+    def __repr__(self) -> str:
+        parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
+        edge = ", at_edge=True" if np.any(self.at_edge) else ""
+        return f"Choice({self.filter!r}, {parameter}score={self.score!r}, strength={self.strength!r}{edge})"
+
+    @property
+    def score(self) -> Any:
+        """The score of the chosen parameter."""
+        return _plain(np.take_along_axis(self.scores, np.asarray(self.index)[..., None], axis=-1)[..., 0])
+
+    @property
+    def shrinkage_at_zero(self) -> Any:
+        """s(0) for the chosen parameter."""
+        return _plain(self.filter.at_zero(self.grid)[self.index])
+
+    def shrinkage(self, problem: Problem) -> Array:
+        """Return s of every component for the chosen parameter."""
+        if np.ndim(self.index) == 0:
+            return self.filter.on(problem.components, self.grid[[self.index]])[0]
+        return np.take_along_axis(
+            self.filter.on(problem.components, self.grid), np.asarray(self.index)[None, ..., None], axis=0
+        )[0]
+
+    def weights(self, problem: Problem) -> Array:
+        """Return β, the weights of the chosen estimate on the sample."""
+        if self.solution is not None:
+            return problem.root_masses * self.solution
+        if self.filter.constant:
+            return np.multiply.outer(self.shrinkage_at_zero, problem.masses).astype(problem.root_masses.dtype)
+        return problem.weights(self.shrinkage(problem), self.shrinkage_at_zero)
+
+
+class Rule(BaseEstimator, ABC):
+    """A way to choose a filter's parameter."""
+
+    comparable: ClassVar[bool] = False
+    """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
+    needs_spectrum: ClassVar[bool] = True
+    """Whether it looks at the eigenvalues."""
+    least_points: ClassVar[int] = 1
+
+    @abstractmethod
+    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return a choice for each filter; what they have in common is computed once."""
+
+    def choose(self, problem: Problem, filter: Shrinker) -> Choice:
+        """Return the choice for one filter."""
+        return self.choices(problem, [filter])[0]
+
+    def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
+        """Return the best of the choices for several filters, where the rule can compare them."""
+        [only] = choices
+        return only
+
+
+class Scored(Rule):
+    """A rule that minimises a score over a grid."""
+
+    comparable: ClassVar[bool] = True
+    grid: Any = None
+
+    @abstractmethod
+    def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+        """Return the scores of every filter's parameters, shape (..., parameters) each."""
+
+    def scale(self, problem: Problem) -> Array:
+        """Return the size that a score has before anything cancels in it, by which ties are judged."""
+        return problem.left_out.base
+
+    def tie(self, problem: Problem) -> Array:
+        """Return the difference up to which two scores are one."""
+        return TIE * rounding(problem.root_masses) * np.abs(self.scale(problem))
+
+    def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
+        """Return the choice with the least score; of equal ones, the one that shrinks least."""
+        least = min(choice.score for choice in choices)
+        tied = [choice for choice in choices if choice.score <= least + self.tie(problem)]
+        return tied[int(np.argmin([choice.strength for choice in tied]))]
+
+    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return, for each filter, the parameter with the least score; of equal ones, the one that shrinks least."""
+        candidates = [self._candidates(problem, filter) for filter in filters]
+        scores = self.scores(problem, candidates)
+        return [self._least(problem, each, score) for each, score in zip(candidates, scores, strict=True)]
+
+    def _candidates(self, problem: Problem, filter: Shrinker) -> Candidates:
+        if self.grid is None:
+            return Candidates(filter, np.zeros(1) if filter.parameterless else filter.grid(problem))
+        return Candidates(filter, checked_grid(self, filter, self.grid))
+
+    def _least(self, problem: Problem, candidates: Candidates, scores: Array) -> Choice:
+        strengths = strengths_of(problem, candidates)
+        tied = scores <= scores.min(axis=-1, keepdims=True) + np.asarray(self.tie(problem))[..., None]
+        index = np.where(tied, strengths, np.inf).argmin(axis=-1)
+        return choice_at(candidates, index, scores, strengths)
+
+
+def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
+    """Return parameters given by the user, or refuse those that do not fit the filter."""
+    if filter.parameterless:
+        name = type(filter).__name__
+        raise ValueError(refusal(type(rule).__name__, f"{name} has no parameter to give", grid, "leave it out"))
+    return np.unique(filter.check(grid))
+
+
+def strengths_of(problem: Problem, candidates: Candidates) -> Array:
+    """Return how far each candidate moves μ̂ towards the target, shape (..., parameters)."""
+    at_zero = candidates.filter.at_zero(candidates.grid)
+    if candidates.filter.constant:
+        return np.broadcast_to(np.abs(1 - at_zero), (*problem.mean_values.shape[:-1], len(at_zero)))
+    return problem.strengths(candidates.filter.on(problem.components, candidates.grid), at_zero)
+
+
+def choice_at(candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:
+    """Return the choice of one candidate (of one for each sample of a batch)."""
+    last = len(candidates.grid) - 1
+    strength = np.take_along_axis(strengths, index[..., None], axis=-1)[..., 0]
+    return Choice(
+        filter=candidates.filter,
+        parameter=None if candidates.filter.parameterless else _plain(candidates.grid[index]),
+        index=_plain(index),
+        grid=candidates.grid,
+        scores=scores,
+        strength=_plain(strength),
+        at_edge=_plain((last > 0) & ((index == 0) | (index == last))),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return an array without dimensions as the number it is."""
+    return value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value

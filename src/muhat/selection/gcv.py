@@ -1,0 +1,50 @@
+"""Generalised cross-validation, the paper's rule for truncated SVD."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat.arrays import Array
+from muhat.messages import refusal
+from muhat.problem import Problem
+from muhat.selection.base import Candidates, Scored
+
+
+@dataclass
+class GCV(Scored):
+    """GCV(λ) = (1/n)‖Kβ − K1_n‖² / (1 − tr s_λ(A)/n)².
+
+    It cannot choose for a constant filter: numerator and denominator then shrink alike, whatever λ.
+
+    Parameters
+    ----------
+    grid : array, default=None
+        The parameters to choose from; by default the filter's own, derived from the spectrum and n.
+    """
+
+    grid: Any = None
+
+    def scale(self, problem: Problem) -> Array:
+        """Return ‖Aq‖², the score's numerator at full shrinkage."""
+        return (problem.mean_values**2).sum(axis=-1)
+
+    def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+        """Return the GCV scores of every filter's parameters."""
+        return [self._scores(problem, each) for each in candidates]
+
+    def _scores(self, problem: Problem, candidates: Candidates) -> Array:
+        filter, components = candidates.filter, problem.components
+        if filter.constant:
+            needed = "a filter that treats components differently is needed"
+            advice = "use selection='loo' for it"
+            raise ValueError(refusal("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice))
+        r = 1 - filter.on(components, candidates.grid)
+        gap = components.gamma * (components.mean - components.target) ** 2
+        unseen = (problem.n - r.shape[-1]) * (1 - filter.at_zero(candidates.grid))
+        freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / problem.n
+        residual = (r**2 * gap).sum(axis=-1)
+        # No residual and no freedom is interpolation: it tells nothing, and is never chosen before something that does.
+        scores = np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
+        return np.moveaxis(scores, 0, -1)

@@ -1,0 +1,177 @@
+"""Exact leave-one-out for every filter and every parameter, for the price of one eigendecomposition."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from muhat.arrays import Array
+from muhat.filters import Filter
+from muhat.problem import Problem
+from muhat.selection.base import Candidates, Scored
+from muhat.selection.contour import Contour, accurate_contour, is_accurate
+from muhat.selection.leave_out import scores_with_folds_left_out
+
+NODES_AT_ONCE = 64
+WARN_ABOVE = 500
+
+
+@dataclass
+class LeaveOneOut(Scored):
+    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate from all points but i (p_i = 1/n unweighted).
+
+    Nothing is left out to compute it. Constant filters have a closed form; for those that continue to complex γ, the
+    average over i of what is left when row and column i are removed comes from the resolvent of the whole matrix, on a
+    contour that is checked against the filter itself. Truncated SVD and the component-wise rule have no such form:
+    points are really left out for them, n eigendecompositions.
+
+    Parameters
+    ----------
+    grid : array, default=None
+        The parameters to choose from; by default the filter's own, derived from the spectrum and n.
+    """
+
+    grid: Any = None
+    least_points: ClassVar[int] = 2
+
+    def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+        """Return the leave-one-out scores of every filter's parameters."""
+        contours = _contours(problem, candidates)
+        moments = {contour: _Moments.of(problem, contour) for contour in dict.fromkeys(contours) if contour}
+        hard = [each for each, contour in zip(candidates, contours, strict=True) if not (contour or _constant(each))]
+        if hard:
+            left_out = dict(zip(map(id, hard), _really(problem, hard), strict=True))
+        return [
+            _closed_form(problem, each)
+            if _constant(each)
+            else moments[contour].scores(problem, each)
+            if contour
+            else left_out[id(each)]
+            for each, contour in zip(candidates, contours, strict=True)
+        ]
+
+
+def _contours(problem: Problem, candidates: Sequence[Candidates]) -> list[Contour | None]:
+    """Return a contour for each filter that has one, as few different ones as will do."""
+    largest, scales = problem.spectrum.largest, 1 - problem.masses
+    own = [
+        accurate_contour(cast(Filter, each.filter), each.grid, largest, scales)
+        if each.filter.analytic and not each.filter.constant and largest > 0
+        else None
+        for each in candidates
+    ]
+    found = sorted({contour for contour in own if contour}, key=lambda contour: -len(contour.nodes))
+
+    def shared(each: Candidates) -> Contour:
+        filter = cast(Filter, each.filter)
+        return next(contour for contour in found if is_accurate(contour, filter, each.grid, largest, scales))
+
+    return [shared(each) if contour else None for each, contour in zip(candidates, own, strict=True)]
+
+
+def _constant(candidates: Candidates) -> bool:
+    return candidates.filter.constant
+
+
+def _closed_form(problem: Problem, candidates: Candidates) -> Array:
+    """Return the scores of a constant filter: a quadratic in s."""
+    s, left_out = candidates.filter.at_zero(candidates.grid), problem.left_out
+    return left_out.base[..., None] - 2 * left_out.linear[..., None] * s + left_out.quadratic[..., None] * s**2
+
+
+def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+    if problem.n > WARN_ABOVE:
+        names = " and ".join(type(each.filter).__name__ for each in candidates)
+        warnings.warn(
+            f"LeaveOneOut: {names} has no cheap exact score; leaving out each of {problem.n} points takes as many "
+            "eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return scores_with_folds_left_out(problem, np.arange(problem.n)[:, None], candidates)
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """What the sample contributes to the score at each node z of a contour, summed over points of equal mass.
+
+    With c = 1 − p_i, the score integrates s(z/c) times ``linear`` and s(z/c)² times ``quadratic``.
+    """
+
+    nodes: Array
+    steps: Array
+    rest: Array
+    linear: Array
+    quadratic: Array
+
+    @classmethod
+    def of(cls, problem: Problem, contour: Contour) -> _Moments:
+        """Compute them, some nodes at a time."""
+        largest = problem.spectrum.largest
+        nodes, steps = contour.nodes * largest, contour.steps * largest
+        kinds, members = np.unique(problem.masses, return_inverse=True)
+        groups = (members == np.arange(len(kinds))[:, None]).astype(problem.root_masses.dtype)
+        squares = problem.spectrum.U**2
+        blocks = [
+            _at_nodes(problem, squares, nodes[start : start + NODES_AT_ONCE], groups, 1 - kinds)
+            for start in range(0, len(nodes), NODES_AT_ONCE)
+        ]
+        linear, quadratic = (np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True))
+        return cls(nodes, steps, 1 - kinds, linear, quadratic)
+
+    def scores(self, problem: Problem, candidates: Candidates) -> Array:
+        """Integrate a filter against them; the lower half of the contour is the conjugate of the upper."""
+        filter = cast(Filter, candidates.filter)
+        scores = np.asarray(problem.left_out.base)[..., None].astype(np.float64)
+        for group, rest in enumerate(self.rest):
+            s = filter.path(self.nodes / rest, candidates.grid)
+            linear, quadratic = self.linear[..., group, :], self.quadratic[..., group, :]
+            scores = scores + 2 * np.real((linear * self.steps) @ (-2 * s.T) + (quadratic * self.steps) @ (s**2).T)
+        return scores
+
+
+def _at_nodes(problem: Problem, squares: Array, z: Array, groups: Array, rest: Array) -> tuple[Array, Array]:
+    """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
+
+    R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i from
+    A changes vᵀ(z − A)⁻¹v by −(Gv)_i²/G_ii, with G = (z − A)⁻¹ (Schur complement). With v = zq − (1 − p_i) D f*(X),
+    constants that integrate to zero against s dropped, the two are
+
+        (Gv)_i/(√p_i G_ii) / (1−p_i)z − ⟨f*, ·⟩   and   [vᵀGv − (Gv)_i²/G_ii] / (1−p_i)²z + ‖f*‖²/z.
+    """
+    spectrum, q = problem.spectrum, problem.root_masses
+    resolvent = 1 / (z - spectrum.gamma[..., None])
+    resolvent = resolvent.astype(np.result_type(spectrum.U.dtype, np.complex64), copy=False)
+    projected = [spectrum.coordinates[..., None]]
+    if problem.target is not None:
+        projected.append(spectrum.project(problem.target_values)[..., None])
+    G = _times(squares, resolvent)
+    Gv = [_times(spectrum.U, vector * resolvent) for vector in projected]
+
+    def whole(j: int, k: int) -> Array:
+        return (projected[j] * projected[k] * resolvent).sum(axis=-2)[..., None, :] * masses
+
+    def own(j: int, k: int) -> Array:
+        return _times(groups * q**2, Gv[j] * (Gv[k] / G))
+
+    masses = (groups * q**2).sum(axis=-1)[:, None]
+    c = rest[:, None]
+    first = _times(groups * q, Gv[0] / G)
+    if problem.target is None:
+        return first / c, (whole(0, 0) - own(0, 0)) * z / c**2
+    second = _times(groups * q, Gv[1] / G)
+    mean_mean, mean_target, target_target = (whole(j, k) - own(j, k) for j, k in ((0, 0), (0, 1), (1, 1)))
+    outside = masses * problem.target_squared_norm / z
+    linear = (z * first - c * second - z * mean_target + c * target_target) / (c * z) + outside
+    quadratic = (z**2 * mean_mean - 2 * z * c * mean_target + c**2 * target_target) / (c**2 * z) + outside
+    return linear, quadratic
+
+
+def _times(real: Array, complex_values: Array) -> Array:
+    """Return the product of a real and a complex matrix, as one real product."""
+    values = np.ascontiguousarray(complex_values)
+    return (real @ values.view(values.real.dtype)).view(values.dtype)
