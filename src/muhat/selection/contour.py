@@ -1,8 +1,8 @@
 """Functions of a matrix as sums of resolvents: a contour around the spectrum that knows its own error.
 
-By Cauchy's formula s(A) = (1/2πi) ∮ s(z) (z − A)⁻¹ dz; with the trapezoidal rule this is a rational function of A. How far
-that function is from s on [0, γ_max] can be looked at directly, and bounds the error of everything computed with it, because
-a left-out point moves no eigenvalue out of that interval. So contours are tried, the cheapest first, until one is accurate.
+By Cauchy's formula s(A) = (1/2πi) ∮ s(z) (z − A)⁻¹ dz; with the trapezoidal rule this is a rational function of A. How
+far that function is from s on [0, γ_max] can be looked at directly, and bounds the error of everything computed with
+it, because leaving a point out moves no eigenvalue out of that interval. So contours are tried until one is accurate.
 """
 
 from __future__ import annotations
@@ -23,6 +23,25 @@ CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 1, 64), (1 - np.cos(np.lins
 """Where on [0, 1] the rational function is compared with the filter."""
 
 
+@dataclass(frozen=True)
+class Interval:
+    """Where the eigenvalues of A without a point can be: in [0, largest], and in [0, bound] once divided by its scale.
+
+    Parameters
+    ----------
+    largest : float
+        The largest eigenvalue; contours around [0, 1] are stretched by it.
+    scales : array
+        1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale.
+    bound : float
+        max k(x_i, x_i), which no eigenvalue of a covariance exceeds.
+    """
+
+    largest: float
+    scales: Array
+    bound: float
+
+
 @dataclass(frozen=True, eq=False)
 class Contour:
     """The upper half of a closed curve around [0, 1]; the lower half follows by conjugation."""
@@ -36,18 +55,19 @@ class Contour:
         """1/(z − x) times the step, at the points x that are checked: shape (nodes, points)."""
         return self.steps[:, None] / (self.nodes[:, None] - CHECKED)
 
-    def error(self, filter: Filter, grid: Array, largest: float, scales: Array) -> float:
+    def error(self, filter: Filter, grid: Array, interval: Interval) -> float:
         """Return the largest error, over a grid, of what is integrated to score a filter: s, s² and γs²."""
         worst = 0.0
-        for scale in scales:
-            points, at_points = self._path(filter, grid, self.nodes * (largest / scale))
-            exact, at_exact = self._path(filter, grid, CHECKED * (largest / scale))
-            if not (at_points and at_exact):
+        for scale in {interval.scales.min(), interval.scales.max()}:
+            within = interval.largest * CHECKED <= scale * interval.bound
+            s, finite = self._path(filter, grid, self.nodes * (interval.largest / scale))
+            exact, exactly = self._path(filter, grid, CHECKED[within] * (interval.largest / scale))
+            if not (finite and exactly):
                 return np.inf
-            for power, s, true in ((0, points, exact), (0, points**2, exact**2), (1, points**2, exact**2)):
-                sums = 2 * np.real((s * self.nodes**power) @ self.resolvents)
-                worst = max(worst, float(np.abs(sums - true * CHECKED**power).max()))
-            worst = max(worst, float(np.abs(2 * np.real(points @ self.steps)).max()))
+            for power, values, true in ((0, s, exact), (0, s**2, exact**2), (1, s**2, exact**2)):
+                sums = 2 * np.real((values * self.nodes**power) @ self.resolvents[:, within])
+                worst = max(worst, float(np.abs(sums - true * CHECKED[within] ** power).max()))
+            worst = max(worst, float(np.abs(2 * np.real(s @ self.steps)).max()))
         return worst
 
     @staticmethod
@@ -84,42 +104,33 @@ def _log_rho(distance: float) -> float:
 
 
 def _ladder(reach: float) -> list[tuple[int, float]]:
-    """Return contours as their numbers of nodes and distances to poles (zero: none): the likeliest first, then the cheapest.
+    """Return contours as numbers of nodes and distances to poles (zero: none), likely ones first, then cheap ones.
 
     A filter that acts like λ = reach · γ_max wants its poles, if it has any, that far away, and as a polynomial it has
     a degree of about reach^(−1/2).
     """
     sizes = [quarters * 2**k // 4 for k in range(4, 13) for quarters in (4, 5, 6, 7)]
-    likely = [(nodes, 0.0) for nodes in sizes if nodes**2 > 2 / reach] + _with_poles([reach, reach / 16])
-    others = [(nodes, 0.0) for nodes in sizes if nodes**2 <= 2 / reach] + _with_poles([10.0**-k for k in range(-1, 25)])
+    likely = [(nodes, 0.0) for nodes in sizes if nodes**2 > 2 / reach]
+    others = [(nodes, 0.0) for nodes in sizes if nodes**2 <= 2 / reach]
+    likely += [_with_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
+    others += [_with_poles(10.0**-k, 1.4) for k in range(0, 17, 2)]
     return sorted(likely) + sorted(others)
 
 
-def _with_poles(distances: list[float]) -> list[tuple[int, float]]:
-    return [(int(margin * DIGITS / _log_rho(distance)), distance) for distance in distances for margin in (1.05, 1.4)]
+def _with_poles(distance: float, margin: float) -> tuple[int, float]:
+    return max(8, int(margin * DIGITS / _log_rho(distance))), distance
 
 
-def accurate_contour(filter: Filter, grid: Array, largest: float, scales: Array) -> Contour | None:
-    """Return a cheap contour around [0, 1] on which ``filter`` is accurate for its whole grid, if there is one.
-
-    Parameters
-    ----------
-    filter, grid
-        The filter and its parameters.
-    largest : float
-        γ_max; the contour is to be stretched by it.
-    scales : array
-        The filter is evaluated at γ/scale; the smallest and the largest scale are checked.
-    """
-    reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / largest
+def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
+    """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
+    reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest
     for nodes, distance in _ladder(reach):
         contour = between_poles(nodes, distance) if distance else around_polynomials(nodes)
-        if is_accurate(contour, filter, grid, largest, scales):
+        if is_accurate(contour, filter, grid, interval):
             return contour
     return None
 
 
-def is_accurate(contour: Contour, filter: Filter, grid: Array, largest: float, scales: Array) -> bool:
-    """Whether a contour is accurate for a filter's whole grid; its ends are looked at first, as the likeliest to fail."""
-    extremes = np.unique([scales.min(), scales.max()])
-    return all(contour.error(filter, part, largest, extremes) <= ACCURATE for part in (grid[[0, -1]], grid))
+def is_accurate(contour: Contour, filter: Filter, grid: Array, interval: Interval) -> bool:
+    """Whether a contour is accurate for a filter's whole grid; its ends, the likeliest to fail, are looked at first."""
+    return all(contour.error(filter, part, interval) <= ACCURATE for part in (grid[[0, -1]], grid))

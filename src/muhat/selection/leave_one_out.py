@@ -13,7 +13,7 @@ from muhat.arrays import Array
 from muhat.filters import Filter
 from muhat.problem import Problem
 from muhat.selection.base import Candidates, Scored
-from muhat.selection.contour import Contour, accurate_contour, is_accurate
+from muhat.selection.contour import Contour, Interval, accurate_contour, is_accurate
 from muhat.selection.leave_out import scores_with_folds_left_out
 
 NODES_AT_ONCE = 64
@@ -22,7 +22,7 @@ WARN_ABOVE = 500
 
 @dataclass
 class LeaveOneOut(Scored):
-    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate from all points but i (p_i = 1/n unweighted).
+    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i; p_i = 1/n unweighted.
 
     Nothing is left out to compute it. Constant filters have a closed form; for those that continue to complex γ, the
     average over i of what is left when row and column i are removed comes from the resolvent of the whole matrix, on a
@@ -40,41 +40,45 @@ class LeaveOneOut(Scored):
 
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the leave-one-out scores of every filter's parameters."""
-        contours = _contours(problem, candidates)
-        moments = {contour: _Moments.of(problem, contour) for contour in dict.fromkeys(contours) if contour}
-        hard = [each for each, contour in zip(candidates, contours, strict=True) if not (contour or _constant(each))]
-        if hard:
-            left_out = dict(zip(map(id, hard), _really(problem, hard), strict=True))
-        return [
-            _closed_form(problem, each)
-            if _constant(each)
-            else moments[contour].scores(problem, each)
-            if contour
-            else left_out[id(each)]
-            for each, contour in zip(candidates, contours, strict=True)
+        scores: list[Array | None] = [
+            _closed_form(problem, each) if each.filter.constant else None for each in candidates
         ]
+        for contour, places in _contours(problem, candidates).items():
+            moments = _Moments.of(problem, contour)
+            for place in places:
+                scores[place] = moments.scores(problem, candidates[place])
+        hard = [place for place, score in enumerate(scores) if score is None]
+        if hard:
+            for place, score in zip(hard, _really(problem, [candidates[place] for place in hard]), strict=True):
+                scores[place] = score
+        return cast(list[Array], scores)
 
 
-def _contours(problem: Problem, candidates: Sequence[Candidates]) -> list[Contour | None]:
-    """Return a contour for each filter that has one, as few different ones as will do."""
-    largest, scales = problem.spectrum.largest, 1 - problem.masses
-    own = [
-        accurate_contour(cast(Filter, each.filter), each.grid, largest, scales)
-        if each.filter.analytic and not each.filter.constant and largest > 0
-        else None
-        for each in candidates
-    ]
-    found = sorted({contour for contour in own if contour}, key=lambda contour: -len(contour.nodes))
+def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contour, list[int]]:
+    """Return contours, as few as will do, with the places of the filters that each is accurate for."""
+    analytic = {
+        place: (cast(Filter, each.filter), each.grid)
+        for place, each in enumerate(candidates)
+        if each.filter.analytic and not each.filter.constant
+    }
+    if not analytic or not problem.spectrum.largest:
+        return {}
+    interval = _interval(problem)
+    own = {place: accurate_contour(*each, interval) for place, each in analytic.items()}
+    shared: dict[Contour, list[int]] = {}
+    for contour in sorted({contour for contour in own.values() if contour}, key=lambda each: -len(each.nodes)):
+        served = [place for place, found in own.items() if found and is_accurate(contour, *analytic[place], interval)]
+        if served:
+            shared[contour] = served
+            own = {place: found for place, found in own.items() if place not in served}
+    return shared
 
-    def shared(each: Candidates) -> Contour:
-        filter = cast(Filter, each.filter)
-        return next(contour for contour in found if is_accurate(contour, filter, each.grid, largest, scales))
 
-    return [shared(each) if contour else None for each, contour in zip(candidates, own, strict=True)]
-
-
-def _constant(candidates: Candidates) -> bool:
-    return candidates.filter.constant
+def _interval(problem: Problem) -> Interval:
+    """Return where the eigenvalues can be when a point is left out."""
+    bound = float((problem.gram.diagonal() / problem.masses).max())
+    rest = 1 - problem.masses
+    return Interval(min(problem.spectrum.largest, float(rest.max()) * bound), rest, bound)
 
 
 def _closed_form(problem: Problem, candidates: Candidates) -> Array:
@@ -111,7 +115,7 @@ class _Moments:
     @classmethod
     def of(cls, problem: Problem, contour: Contour) -> _Moments:
         """Compute them, some nodes at a time."""
-        largest = problem.spectrum.largest
+        largest = _interval(problem).largest
         nodes, steps = contour.nodes * largest, contour.steps * largest
         kinds, members = np.unique(problem.masses, return_inverse=True)
         groups = (members == np.arange(len(kinds))[:, None]).astype(problem.root_masses.dtype)
@@ -137,7 +141,7 @@ class _Moments:
 def _at_nodes(problem: Problem, squares: Array, z: Array, groups: Array, rest: Array) -> tuple[Array, Array]:
     """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
 
-    R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i from
+    R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i of
     A changes vᵀ(z − A)⁻¹v by −(Gv)_i²/G_ii, with G = (z − A)⁻¹ (Schur complement). With v = zq − (1 − p_i) D f*(X),
     constants that integrate to zero against s dropped, the two are
 

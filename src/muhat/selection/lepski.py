@@ -18,8 +18,8 @@ FACTOR = 4.0
 class Lepski(Rule):
     """The strongest shrinkage whose estimate stays within four stochastic errors of every weaker one.
 
-    The stochastic error of μ_λ' is estimated by (Σ_i s_λ'(γ_i)² (γ_i − ⟨μ̂, v_i⟩²)/(n−1))^½, which is KME's own where s = 1.
-    The scores it returns are the largest such ratio, in units of four stochastic errors: admissible up to 1.
+    The stochastic error of μ_λ' is estimated by (Σ_i s_λ'(γ_i)² (γ_i − ⟨μ̂, v_i⟩²)/(n−1))^½: KME's own where s = 1. The
+    scores it returns are the largest such ratio, in units of four stochastic errors: admissible up to 1.
 
     Parameters
     ----------
