@@ -27,7 +27,8 @@ class Components:
     gamma: Array
     mean: Array
     target: Array
-    effective_size: float
+    effective_size: Array
+    """1/Σp_i², in a shape that broadcasts with the others."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class LeftOut:
     """Σ p_i ⟨k(x_i, ·) − f*, m_i − f*⟩."""
     quadratic: Array
     """Σ p_i ‖m_i − f*‖²."""
+    unshrunk: Array
+    """Σ p_i ‖k(x_i, ·) − m_i‖², the score of KME."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Problem:
         target = np.zeros_like(mean)
         if self.target is not None:
             np.divide(self.spectrum.project(self.target_values), root, out=target, where=root > 0)
-        return Components(self.spectrum.gamma, mean, target, self.spectrum.effective_size)
+        return Components(self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size))
 
     @cached_property
     def target_outside(self) -> Array:
@@ -118,11 +121,13 @@ class Problem:
         target_norm = self.target_squared_norm
         with_left_out = (target_mean - target) / rest  # ⟨f*, m_i⟩
         own_with_left_out = (mean - p * own) / rest  # p_i ⟨k(x_i, ·), m_i⟩
-        squared = (mean.sum(axis=-1, keepdims=True) - 2 * mean + p * own) / rest**2  # ‖m_i‖²
+        mean_norm = mean.sum(axis=-1, keepdims=True)  # ‖μ̂‖²
+        squared = (mean_norm - 2 * mean + p * own) / rest**2  # ‖m_i‖²
         return LeftOut(
             base=own.sum(axis=-1) - 2 * target_mean[..., 0] + target_norm,
             linear=(own_with_left_out - target - p * with_left_out + p * target_norm).sum(axis=-1),
             quadratic=(p * (squared - 2 * with_left_out + target_norm)).sum(axis=-1),
+            unshrunk=((own - 2 * mean + p * mean_norm) / rest**2).sum(axis=-1),
         )
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:

@@ -9,6 +9,9 @@ from muhat.arrays import Array
 from muhat.filters.base import Shrinker
 from muhat.problem import Components
 
+ALONE = 1e-9
+"""Effective sizes closer to one than this are a single point, which tells nothing of its noise."""
+
 SAME = 1e-8
 """Eigenvalues closer than this share of the largest belong to one eigenspace."""
 
@@ -33,7 +36,8 @@ class Componentwise(Shrinker):
         along = _sum_within(spaces, gap * components.mean)
         mean = np.divide(along**2, squared_gap, out=np.zeros_like(gap), where=squared_gap > 0)
         spread = np.maximum(components.gamma - mean, 0)
-        noise = spread / (components.effective_size - 1) if components.effective_size > 1 else np.zeros_like(spread)
+        others = components.effective_size - 1
+        noise = np.divide(spread, others, out=np.zeros_like(spread), where=others > ALONE)
         total = noise + squared_gap
         s = np.divide(squared_gap, total, out=np.ones_like(total), where=total > 0)
         return np.broadcast_to(s, (len(grid), *s.shape))

@@ -103,7 +103,8 @@ def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
 class _Moments:
     """What the sample contributes to the score at each node z of a contour, summed over points of equal mass.
 
-    With c = 1 − p_i, the score integrates s(z/c) times ``linear`` and s(z/c)² times ``quadratic``.
+    With c = 1 − p_i, ⟨φ_i − f*, s(Ĉ_i)(m_i − f*)⟩ integrates s(z/c) times ``linear``, and ⟨m_i − f*, s(Ĉ_i)(m_i − f*)⟩
+    integrates s(z/c) times ``quadratic``, both summed over i.
     """
 
     nodes: Array
@@ -128,13 +129,16 @@ class _Moments:
         return cls(nodes, steps, 1 - kinds, linear, quadratic)
 
     def scores(self, problem: Problem, candidates: Candidates) -> Array:
-        """Integrate a filter against them; the lower half of the contour is the conjugate of the upper."""
+        """Integrate a filter against them; the lower half of the contour is the conjugate of the upper.
+
+        In terms of r = 1 − s, so that what is integrated is small wherever the score is close to that of KME.
+        """
         filter = cast(Filter, candidates.filter)
-        scores = np.asarray(problem.left_out.base)[..., None].astype(np.float64)
+        scores = np.asarray(problem.left_out.unshrunk, dtype=np.float64)[..., None]
         for group, rest in enumerate(self.rest):
-            s = filter.path(self.nodes / rest, candidates.grid)
-            linear, quadratic = self.linear[..., group, :], self.quadratic[..., group, :]
-            scores = scores + 2 * np.real((linear * self.steps) @ (-2 * s.T) + (quadratic * self.steps) @ (s**2).T)
+            r = 1 - filter.path(self.nodes / rest, candidates.grid)
+            linear, quadratic = self.linear[..., group, :] * self.steps, self.quadratic[..., group, :] * self.steps
+            scores = scores + 2 * np.real(2 * (linear - quadratic) @ r.T + quadratic @ (r**2).T)
         return scores
 
 

@@ -57,8 +57,8 @@ def _one_chunk(problem: Problem, folds: Array, candidates: Sequence[Candidates])
     target = turned(np.broadcast_to(whole.target[..., None, :], held_out.shape))
     towards = turned(held_out)
     own = problem.gram.diagonal()[..., folds].sum(axis=(-1, -2))
-    size = float(np.mean(rest[:, 0] ** 2 / ((problem.masses**2).sum() - (p**2).sum(axis=-1))))
-    components = Components(gamma, mean, target, size)
+    squared_masses = (problem.masses**2).sum() - (p**2).sum(axis=-1, keepdims=True)
+    components = Components(gamma, mean, target, rest**2 / squared_masses)
 
     scores = []
     for each in candidates:
