@@ -56,7 +56,12 @@ def nu_method(t, C, mean, f, kappa2, nu):
     before = f
     estimate = f + (4 * nu + 2) / (4 * nu + 1) * C @ (mean - f) / kappa2
     for k in range(2, t + 1):
-        m = (k - 1) * (2 * k - 3) * (2 * k + 2 * nu - 1) / ((k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3))
+        m = (
+            (k - 1)
+            * (2 * k - 3)
+            * (2 * k + 2 * nu - 1)
+            / ((k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3))
+        )
         w = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1) / ((k + 2 * nu - 1) * (2 * k + 4 * nu - 1))
         before, estimate = estimate, estimate + m * (estimate - before) + w * C @ (mean - estimate) / kappa2
     return estimate

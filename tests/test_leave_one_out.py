@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference
-from catalogue import EXACT, NAMES, SAMPLES, SEED, VARIANTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import reference
+from catalogue import EXACT, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import KernelMean
 from muhat.filters import FILTERS
 from muhat.kernels import Gaussian, Polynomial
@@ -33,7 +33,9 @@ def kappa2(kernel, F):
 
 
 def assert_scores_are_true(mu, name, F, p, kappa2, target=None, **settings):
-    true = [reference.leave_one_out_score(name, value, F, p, target, kappa2=kappa2, **settings) for value in mu.choice_.grid]
+    true = [
+        reference.leave_one_out_score(name, value, F, p, target, kappa2=kappa2, **settings) for value in mu.choice_.grid
+    ]
     # Where the score itself cancels to nothing, its summands ‖φ_i‖² are what it can be relative to.
     np.testing.assert_allclose(mu.choice_.scores, true, rtol=EXACT, atol=1e-13 * (F**2).sum() / len(F))
 

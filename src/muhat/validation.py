@@ -26,7 +26,13 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise ValueError(refusal(who, "X must have two dimensions, points in rows", f"shape {X.shape}", advice))
     _check_numeric(who, X)
     values: Array = validate_data(
-        estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=0,
     )
     if not len(values):
         raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))

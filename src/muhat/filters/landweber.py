@@ -11,8 +11,7 @@ from scipy.special import jv
 
 from muhat.arrays import Array
 from muhat.filters.base import Formula, Iteration, Product
-from muhat.kernels.base import positive
-from muhat.messages import refusal
+from muhat.messages import positive, refusal
 
 
 @dataclass

@@ -31,7 +31,8 @@ class DenseGram:
     @classmethod
     def of(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> DenseGram:
         """Return the Gram operator of a sample; equal masses by default."""
-        K = kernel(X)
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+            K = kernel(X)
         _check_values(K, kernel)
         if masses is None:
             K /= len(X)

@@ -6,18 +6,10 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat.arrays import Array
-from muhat.messages import refusal
-
-
-def positive(part: object, name: str, value: object, alternative: str = "") -> float:
-    """Return a parameter of a part as a float, or refuse it."""
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf:
-        return float(value)
-    raise ValueError(refusal(type(part).__name__, f"{name} must be positive and finite{alternative}", repr(value)))
+from muhat.messages import positive
 
 
 class Kernel(BaseEstimator):

@@ -6,8 +6,8 @@ from numbers import Integral
 import numpy as np
 
 from muhat.arrays import Array
-from muhat.kernels.base import Kernel, positive
-from muhat.messages import refusal
+from muhat.kernels.base import Kernel
+from muhat.messages import positive, refusal
 
 
 @dataclass

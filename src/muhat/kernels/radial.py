@@ -11,8 +11,8 @@ from scipy.special import gammaln, kve
 from muhat.arrays import Array
 from muhat.kernels import tiles
 from muhat.kernels.bandwidth import median_distance
-from muhat.kernels.base import Kernel, positive
-from muhat.messages import refusal
+from muhat.kernels.base import Kernel
+from muhat.messages import positive, refusal
 
 
 @dataclass

@@ -12,18 +12,25 @@ ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
 
 
-def fill(tile: Callable[[slice, slice], Array], rows: int, columns: int, dtype: np.dtype, symmetric: bool) -> Array:
-    """Return the matrix whose block at (i, j) is ``tile(i, j)``; a symmetric one is computed once and mirrored."""
+Tile = Callable[[slice, slice, Array], Array]
+"""Values at rows i and columns j, given a buffer of that shape to work in."""
+
+
+def fill(tile: Tile, rows: int, columns: int, dtype: np.dtype, symmetric: bool) -> Array:
+    """Return the matrix whose block at (i, j) is ``tile(i, j, …)``; a symmetric one is computed once and mirrored."""
     matrix = np.empty((rows, columns), dtype)
 
     def fill_row(start: int) -> None:
         i = slice(start, min(start + TILE, rows))
+        buffer = np.empty((TILE, TILE), dtype)  # reused: fresh memory costs more than the arithmetic
         for first in range(start if symmetric else 0, columns, TILE):
             j = slice(first, min(first + TILE, columns))
-            values = tile(i, j)
-            matrix[i, j] = values
-            if symmetric and first > start:
+            values = tile(i, j, buffer[: i.stop - i.start, : j.stop - j.start])
+            if symmetric:
                 matrix[j, i] = values.T
+                if first == start:  # a product need not come out symmetric to the last digit
+                    values = (values + values.T) / 2
+            matrix[i, j] = values
 
     if rows <= TILE:
         fill_row(0)
@@ -50,11 +57,11 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
         left = np.hstack([U, half_norms[0][:, None], one.repeat(len(U), axis=0)])
         right = np.hstack([V, one.repeat(len(V), axis=0), half_norms[1][:, None]]).T.copy()
 
-        def exponents(i: slice, j: slice) -> Array:
-            values = left[i] @ right[:, j]
-            return np.minimum(values, 0, out=values)
+        def exponents(i: slice, j: slice, out: Array) -> Array:
+            np.matmul(left[i], right[:, j], out=out)
+            return np.minimum(out, 0, out=out)
 
-    matrix = fill(lambda i, j: profile(exponents(i, j)), len(U), len(V), X.dtype, Y is None)
+    matrix = fill(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), X.dtype, Y is None)
     if Y is None:
         np.fill_diagonal(matrix, profile(np.zeros(1, X.dtype))[0])
     return matrix
@@ -67,25 +74,22 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Array:
     V = U if Y is None else (Y - centre) / sigma
     exponents = _by_feature(U, V, lambda gap, out: np.abs(gap, out=out), -1.0)
 
-    def tile(i: slice, j: slice) -> Array:
-        values = exponents(i, j)
-        return np.exp(values, out=values)
+    def tile(i: slice, j: slice, out: Array) -> Array:
+        return np.exp(exponents(i, j, out), out=out)
 
     return fill(tile, len(U), len(V), X.dtype, Y is None)
 
 
-def _by_feature(
-    U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float
-) -> Callable[[slice, slice], Array]:
+def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Tile:
     """Return the tile factor · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
 
-    def tile(i: slice, j: slice) -> Array:
-        total = np.zeros((i.stop - i.start, j.stop - j.start), U.dtype)
-        gap = np.empty_like(total)
+    def tile(i: slice, j: slice, out: Array) -> Array:
+        out[:] = 0
+        gap = np.empty_like(out)
         for u, v in zip(U[i].T, V[j].T, strict=True):
             np.subtract(u[:, None], v, out=gap)
-            total += measure(gap, gap)
-        total *= factor
-        return total
+            out += measure(gap, gap)
+        out *= factor
+        return out
 
     return tile

@@ -15,8 +15,8 @@ from muhat.filters import Shrinker
 from muhat.messages import refusal
 from muhat.problem import Problem
 
-TIE = 1e6
-"""Scores closer than this many rounding units, relative to their scale, are one score (2e-10 in float64)."""
+TIE = 2e-10
+"""Scores closer than this, relative to their scale, are one score; in float32, closer than 16 rounding units."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Scored(Rule):
 
     def tie(self, problem: Problem) -> Array:
         """Return the difference up to which two scores are one."""
-        return TIE * rounding(problem.root_masses) * np.abs(self.scale(problem))
+        return max(TIE, 16 * rounding(problem.root_masses)) * np.abs(self.scale(problem))
 
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""

@@ -8,8 +8,7 @@ import numpy as np
 
 from muhat.arrays import Array
 from muhat.filters import Filter, Shrinker
-from muhat.kernels.base import positive
-from muhat.messages import refusal
+from muhat.messages import positive, refusal
 from muhat.problem import Problem
 from muhat.selection.base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of
 
@@ -29,7 +28,8 @@ class Given(Rule):
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
-        if isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n:
+        single = problem.mean_values.ndim == 1
+        if single and isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n:
             return self._by_products(problem, filter, candidates)
         strengths = strengths_of(problem, candidates)
         index = np.zeros(strengths.shape[:-1], dtype=np.int64)

@@ -1,0 +1,12 @@
+"""Run every benchmark and print its ratios: ``make bench``; exit code 1 if a limit is missed."""
+
+import sys
+
+from benchmarks.core import ALL
+
+missed = 0
+for benchmark in ALL:
+    for ratio in benchmark():
+        print(ratio, flush=True)
+        missed += not ratio.kept
+sys.exit(missed > 0)

@@ -1,0 +1,45 @@
+"""Medians of interleaved runs, and the ratios they are printed as."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One measurement against another, with the limit it should keep."""
+
+    what: str
+    ours: float
+    peer: float
+    limit: float
+    larger_is_better: bool = False
+
+    @property
+    def value(self) -> float:
+        """Peer over ours where larger is better, else ours over peer."""
+        return self.peer / self.ours if self.larger_is_better else self.ours / self.peer
+
+    @property
+    def kept(self) -> bool:
+        """Whether the limit is kept."""
+        return self.value >= self.limit if self.larger_is_better else self.value <= self.limit
+
+    def __str__(self) -> str:
+        sign = "≥" if self.larger_is_better else "≤"
+        verdict = "kept" if self.kept else "MISSED"
+        times = f"{self.ours:9.4f} s against {self.peer:9.4f} s"
+        return f"{self.what:72} {times}  {self.value:9.3g}  ({sign} {self.limit:g}: {verdict})"
+
+
+def medians(*works: Callable[[], object], rounds: int = 5) -> list[float]:
+    """Run the works in turn, several rounds after one to warm up, and return the median time of each."""
+    times: list[list[float]] = [[] for _ in works]
+    for round_ in range(rounds + 1):
+        for taken, work in zip(times, works, strict=True):
+            start = time.perf_counter()
+            work()
+            if round_:
+                taken.append(time.perf_counter() - start)
+    return [median(taken) for taken in times]

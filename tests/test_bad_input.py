@@ -1,0 +1,191 @@
+"""Bad input gets one clear sentence: who, what was needed, what came, what to do."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+
+from catalogue import SAMPLES
+from muhat import Embedding, KernelMean
+from muhat.filters import IteratedTikhonov, Landweber, NuMethod
+from muhat.kernels import Function, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic, Scaled
+from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate
+
+X = SAMPLES["random"]
+K = Gaussian(1.0)(X)
+
+
+def with_value(value, *places):
+    changed = X.copy()
+    for place in places:
+        changed[place] = value
+    return changed
+
+
+SAMPLES_REFUSED = {
+    "NaN": (with_value(np.nan, (3, 0), (7, 1)), r"got 2 rows with NaN \(first: row 3\); drop or impute"),
+    "infinity": (with_value(-np.inf, (5, 2)), r"got 1 row with infinite values \(inf\) \(first: row 5\)"),
+    "NaN in a frame": (pd.DataFrame(with_value(np.nan, (4, 0))), r"1 row with NaN \(first: row 4\)"),
+    "empty": (np.empty((0, 3)), r"at least one row is needed, got 0 sample\(s\)"),
+    "no features": (np.empty((5, 0)), r"0 feature\(s\)"),
+    "one row": (X[:1], "LeaveOneOut needs at least 2 rows, got n_samples = 1"),
+    "one dimension": (X[:, 0], r"two dimensions, points in rows, got shape \(12,\); Reshape your data"),
+    "three dimensions": (X[None], "dim 3"),
+    "strings": (np.array([["a", "b"], ["c", "d"]]), "X must be numeric, got text in column 0"),
+    "a text column": (np.array([[1, "b"], [2, "d"]], dtype=object), "got text in column 1"),
+    "complex": (X + 1j, "Complex data not supported"),
+    "sparse": (csr_array(X), r"X must be dense, got a sparse matrix; use X.toarray\(\)"),
+    "a named text column": (pd.DataFrame({"age": [1, 2], "name": ["a", "b"]}), "got text in 'name'"),
+    "a named text column of polars": (pl.DataFrame({"age": [1, 2], "name": ["a", "b"]}), "got text in 'name'"),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLES_REFUSED)
+def test_a_bad_sample_is_refused(case):
+    sample, sentence = SAMPLES_REFUSED[case]
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        KernelMean().fit(sample)
+
+
+PARAMETERS_REFUSED = {
+    "bandwidth zero": (
+        {"kernel": Gaussian(0.0)},
+        "Gaussian: bandwidth must be positive and finite, or 'median', got 0.0",
+    ),
+    "bandwidth negative": ({"kernel": Laplacian(-1)}, "Laplacian: bandwidth must be positive"),
+    "bandwidth a word": ({"kernel": Gaussian("mean")}, "or 'median', got 'mean'"),
+    "bandwidth NaN": ({"kernel": Gaussian(float("nan"))}, "bandwidth must be positive"),
+    "nu zero": ({"kernel": Matern(1.0, nu=0)}, "Matern: nu must be positive and finite, or infinity, got 0"),
+    "alpha negative": ({"kernel": RationalQuadratic(1.0, alpha=-2)}, "alpha must be positive"),
+    "degree a fraction": ({"kernel": Polynomial(1.5)}, "degree must be a whole number of at least 1, got 1.5"),
+    "coef0 negative": ({"kernel": Polynomial(2, coef0=-1.0)}, "coef0 must not be negative, got -1.0"),
+    "factor zero": ({"kernel": Scaled(Gaussian(), 0)}, "factor must be positive"),
+    "kernel misspelt": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
+    "kernel a number": ({"kernel": 3}, "a name, a kernel object or a function is needed, got int 3"),
+    "kernel of rows": ({"kernel": lambda x, y: 1.0}, r"got shape \(\); wrap a function of two rows as Function"),
+    "kernel not symmetric": ({"kernel": lambda X, Y: X[:, :1] + 2 * Y[:, 0]}, "is needed, got a difference of"),
+    "kernel not finite": ({"kernel": Function(lambda X, Y: np.full((len(X), len(Y)), np.nan))}, "must be finite"),
+    "kernel indefinite": ({"kernel": lambda X, Y: -(X @ Y.T)}, "must be positive semi-definite, got an eigenvalue of"),
+    "filter misspelt": ({"filter": "landwebber"}, "did you mean 'landweber'?"),
+    "filter a class": ({"filter": Landweber}, "a name or a filter object is needed, got"),
+    "selection misspelt": ({"selection": "lo"}, "did you mean 'loo'?"),
+    "selection a number": ({"selection": 0.1}, r"got float 0.1; Fixed\(0.1\) fixes the parameter"),
+    "gram misspelt": ({"gram": "dens"}, "did you mean 'dense'?"),
+    "grid with zero": (
+        {"filter": "f-kmse", "selection": LeaveOneOut(grid=[0.0, 1.0])},
+        "λ must be positive and finite",
+    ),
+    "grid negative": ({"filter": "s-kmse", "selection": GCV(grid=[-1.0])}, "λ must be positive"),
+    "grid empty": ({"filter": "f-kmse", "selection": LeaveOneOut(grid=[])}, "λ must be positive and finite"),
+    "grid NaN": ({"filter": "f-kmse", "selection": KFold(grid=[np.nan])}, "λ must be positive and finite"),
+    "iterations zero": (
+        {"filter": "landweber", "selection": Fixed(0)},
+        "whole number of at least 1, or a list of them, got 0",
+    ),
+    "iterations a fraction": ({"filter": "nu-method", "selection": Fixed(2.5)}, "whole number of at least 1"),
+    "fixed list": ({"filter": "f-kmse", "selection": Fixed([0.1, 0.2])}, "Fixed: one value is needed"),
+    "fixed for kme": ({"filter": "kme", "selection": Fixed(0.1)}, "KME has no parameter to give, got 0.1"),
+    "grid for kme": ({"filter": "kme", "selection": LeaveOneOut(grid=[0.1])}, "KME has no parameter to give"),
+    "rate for componentwise": ({"filter": "componentwise", "selection": "rate"}, "Rate: a filter with a parameter λ"),
+    "rate of zero": ({"filter": "f-kmse", "selection": Rate(c=0)}, "Rate: c must be positive"),
+    "gcv for s-kmse": ({"filter": "s-kmse", "selection": "gcv"}, "GCV: a filter that treats components differently"),
+    "lepski for kme": ({"filter": "kme", "selection": "lepski"}, "Lepski: a filter with a parameter is needed"),
+    "auto and lepski": ({"selection": "lepski"}, r"filter='auto' compares filters by a score.*name the filter"),
+    "auto and fixed": ({"selection": Fixed(0.1)}, "name the filter"),
+    "auto with a grid": ({"selection": LeaveOneOut(grid=[0.1])}, "name the filter"),
+    "one fold": ({"filter": "f-kmse", "selection": KFold(1)}, "n_splits must be a whole number of at least 2, got 1"),
+    "more folds than rows": (
+        {"filter": "f-kmse", "selection": KFold(13)},
+        "KFold needs at least 13 rows, got n_samples = 12",
+    ),
+    "order zero": ({"filter": IteratedTikhonov(0)}, "order must be a whole number of at least 1, got 0"),
+    "a step too long": ({"filter": Landweber(eta=2.0)}, "the iteration converges only for eta below 2"),
+    "a step of zero": ({"filter": Landweber(eta=0)}, "eta must be positive"),
+    "nu-method on too little": (
+        {"filter": NuMethod(kappa2=0.5)},
+        "kappa2 must be at least the kernel's bound 1, got 0.5",
+    ),
+    "nu of zero": ({"filter": NuMethod(nu=0)}, "nu must be positive"),
+    "target of other length": (
+        {"target": np.ones(3)},
+        r"12 finite weights on the sample are needed, got ndarray of shape",
+    ),
+    "target not finite": ({"target": np.full(12, np.nan)}, "12 finite weights on the sample are needed"),
+    "target of another kernel": (
+        {"kernel": Gaussian(1.0), "target": Embedding(Gaussian(2.0), X, np.ones(12))},
+        "the target must have the kernel Gaussian.*pass kernel=target.kernel",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETERS_REFUSED)
+def test_a_bad_parameter_is_refused(case):
+    parameters, sentence = PARAMETERS_REFUSED[case]
+    with pytest.raises((ValueError, TypeError), match=sentence) as refused:
+        KernelMean(**parameters).fit(X)
+    assert "\n" not in str(refused.value)
+
+
+GRAMS_REFUSED = {
+    "not square": (K[:, :5], r"must be a square matrix, got shape \(12, 5\)"),
+    "not symmetric": (K + np.triu(np.ones_like(K), 1), r"must be symmetric, got K\[0, \d+\] = "),
+    "not positive semi-definite": (K - 2 * np.eye(12), "must be positive semi-definite, got an eigenvalue of -"),
+}
+
+
+@pytest.mark.parametrize("filter", ["auto", "kme", "landweber"])
+@pytest.mark.parametrize("case", GRAMS_REFUSED)
+def test_a_bad_gram_matrix_is_refused(case, filter):
+    matrix, sentence = GRAMS_REFUSED[case]
+    selection = Fixed(3) if filter == "landweber" else "loo"
+    with pytest.raises(ValueError, match=sentence):
+        KernelMean(kernel="precomputed", filter=filter, selection=selection).fit(matrix)
+
+
+WEIGHTS_REFUSED = {
+    "negative": (-np.ones(12), "finite and not negative, got -1.0 in row 0"),
+    "all zero": (np.zeros(12), "must not sum to zero, got only zeros"),
+    "too few": (np.ones(5), r"one weight for each of 12 rows, got \(5,\)"),
+    "NaN": (np.full(12, np.nan), "finite and not negative, got nan in row 0"),
+    "all but one zero": (np.eye(12)[0], "needs at least 2 rows, got n_samples = 1"),
+}
+
+
+@pytest.mark.parametrize("case", WEIGHTS_REFUSED)
+def test_bad_weights_are_refused(case):
+    weights, sentence = WEIGHTS_REFUSED[case]
+    with pytest.raises(ValueError, match=sentence):
+        KernelMean().fit(X, sample_weight=weights)
+
+
+def test_use_before_fit_is_refused():
+    for use in ("score_samples", "score"):
+        with pytest.raises(NotFittedError, match="This KernelMean instance is not fitted yet"):
+            getattr(KernelMean(), use)(X)
+
+
+def test_another_number_of_features_later_is_refused():
+    with pytest.raises(ValueError, match="X has 2 features, but KernelMean is expecting 3 features"):
+        KernelMean().fit(X).score_samples(X[:, :2])
+
+
+def test_other_names_of_features_later_are_refused():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    with pytest.raises(ValueError, match="feature names"):
+        KernelMean().fit(frame).score_samples(frame.rename(columns={"a": "z"}))
+
+
+def test_a_median_bandwidth_without_a_sample_is_refused():
+    with pytest.raises(ValueError, match=r"call resolve\(X\) to learn it from X"):
+        Gaussian()(X)
+    with pytest.raises(ValueError, match="needs at least 2 rows to have a pair, got n_samples = 1"):
+        KernelMean(filter="kme", selection="kfold").set_params(selection=Fixed(1), filter="landweber").fit(X[:1])
+
+
+def test_values_beyond_the_range_of_a_float_are_refused():
+    with pytest.raises(
+        ValueError, match="Polynomial: values k.x, y. must be finite, got NaN or infinite ones; rescale X"
+    ):
+        KernelMean(kernel=Polynomial(3)).fit(X * 1e150)

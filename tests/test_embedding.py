@@ -1,0 +1,91 @@
+"""Embeddings are vectors: their algebra, their geometry, and what cannot be combined."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from catalogue import SEED
+from muhat import Embedding, KernelMean
+from muhat.kernels import Function, Gaussian, Polynomial
+
+RNG = np.random.default_rng(SEED)
+X, Y, Z = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2)), RNG.normal(size=(4, 2))
+KERNEL = Gaussian(1.1)
+F = Embedding(KERNEL, X, RNG.normal(size=7))
+G = Embedding(KERNEL, Y, RNG.normal(size=5))
+
+
+def test_an_embedding_is_the_function_it_says():
+    values = [sum(w * KERNEL(z[None], x[None])[0, 0] for w, x in zip(F.weights, X, strict=True)) for z in Z]
+    np.testing.assert_allclose(F(Z), values, rtol=1e-12)
+
+
+def test_inner_products_norms_and_distances_are_those_of_the_space():
+    inner = sum(a * b * KERNEL(x[None], y[None])[0, 0] for a, x in zip(F.weights, X) for b, y in zip(G.weights, Y))
+    assert F.inner(G) == pytest.approx(inner, rel=1e-12)
+    assert F.squared_norm() == pytest.approx(F.inner(F), rel=1e-12)
+    assert F.norm() ** 2 == pytest.approx(F.squared_norm(), rel=1e-12)
+    assert F.distance(G) ** 2 == pytest.approx(F.inner(F) - 2 * F.inner(G) + G.inner(G), rel=1e-10)
+
+
+def test_the_reproducing_property_holds():
+    for z in Z:
+        assert F.inner(Embedding(KERNEL, z[None], np.ones(1))) == pytest.approx(F(z[None])[0], rel=1e-12)
+
+
+def test_sums_and_multiples_are_those_of_the_functions():
+    combined = 2 * F - G / 4 + (-F)
+    np.testing.assert_allclose(combined(Z), 2 * F(Z) - G(Z) / 4 - F(Z), atol=1e-13)
+
+
+def test_two_embeddings_on_the_same_points_stay_on_those_points():
+    assert len((F + F).points) == len(X)
+    assert (F - F).norm() == 0
+    assert F.distance(Embedding(KERNEL, X.copy(), F.weights)) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(weights=arrays(np.float64, 6, elements=st.floats(-1e6, 1e6)), gap=st.sampled_from([0.0, 1e-12, 1e-7, 1e-3]))
+def test_a_squared_norm_is_never_negative_however_the_weights_cancel(weights, gap):
+    points = np.repeat(np.arange(3.0), 2)[:, None] + gap * np.tile([0.0, 1.0], 3)[:, None]
+    assert Embedding(KERNEL, points, np.where(np.arange(6) % 2, -weights[::-1], weights)).squared_norm() >= 0
+
+
+def test_mmd_is_the_distance_of_two_kernel_means():
+    kernel = Gaussian(1.0)
+    one, other = (KernelMean(kernel=kernel, filter="kme").fit(points) for points in (X, Y))
+    biased = kernel(X).mean() - 2 * kernel(X, Y).mean() + kernel(Y).mean()
+    assert one.embedding_.distance(other.embedding_) ** 2 == pytest.approx(biased, rel=1e-10)
+
+
+def test_different_kernels_are_refused():
+    with pytest.raises(ValueError, match="both embeddings must have the same kernel Gaussian"):
+        F.inner(Embedding(Gaussian(1.2), Y, np.ones(5)))
+    with pytest.raises(ValueError, match="same kernel"):
+        F + Embedding(Polynomial(2), Y, np.ones(5))
+
+
+def test_points_of_other_dimensions_are_refused():
+    with pytest.raises(ValueError, match="points of 2 features, got 3"):
+        F.distance(Embedding(KERNEL, np.ones((4, 3)), np.ones(4)))
+
+
+def test_a_truly_negative_squared_norm_is_refused():
+    indefinite = Function(lambda X, Y: -(X @ Y.T))
+    with pytest.raises(ValueError, match="a squared norm cannot be negative"):
+        Embedding(indefinite, X, np.ones(7)).norm()
+
+
+def test_adding_something_else_is_a_type_error():
+    with pytest.raises(TypeError):
+        F + 1
+    with pytest.raises(TypeError):
+        F * G
+
+
+def test_its_repr_says_what_it_is():
+    assert repr(Embedding(Gaussian(2.0), X, np.full(7, 1 / 7))) == (
+        "Embedding(Gaussian(bandwidth=2.0), 7 points, weights sum to 1)"
+    )

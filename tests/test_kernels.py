@@ -1,0 +1,167 @@
+"""Kernels: their values, their bandwidth, their algebra and where they may come from."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+
+import reference
+from catalogue import KERNELS, SAMPLES, SEED
+from muhat import kernels as muhat_kernels
+from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Matern, Precomputed, SklearnKernel, as_kernel
+from muhat.kernels import bandwidth as bandwidth_module
+from muhat.kernels.bandwidth import median_distance
+
+ACCURATE = 1e-12
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("sample", ["random", "duplicated", "one feature", "more features than rows"])
+def test_a_gram_matrix_has_the_values_of_the_definition(name, sample):
+    kernel, X = KERNELS[name], SAMPLES[sample]
+    K = kernel(X)
+    true = np.array([[reference.kernel_value(kernel, x, y) for y in X] for x in X])
+    np.testing.assert_allclose(K, true, rtol=1e-9 if "matern" in name else 1e-11, atol=ACCURATE)
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_allclose(kernel.diagonal(X), np.diagonal(K), rtol=1e-13)
+    np.testing.assert_allclose(kernel(X[:2], X), K[:2], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_gram_matrix_is_positive_semidefinite_and_within_its_bound(name):
+    K = KERNELS[name](SAMPLES["random"])
+    assert np.linalg.eigvalsh(K).min() > -1e-12 * np.abs(K).max()
+    assert np.diagonal(K).max() <= KERNELS[name].bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 700])
+def test_tiles_fill_the_whole_matrix_whatever_its_size(n):
+    X = np.random.default_rng(SEED).normal(size=(n, 4))
+    np.testing.assert_allclose(Gaussian(1.7)(X), rbf_kernel(X, gamma=1 / (2 * 1.7**2)), atol=ACCURATE)
+    np.testing.assert_allclose(Gaussian(1.7)(X, X[:3]), rbf_kernel(X, X[:3], gamma=1 / (2 * 1.7**2)), atol=ACCURATE)
+    np.testing.assert_allclose(Laplacian(2.0)(X), laplacian_kernel(X, gamma=0.5), atol=ACCURATE)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
+@pytest.mark.parametrize("spread", [1.0, 1e3, 1e6])
+def test_the_gaussian_gram_is_accurate_far_from_the_origin_and_for_clusters_far_apart(offset, spread):
+    rng = np.random.default_rng(SEED)
+    X = offset + np.concatenate([rng.normal(size=(20, 3)), spread + rng.normal(size=(20, 3))])
+    true = np.exp(-((X[:, None] - X) ** 2).sum(axis=-1) / 2)
+    np.testing.assert_allclose(Gaussian(1.0)(X), true, atol=ACCURATE)
+
+
+def test_equal_rows_have_the_value_one_exactly_where_the_profile_has_a_kink():
+    X = np.repeat(np.random.default_rng(SEED).normal(size=(3, 5)) * 7, 2, axis=0)
+    for kernel in (Matern(1.0, nu=0.5), Laplacian(1.0)):
+        assert np.all(kernel(X)[0::2, 1::2].diagonal() == 1)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_float32_stays_float32_and_is_as_accurate_as_it_can_be(name):
+    X = SAMPLES["random"].astype(np.float32)
+    K = KERNELS[name](X)
+    assert K.dtype == np.float32
+    np.testing.assert_allclose(K, KERNELS[name](X.astype(np.float64)), rtol=2e-5, atol=2e-5)
+
+
+def test_an_infinitely_smooth_matern_kernel_is_gaussian_and_a_half_one_is_exponential():
+    X = SAMPLES["random"]
+    np.testing.assert_allclose(Matern(1.2, nu=np.inf)(X), Gaussian(1.2)(X), rtol=1e-13)
+    distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=-1))
+    np.testing.assert_allclose(Matern(1.2, nu=0.5)(X), np.exp(-distances / 1.2), rtol=1e-12)
+
+
+def test_the_bandwidth_is_the_median_of_the_pairs():
+    X = SAMPLES["random"]
+    pairs = [((X[i] - X[j]) ** 2).sum() for i in range(len(X)) for j in range(i + 1, len(X))]
+    assert Gaussian().resolve(X).bandwidth == pytest.approx(np.sqrt(np.median(pairs)), rel=1e-13)
+    city = [np.abs(X[i] - X[j]).sum() for i in range(len(X)) for j in range(i + 1, len(X))]
+    assert Laplacian().resolve(X).bandwidth == pytest.approx(np.median(city), rel=1e-13)
+
+
+def test_beyond_its_limit_the_median_comes_from_seeded_pairs(monkeypatch):
+    X = np.random.default_rng(SEED).normal(size=(400, 3))
+    exact = median_distance(X, "sqeuclidean")
+    monkeypatch.setattr(bandwidth_module, "EXACT_UP_TO", 100)
+    sampled = median_distance(X, "sqeuclidean")
+    assert sampled == median_distance(X, "sqeuclidean")
+    assert sampled == pytest.approx(exact, rel=5e-3)
+    assert median_distance(X, "cityblock") == pytest.approx(
+        np.median([np.abs(X[i] - X[j]).sum() for i in range(400) for j in range(i)]), rel=5e-3
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    X=arrays(np.float64, (6, 2), elements=st.floats(-10, 10, width=32), unique=True),
+    power=st.integers(-150, 150),
+)
+def test_the_bandwidth_scales_with_the_data_however_large_or_small(X, power):
+    scale = 10.0**power
+    one, other = median_distance(X, "cityblock"), median_distance(X * scale, "cityblock")
+    assert other == pytest.approx(one * scale, rel=1e-9)
+    assert np.isfinite(Gaussian().resolve(X * scale)(X * scale)).all()
+
+
+def test_a_zero_median_falls_back_on_the_pairs_that_differ_and_says_so():
+    X = np.array([[0.0], [0.0], [0.0], [0.0], [3.0]])
+    with pytest.warns(UserWarning, match="more than half of the pairs of rows are equal; using 9"):
+        assert Gaussian().resolve(X).bandwidth == 3.0
+    with pytest.warns(UserWarning, match="all rows are equal; using 1"):
+        assert Gaussian().resolve(np.ones((4, 2))).bandwidth == 1.0
+
+
+def test_kernels_clone_and_give_their_parameters():
+    for kernel in KERNELS.values():
+        assert clone(kernel) == kernel
+    nested = Gaussian(1.0) + 2.0 * Matern(3.0)
+    assert nested.get_params()["right__kernel__bandwidth"] == 3.0
+    nested.set_params(left__bandwidth=5.0)
+    assert nested.left.bandwidth == 5.0
+
+
+def test_parts_of_a_composite_are_resolved_and_the_original_is_left_alone():
+    X = SAMPLES["random"]
+    kernel = Gaussian() * Laplacian() + 0.5 * Matern()
+    resolved = kernel.resolve(X)
+    assert resolved.left.left.bandwidth == Gaussian().resolve(X).bandwidth
+    assert kernel.left.left.bandwidth == "median"
+
+
+def test_kernels_from_elsewhere_give_the_same_matrix():
+    X = SAMPLES["random"]
+    true = Gaussian(1.5)(X)
+    gamma = 1 / (2 * 1.5**2)
+    by_rows = Function(lambda x, y: float(np.exp(-gamma * ((x - y) ** 2).sum())), rows=True)
+    for kernel in (SklearnKernel(RBF(1.5)), Function(lambda X, Y: rbf_kernel(X, Y, gamma=gamma)), by_rows):
+        np.testing.assert_allclose(kernel(X), true, atol=ACCURATE)
+        np.testing.assert_allclose(kernel(X[:3], X), true[:3], atol=ACCURATE)
+        np.testing.assert_allclose(kernel.diagonal(X), np.ones(len(X)))
+        assert not kernel.positive_semidefinite
+
+
+def test_names_and_objects_become_kernels():
+    assert as_kernel("rbf") == Gaussian()
+    assert as_kernel("cosine") == Function("cosine")
+    assert isinstance(as_kernel(RBF(1.0)), SklearnKernel)
+    assert isinstance(as_kernel(lambda X, Y: X @ Y.T), Function)
+    assert as_kernel(Gaussian(2.0)).bandwidth == 2.0
+
+
+def test_a_matrix_of_its_own_is_a_kernel_of_row_numbers():
+    K = Gaussian(1.0)(SAMPLES["random"])
+    kernel = Precomputed(K)
+    rows = np.array([[2], [0]])
+    np.testing.assert_array_equal(kernel(rows), K[np.ix_([2, 0], [2, 0])])
+    np.testing.assert_array_equal(kernel.diagonal(rows), [1, 1])
+
+
+def test_every_public_kernel_is_in_the_catalogue():
+    tested = {type(kernel) for kernel in KERNELS.values()} | {Function, SklearnKernel, Precomputed, Kernel}
+    public = [getattr(muhat_kernels, name) for name in muhat_kernels.__all__]
+    assert {part for part in public if isinstance(part, type) and issubclass(part, Kernel)} <= tested

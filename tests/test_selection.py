@@ -1,0 +1,188 @@
+"""Selection rules: each against its definition written out, and how ties, edges and misfits are settled."""
+
+import numpy as np
+import pytest
+
+import reference
+from catalogue import EXACT, NAMES, SAMPLES, SEED
+from muhat import Embedding, KernelMean
+from muhat.filters import FILTERS, KME, Landweber, NuMethod, Tikhonov
+from muhat.gram import DenseGram
+from muhat.kernels import Gaussian
+from muhat.problem import Problem
+from muhat.selection import GCV, LEAVE_OUT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Lepski, Rate
+
+KERNEL = Gaussian(1.4)
+X = SAMPLES["random"]
+VARIED = [name for name in NAMES if name not in ("kme", "s-kmse")]
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_gcv_is_its_formula(name):
+    mu = KernelMean(kernel=KERNEL, filter=name, selection="gcv").fit(X)
+    K, n = KERNEL(X), len(X)
+    values, U = np.linalg.eigh(K / n)
+    for parameter, score in zip(mu.choice_.grid, mu.choice_.scores, strict=True):
+        fixed = LeaveOneOut() if name == "componentwise" else LeaveOneOut(grid=[parameter])
+        beta = KernelMean(kernel=KERNEL, filter=name, selection=fixed).fit(X).weights_
+        # s_λ(A) from the weights it gives: β = U s Uᵀ1_n.
+        s = (U.T @ beta) / (U.T @ np.full(n, 1 / n))
+        freedom = 1 - s.sum() / n
+        if abs(freedom) < 1e-12:  # nothing is cut off: 0/0, which must never win
+            assert score == np.inf
+            continue
+        true = ((K @ (beta - 1 / n)) ** 2).sum() / n / freedom**2
+        assert score == pytest.approx(true, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_splits", [2, 3, 5, 12])
+@pytest.mark.parametrize("name", NAMES)
+def test_k_fold_scores_equal_really_leaving_the_folds_out(name, n_splits):
+    mu = KernelMean(kernel=KERNEL, filter=name, selection=KFold(n_splits, seed=3)).fit(X)
+    folds = np.array_split(np.random.default_rng(3).permutation(len(X)), n_splits)
+    F = reference.features(KERNEL(X))
+    true = [reference.leave_out_score(name, value, F, np.ones(len(X)), folds) for value in mu.choice_.grid]
+    np.testing.assert_allclose(mu.choice_.scores, true, rtol=EXACT)
+
+
+def test_k_fold_with_weights_and_a_target_equals_really_leaving_out():
+    rng = np.random.default_rng(SEED)
+    Y, tau, weight = rng.normal(size=(4, 3)), rng.normal(size=4), rng.uniform(0.5, 2, size=len(X))
+    F = reference.features(KERNEL(np.concatenate([X, Y])))
+    folds = np.array_split(np.random.default_rng(0).permutation(len(X)), 5)
+    for name in NAMES:
+        mu = KernelMean(kernel=KERNEL, filter=name, selection="kfold", target=Embedding(KERNEL, Y, tau))
+        choice = mu.fit(X, sample_weight=weight).choice_
+        target = F[len(X) :].T @ tau
+        true = [reference.leave_out_score(name, value, F[: len(X)], weight, folds, target) for value in choice.grid]
+        np.testing.assert_allclose(choice.scores, true, rtol=EXACT)
+
+
+def test_as_many_folds_as_points_is_leave_one_out():
+    for name in NAMES:
+        one = KernelMean(kernel=KERNEL, filter=name).fit(X).choice_
+        other = KernelMean(kernel=KERNEL, filter=name, selection=KFold(len(X))).fit(X).choice_
+        np.testing.assert_allclose(one.scores, other.scores, rtol=EXACT)
+        assert one.parameter == other.parameter
+
+
+@pytest.mark.parametrize("name", ["s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method", "tsvd"])
+def test_lepski_takes_the_strongest_shrinkage_within_four_errors_of_all_weaker_ones(name):
+    mu = KernelMean(kernel=KERNEL, filter=name, selection="lepski").fit(X)
+    K, n = KERNEL(X), len(X)
+    estimates, errors, strengths = [], [], []
+    mean = np.full(n, 1 / n)
+    values, U = np.linalg.eigh(K / n)
+    for parameter in mu.choice_.grid:
+        beta = KernelMean(kernel=KERNEL, filter=name, selection=LeaveOneOut(grid=[parameter])).fit(X).weights_
+        s = (U.T @ beta) / (U.T @ mean)
+        noise = values - values * (U.T @ np.full(n, n**-0.5)) ** 2
+        estimates.append(beta)
+        errors.append(np.sqrt((s**2 * noise).sum() / (n - 1)))
+        strengths.append((beta - mean) @ K @ (beta - mean))
+    order = np.argsort(strengths)
+    admissible = []
+    for place, one in enumerate(order):
+        gaps = [estimates[one] - estimates[other] for other in order[:place]]
+        limits = [4 * errors[other] for other in order[:place]]
+        if all(np.sqrt(max(gap @ K @ gap, 0)) <= limit for gap, limit in zip(gaps, limits, strict=True)):
+            admissible.append(one)
+    assert mu.choice_.index == admissible[-1]
+
+
+def test_the_rate_is_c_times_n_to_the_minus_beta_and_iterations_act_as_that():
+    n = len(X)
+    lam = 2.0 * n**-1.5
+    assert KernelMean(filter="f-kmse", selection=Rate(2.0, 1.5)).fit(X).choice_.parameter == pytest.approx(lam)
+    assert KernelMean(filter="landweber", selection=Rate(2.0, 1.5)).fit(X).choice_.parameter == round(1 / lam)
+    assert KernelMean(filter="nu-method", selection=Rate(2.0, 1.5)).fit(X).choice_.parameter == round(lam**-0.5)
+
+
+@pytest.mark.parametrize("name", ["s-kmse", "landweber", "nu-method"])
+def test_a_fixed_parameter_needs_no_eigenvalues(name):
+    mu = KernelMean(filter=name, selection=Fixed(3)).fit(X)
+    assert mu.eigenvalues_ is None
+    assert mu.choice_.parameter == 3
+
+
+def test_constant_filters_need_no_eigenvalues_to_be_chosen():
+    for name in ("kme", "s-kmse"):
+        assert KernelMean(filter=name).fit(X).eigenvalues_ is None
+
+
+def test_auto_takes_the_filter_with_the_least_score():
+    mu = KernelMean(kernel=KERNEL).fit(X)
+    single = {name: KernelMean(kernel=KERNEL, filter=name).fit(X).choice_.score for name in NAMES}
+    assert {type(choice.filter) for choice in mu.choices_} == set(FILTERS.values())
+    assert mu.choice_.score == pytest.approx(min(single.values()), rel=1e-10)
+    np.testing.assert_allclose(sorted(choice.score for choice in mu.choices_), sorted(single.values()), rtol=1e-10)
+
+
+def test_auto_leaves_out_what_would_take_a_decomposition_for_each_point():
+    many = np.random.default_rng(SEED).normal(size=(LEAVE_OUT_UP_TO + 1, 2))
+    tried = {type(choice.filter).__name__ for choice in KernelMean().fit(many).choices_}
+    assert tried == {"KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod"}
+    folded = {type(choice.filter).__name__ for choice in KernelMean(selection="kfold").fit(many).choices_}
+    assert folded == tried | {"TruncatedSVD", "Componentwise"}
+
+
+def test_flat_curves_resolve_towards_less_shrinkage():
+    # All points equal: every estimate that does not shrink is exact, every score of such an estimate is zero.
+    same = np.ones((6, 2))
+    mu = KernelMean(kernel=Gaussian(1.0), filter="f-kmse", selection=LeaveOneOut(grid=[1e-14, 1e-13, 1e-12, 0.5]))
+    assert mu.fit(same).choice_.parameter == 1e-14
+    assert KernelMean(kernel=Gaussian(1.0), filter="landweber").fit(same).choice_.strength == 0
+    assert isinstance(KernelMean(kernel=Gaussian(1.0)).fit(same).filter_, KME)
+
+
+def test_flat_curves_resolve_the_same_way_every_time():
+    rng = np.random.default_rng(SEED)
+    points = rng.integers(0, 2, size=(20, 2)).astype(float)
+    chosen = {repr(KernelMean(kernel=Gaussian(1.0)).fit(points).choice_) for _ in range(5)}
+    assert len(chosen) == 1
+
+
+def test_a_choice_says_when_it_sits_at_the_edge():
+    narrow = KernelMean(kernel=KERNEL, filter="f-kmse", selection=LeaveOneOut(grid=[1e-5, 1e-4])).fit(X).choice_
+    assert narrow.at_edge
+    assert narrow.parameter == 1e-4
+    assert "at_edge=True" in repr(narrow)
+    assert not KernelMean(kernel=KERNEL, filter="f-kmse").fit(X).choice_.at_edge
+    assert not KernelMean(kernel=KERNEL, filter="f-kmse", selection=LeaveOneOut(grid=[1e-4])).fit(X).choice_.at_edge
+
+
+def test_strength_is_how_far_the_mean_was_moved():
+    for name in NAMES:
+        mu = KernelMean(kernel=KERNEL, filter=name).fit(X)
+        mean = KernelMean(kernel=KERNEL, filter="kme").fit(X).embedding_
+        assert mu.choice_.strength == pytest.approx(mu.embedding_.distance(mean) / mean.norm(), abs=1e-7)
+
+
+@pytest.mark.parametrize("rule", [LeaveOneOut(), GCV(), KFold(3), Lepski(), Rate(), Fixed(3)])
+def test_a_thousand_samples_go_through_the_same_lines_as_one(rule):
+    rng = np.random.default_rng(SEED)
+    samples = rng.normal(size=(2, 3, 10, 2))
+    masses = np.full(10, 0.1)
+    grams = np.stack([[KERNEL(one) / 10 for one in row] for row in samples])
+    batch = Problem(DenseGram(grams, masses))
+    for filter in (Tikhonov(), Landweber(), NuMethod(), *(kind() for kind in (FILTERS["tsvd"], FILTERS["s-kmse"]))):
+        if isinstance(rule, GCV) and filter.constant:
+            continue
+        if not isinstance(rule, Rate | Fixed):
+            rule.set_params(grid=None)
+            rule.set_params(grid=rule.choose(batch, filter).grid)  # one grid for all, so that each can be compared
+        choice = rule.choose(batch, filter)
+        weights = choice.weights(batch)
+        assert weights.shape == (2, 3, 10)
+        for place in np.ndindex(2, 3):
+            problem = Problem(DenseGram(grams[place], masses))
+            one = rule.choose(problem, filter)
+            np.testing.assert_allclose(choice.scores[place], one.scores, rtol=1e-9)
+            assert np.asarray(choice.parameter)[place] == one.parameter
+            np.testing.assert_allclose(weights[place], one.weights(problem), atol=1e-10)
+            assert np.asarray(choice.strength)[place] == pytest.approx(one.strength, abs=1e-6)
+
+
+def test_every_rule_by_name_can_be_used():
+    for name in RULES:
+        assert KernelMean(filter="f-kmse", selection=name).fit(X).choice_.parameter > 0
