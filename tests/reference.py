@@ -1,7 +1,7 @@
 """Slow truth: the paper's formulas in an explicit feature space, by loops, with points really left out.
 
-Nothing here is shared with the library. A Gram matrix is turned into explicit features (rows φ_i with ⟨φ_i, φ_j⟩ = K_ij);
-an estimate is then an ordinary vector, Ĉ an ordinary matrix, and every estimator is what its definition says.
+Nothing here is shared with the library. A Gram matrix is turned into explicit features, rows φ_i with ⟨φ_i, φ_j⟩ =
+K_ij; an estimate is then an ordinary vector, Ĉ an ordinary matrix, and every estimator is what its definition says.
 """
 
 import math
@@ -56,13 +56,9 @@ def nu_method(t, C, mean, f, kappa2, nu):
     before = f
     estimate = f + (4 * nu + 2) / (4 * nu + 1) * C @ (mean - f) / kappa2
     for k in range(2, t + 1):
-        m = (
-            (k - 1)
-            * (2 * k - 3)
-            * (2 * k + 2 * nu - 1)
-            / ((k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3))
-        )
-        w = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1) / ((k + 2 * nu - 1) * (2 * k + 4 * nu - 1))
+        below = (k + 2 * nu - 1) * (2 * k + 4 * nu - 1)
+        m = (k - 1) * (2 * k - 3) * (2 * k + 2 * nu - 1) / (below * (2 * k + 2 * nu - 3))
+        w = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1) / below
         before, estimate = estimate, estimate + m * (estimate - before) + w * C @ (mean - estimate) / kappa2
     return estimate
 

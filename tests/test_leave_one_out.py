@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 import reference
 from catalogue import EXACT, NAMES, SAMPLES, SEED, VARIANTS
-from muhat import KernelMean
+from muhat import Embedding, KernelMean
 from muhat.filters import FILTERS
 from muhat.kernels import Gaussian, Polynomial
 from muhat.selection import LeaveOneOut
@@ -33,9 +33,8 @@ def kappa2(kernel, F):
 
 
 def assert_scores_are_true(mu, name, F, p, kappa2, target=None, **settings):
-    true = [
-        reference.leave_one_out_score(name, value, F, p, target, kappa2=kappa2, **settings) for value in mu.choice_.grid
-    ]
+    settings["kappa2"] = kappa2
+    true = [reference.leave_one_out_score(name, value, F, p, target, **settings) for value in mu.choice_.grid]
     # Where the score itself cancels to nothing, its summands ‖φ_i‖² are what it can be relative to.
     np.testing.assert_allclose(mu.choice_.scores, true, rtol=EXACT, atol=1e-13 * (F**2).sum() / len(F))
 
@@ -78,8 +77,6 @@ def test_scores_with_a_target_equal_really_leaving_out(name, weighted, where):
     kernel, tau = Gaussian(1.4), rng.normal(size=9 if where == "on the sample" else 4)
     weight = rng.uniform(0.5, 2, size=9) if weighted else np.ones(9)
     F = reference.features(kernel(np.concatenate([X, Y])))
-    from muhat import Embedding
-
     target = tau if where == "on the sample" else Embedding(kernel, Y, tau)
     mu = KernelMean(kernel=kernel, filter=name, target=target).fit(X, sample_weight=weight)
     f = F[:9].T @ tau if where == "on the sample" else F[9:].T @ tau

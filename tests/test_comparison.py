@@ -1,0 +1,284 @@
+"""The comparison's numbers are those of KernelMean, its verdict is honest, and its result can be written down."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
+
+from catalogue import SAMPLES, SEED
+from muhat import KernelMean
+from muhat.comparison import EXACT_UP_TO, Comparison, compare
+from muhat.datasets import standardised, wine
+from muhat.filters import FILTERS, IteratedTikhonov
+from muhat.kernels import Gaussian
+from muhat.selection import Fixed, LeaveOneOut
+
+SAME = 1e-9
+"""Relative: the same number by the same route, after another order of operations."""
+
+RULES_WITH_A_PARAMETER_FOR_ALL = ["loo", "gcv", "kfold", "lepski", "rate"]
+
+
+def random_sample(n, d=6):
+    return np.random.default_rng(SEED).normal(size=(n, d)) * np.geomspace(1, 100, d) + 3
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return random_sample(40)
+
+
+@pytest.fixture(scope="module")
+def comparison(sample):
+    return compare(sample)
+
+
+@pytest.fixture(scope="module")
+def large_comparison():
+    return compare(random_sample(EXACT_UP_TO + 1))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_every_row_is_what_kernel_mean_chooses(sample, comparison, name):
+    choice = KernelMean(filter=name).fit(standardised(sample)).choice_
+    row = comparison[name]
+    assert row.score == pytest.approx(choice.score, rel=SAME)
+    assert row.strength == pytest.approx(choice.strength, rel=1e-6, abs=SAME)
+    assert row.at_edge == choice.at_edge
+    np.testing.assert_allclose(row.scores, choice.scores, rtol=SAME)
+    if choice.parameter is None:
+        assert row.parameter is None
+    else:
+        assert row.parameter == pytest.approx(choice.parameter, rel=1e-6)
+
+
+def test_the_best_is_what_kernel_mean_takes(sample, comparison):
+    mu = KernelMean().fit(standardised(sample))
+    assert comparison.best.filter == mu.filter_
+    np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
+
+
+def test_improvement_is_in_percent_of_the_unbiased_estimate_of_the_risk(sample, comparison):
+    K = comparison.kernel(standardised(sample))
+    n = len(K)
+    risk = (np.trace(K) / n - K.mean()) / (n - 1)
+    assert comparison.risk == pytest.approx(risk, rel=SAME)
+    for row in comparison.rows:
+        assert row.improvement == pytest.approx(100 * (comparison["kme"].score - row.score) / risk, abs=1e-6)
+    assert comparison["kme"].improvement == 0
+
+
+def test_strengths_along_the_grid_hold_the_chosen_one(comparison):
+    for row in comparison.rows:
+        assert row.strengths[row.index] == row.strength
+        assert len(row.strengths) == len(row.scores) == len(row.improvements)
+
+
+@pytest.mark.parametrize("selection", RULES_WITH_A_PARAMETER_FOR_ALL)
+def test_every_rule_has_a_row_for_every_estimator_scored_by_leave_one_out(sample, selection):
+    comparison = compare(sample, selection=selection)
+    assert [row.name for row in comparison.rows] == list(FILTERS)
+    X = standardised(sample)
+    for name in ("f-kmse", "landweber"):
+        row = comparison[name]
+        chosen = KernelMean(filter=name, selection=selection).fit(X).choice_.parameter
+        assert row.parameter == pytest.approx(chosen, rel=1e-6)
+        rescored = KernelMean(filter=name, selection=LeaveOneOut(grid=[row.parameter])).fit(X).choice_.score
+        assert row.score == pytest.approx(rescored, rel=SAME)
+        assert row.selection == selection
+
+
+def test_gcv_leaves_simple_shrinkage_to_leave_one_out_and_says_so(sample):
+    comparison = compare(sample, selection="gcv")
+    assert comparison["s-kmse"].selection == "loo"
+    assert comparison["s-kmse"].parameter == pytest.approx(compare(sample)["s-kmse"].parameter)
+    assert comparison.notes == ("The parameter of s-kmse is chosen by loo, not gcv.",)
+
+
+def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(large_comparison):
+    for name in ("tsvd", "componentwise"):
+        row = large_comparison[name]
+        assert row.score is None
+        assert row.scores is None
+        assert row.improvement is None
+    assert large_comparison["tsvd"].selection == "gcv"
+    assert large_comparison["f-kmse"].selection == "loo"
+    scores, rule = large_comparison.notes
+    assert scores.startswith("No leave-one-out score for tsvd and componentwise: it takes 301 eigendecompositions")
+    assert rule == "The parameter of tsvd is chosen by gcv, not loo."
+    assert "of those scored" in large_comparison.verdict()
+
+
+def test_a_large_sample_chooses_the_truncation_that_gcv_does(large_comparison):
+    X = standardised(random_sample(EXACT_UP_TO + 1))
+    choice = KernelMean(filter="tsvd", selection="gcv").fit(X).choice_
+    assert large_comparison["tsvd"].parameter == pytest.approx(choice.parameter, rel=1e-6)
+
+
+def test_kme_takes_part_whatever_is_asked_for(sample):
+    assert [row.name for row in compare(sample, filters=["landweber"]).rows] == ["kme", "landweber"]
+    assert [row.name for row in compare(sample, filters="tikhonov").rows] == ["kme", "f-kmse"]
+    assert [row.name for row in compare(sample, filters=["kme", "kme"]).rows] == ["kme"]
+    assert [row.name for row in compare(sample, filters=["auto"]).rows] == list(FILTERS)
+
+
+def test_two_filters_of_one_kind_are_told_apart(sample):
+    rows = compare(sample, filters=[IteratedTikhonov(2), IteratedTikhonov(5)]).rows
+    assert [row.name for row in rows] == ["kme", "IteratedTikhonov(order=2)", "IteratedTikhonov(order=5)"]
+
+
+def test_a_fixed_parameter_is_scored_too(sample):
+    row = compare(sample, filters=["f-kmse"], selection=Fixed(0.1))["f-kmse"]
+    assert row.parameter == 0.1
+    expected = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[0.1])).fit(standardised(sample)).choice_.score
+    assert row.score == pytest.approx(expected, rel=SAME)
+
+
+def test_features_are_standardised_as_scikit_learn_does(sample):
+    np.testing.assert_allclose(standardised(sample), StandardScaler().fit_transform(sample), atol=1e-12)
+
+
+def test_constant_features_are_standardised_to_zero():
+    X = np.column_stack([np.full(7, 0.1), np.arange(7.0), np.zeros(7)])
+    scaled = standardised(X)
+    assert (scaled[:, [0, 2]] == 0).all()
+    np.testing.assert_allclose([scaled[:, 1].mean(), scaled[:, 1].var()], [0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_the_unit_of_measurement_does_not_matter(sample, comparison, factor):
+    assert compare(sample * factor)["f-kmse"].score == pytest.approx(comparison["f-kmse"].score, rel=SAME)
+
+
+def test_features_can_be_left_as_they_are(sample):
+    plain = compare(sample, filters=["f-kmse"], standardise=False)
+    choice = KernelMean(filter="f-kmse").fit(sample).choice_
+    assert plain["f-kmse"].score == pytest.approx(choice.score, rel=SAME)
+
+
+def test_kernels_without_a_bound_are_compared(sample):
+    comparison = compare(sample, kernel="linear", standardise=False)
+    choice = KernelMean(kernel="linear", filter="landweber").fit(sample).choice_
+    assert comparison["landweber"].score == pytest.approx(choice.score, rel=SAME)
+
+
+def test_a_data_frame_is_a_sample(sample, comparison):
+    assert compare(pd.DataFrame(sample)).verdict() == comparison.verdict()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
+def test_every_sample_has_a_verdict_and_can_be_written_as_json(name, kernel):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "bandwidth='median'")
+        comparison = compare(SAMPLES[name], kernel=kernel)
+    assert comparison.verdict().endswith(".")
+    written = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+    assert written["n"] == len(SAMPLES[name])
+    assert [row["name"] for row in written["estimators"]] == list(FILTERS)
+
+
+def test_json_holds_the_numbers(comparison):
+    written = comparison.to_dict()
+    row = written["estimators"][4]
+    assert row["name"] == "landweber"
+    assert row["symbol"] == "t"
+    assert row["parameter"] == comparison["landweber"].parameter
+    assert row["scores"] == comparison["landweber"].scores.tolist()
+    assert written["eigenvalues"] == comparison.eigenvalues.tolist()
+    assert written["best"] == comparison.best.name
+
+
+def test_what_is_not_finite_is_none_in_json():
+    rng = np.random.default_rng(SEED)
+    opposed = rng.normal(size=(20, 3))
+    written = compare(np.concatenate([opposed, -opposed]), kernel="linear").to_dict()["estimators"][1]
+    assert written["parameter"] is None  # λ = ∞: the target itself
+    assert written["strength"] == 1
+
+
+def test_the_verdict_names_the_winner_and_its_gain(comparison):
+    best = comparison.best
+    assert best.score == min(row.score for row in comparison.rows)
+    assert comparison.verdict().startswith(f"{best.name} ({best.symbol} = ")
+    assert f"by {best.improvement:.3g} % of KME's estimated risk" in comparison.verdict()
+
+
+def test_the_verdict_says_when_shrinkage_does_not_help():
+    X = np.concatenate([np.zeros((30, 1)), np.full((1, 1), 1e-3)])
+    comparison = compare(X, kernel=Gaussian(1.0), filters=["tsvd", "landweber"], standardise=False)
+    assert comparison.best.name == "kme"
+    assert "shrinkage does not help here" in comparison.verdict()
+
+
+def test_the_verdict_says_when_there_is_no_risk():
+    comparison = compare(np.ones((6, 2)), kernel=Gaussian(1.0))
+    assert "nothing to improve" in comparison.verdict()
+    assert all(row.improvement is None for row in comparison.rows)
+
+
+def test_the_verdict_says_when_the_choice_is_at_the_edge(sample):
+    X = random_sample(40)
+    narrow = compare(X, filters=["s-kmse"], selection=LeaveOneOut(grid=[1e-4, 1e-3]))
+    assert narrow["s-kmse"].at_edge
+    assert "at the edge of its grid, the strongest shrinkage tried" in narrow.verdict()
+
+
+def test_the_verdict_says_when_there_is_hardly_a_difference(sample):
+    slight = compare(sample, filters=["s-kmse"], selection=Fixed(1e-4))
+    assert 0 < slight.best.improvement < 1
+    assert "hardly a difference" in slight.verdict()
+
+
+def test_a_fitted_estimator_is_a_comparison(sample, comparison):
+    again = Comparison.from_estimator(KernelMean().fit(standardised(sample)))
+    assert [row.name for row in again.rows] == list(FILTERS)
+    for row in again.rows:
+        assert row.improvement == pytest.approx(comparison[row.name].improvement, abs=1e-6)
+    assert again.d == sample.shape[1]
+
+
+def test_a_fitted_estimator_without_kme_is_measured_against_it(sample, comparison):
+    again = Comparison.from_estimator(KernelMean(filter="f-kmse", selection="gcv").fit(standardised(sample)))
+    assert [row.name for row in again.rows] == ["kme", "f-kmse"]
+    assert again["kme"].score == pytest.approx(comparison["kme"].score, rel=SAME)
+
+
+def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
+    weights = np.arange(1.0, 1 + len(sample))
+    with pytest.raises(ValueError, match="without target and sample_weight"):
+        Comparison.from_estimator(KernelMean().fit(sample, sample_weight=weights))
+    with pytest.raises(ValueError, match="without target and sample_weight"):
+        Comparison.from_estimator(KernelMean(target=weights / weights.sum()).fit(sample))
+    with pytest.raises(NotFittedError):
+        Comparison.from_estimator(KernelMean())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"filters": ["landwebber"]}, "did you mean 'landweber'"),
+        ({"kernel": "gausian"}, "did you mean 'gaussian'"),
+        ({"kernel": "precomputed"}, "a kernel of points is needed"),
+        ({"selection": "lo"}, "did you mean 'loo'"),
+        ({"X": np.ones((1, 3))}, "at least 2 rows are needed"),
+        ({"X": np.ones((4, 3)), "selection": "kfold"}, "at least 5 rows are needed"),
+        ({"X": np.array([[1.0], [np.nan]])}, "1 row with NaN"),
+        ({"X": np.ones(5)}, "two dimensions"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_sentence(sample, arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        compare(**{"X": sample, **arguments})
+
+
+def test_the_wine_data_are_those_of_the_paper():
+    data = wine()
+    assert data.name == "wine"
+    assert data.data.shape == (178, 13)
+    assert data.feature_names[0] == "alcohol"
+    assert data.data[:, 12].max() > 1000  # unscaled
