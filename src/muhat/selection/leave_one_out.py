@@ -17,6 +17,7 @@ from muhat.selection.contour import Contour, Interval, accurate_contour, is_accu
 from muhat.selection.leave_out import scores_with_folds_left_out
 
 NODES_AT_ONCE = 64
+GROUPS_AT_ONCE = 64
 WARN_ABOVE = 500
 
 
@@ -100,15 +101,35 @@ def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
 
 
 @dataclass(frozen=True)
+class _Groups:
+    """Points of equal mass: what is left without one of them is the same share of the whole."""
+
+    order: Array
+    starts: Array
+    mass: Array
+    """Σ p_i over the group."""
+    rest: Array
+    """1 − p_i."""
+
+    @classmethod
+    def of(cls, masses: Array) -> _Groups:
+        kinds, members, counts = np.unique(masses, return_inverse=True, return_counts=True)
+        return cls(np.argsort(members, kind="stable"), np.cumsum(counts) - counts, counts * kinds, 1 - kinds)
+
+    def sum(self, values: Array) -> Array:
+        """Return the sums over the points of each group: (..., n, nodes) to (..., groups, nodes)."""
+        return np.add.reduceat(values[..., self.order, :], self.starts, axis=-2)
+
+
+@dataclass(frozen=True)
 class _Moments:
     """What the sample contributes to the score at each node z of a contour, summed over points of equal mass.
 
     With c = 1 − p_i, ⟨φ_i − f*, s(Ĉ_i)(m_i − f*)⟩ integrates s(z/c) times ``linear``, and ⟨m_i − f*, s(Ĉ_i)(m_i − f*)⟩
-    integrates s(z/c) times ``quadratic``, both summed over i.
+    integrates s(z/c) times ``quadratic``, both summed over i. Steps of the contour are included.
     """
 
     nodes: Array
-    steps: Array
     rest: Array
     linear: Array
     quadratic: Array
@@ -118,15 +139,13 @@ class _Moments:
         """Compute them, some nodes at a time."""
         largest = _interval(problem).largest
         nodes, steps = contour.nodes * largest, contour.steps * largest
-        kinds, members = np.unique(problem.masses, return_inverse=True)
-        groups = (members == np.arange(len(kinds))[:, None]).astype(problem.root_masses.dtype)
-        squares = problem.spectrum.U**2
+        groups, squares = _Groups.of(problem.masses), problem.spectrum.U**2
         blocks = [
-            _at_nodes(problem, squares, nodes[start : start + NODES_AT_ONCE], groups, 1 - kinds)
+            _at_nodes(problem, squares, nodes[start : start + NODES_AT_ONCE], groups)
             for start in range(0, len(nodes), NODES_AT_ONCE)
         ]
-        linear, quadratic = (np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True))
-        return cls(nodes, steps, 1 - kinds, linear, quadratic)
+        linear, quadratic = (np.concatenate(parts, axis=-1) * steps for parts in zip(*blocks, strict=True))
+        return cls(nodes, groups.rest, linear, quadratic)
 
     def scores(self, problem: Problem, candidates: Candidates) -> Array:
         """Integrate a filter against them; the lower half of the contour is the conjugate of the upper.
@@ -135,14 +154,18 @@ class _Moments:
         """
         filter = cast(Filter, candidates.filter)
         scores = np.asarray(problem.left_out.unshrunk, dtype=np.float64)[..., None]
-        for group, rest in enumerate(self.rest):
-            r = 1 - filter.path(self.nodes / rest, candidates.grid)
-            linear, quadratic = self.linear[..., group, :] * self.steps, self.quadratic[..., group, :] * self.steps
-            scores = scores + 2 * np.real(2 * (linear - quadratic) @ r.T + quadratic @ (r**2).T)
+        for start in range(0, len(self.rest), GROUPS_AT_ONCE):
+            some = slice(start, start + GROUPS_AT_ONCE)
+            r = 1 - filter.path(self.nodes / self.rest[some, None], candidates.grid)
+            r = r.reshape(len(r), -1).T
+            linear, quadratic = (
+                values[..., some, :].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
+            )
+            scores = scores + 2 * np.real(2 * (linear - quadratic) @ r + quadratic @ r**2)
         return scores
 
 
-def _at_nodes(problem: Problem, squares: Array, z: Array, groups: Array, rest: Array) -> tuple[Array, Array]:
+def _at_nodes(problem: Problem, squares: Array, z: Array, groups: _Groups) -> tuple[Array, Array]:
     """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
 
     R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i of
@@ -151,30 +174,28 @@ def _at_nodes(problem: Problem, squares: Array, z: Array, groups: Array, rest: A
 
         (Gv)_i/(√p_i G_ii) / (1−p_i)z − ⟨f*, ·⟩   and   [vᵀGv − (Gv)_i²/G_ii] / (1−p_i)²z + ‖f*‖²/z.
     """
-    spectrum, q = problem.spectrum, problem.root_masses
+    spectrum, q = problem.spectrum, problem.root_masses[:, None]
     resolvent = 1 / (z - spectrum.gamma[..., None])
     resolvent = resolvent.astype(np.result_type(spectrum.U.dtype, np.complex64), copy=False)
     projected = [spectrum.coordinates[..., None]]
     if problem.target is not None:
         projected.append(spectrum.project(problem.target_values)[..., None])
     G = _times(squares, resolvent)
-    Gv = [_times(spectrum.U, vector * resolvent) for vector in projected]
+    Gv = [q * _times(spectrum.U, vector * resolvent) for vector in projected]  # √p_i (G·)_i
+    ratio = [vector / G for vector in Gv]
+    mass, c = groups.mass[:, None], groups.rest[:, None]
 
-    def whole(j: int, k: int) -> Array:
-        return (projected[j] * projected[k] * resolvent).sum(axis=-2)[..., None, :] * masses
+    def without(j: int, k: int) -> Array:
+        """Σ_i p_i [v_jᵀGv_k − (Gv_j)_i (Gv_k)_i/G_ii]."""
+        whole = (projected[j] * projected[k] * resolvent).sum(axis=-2)[..., None, :]
+        return mass * whole - groups.sum(Gv[j] * ratio[k])
 
-    def own(j: int, k: int) -> Array:
-        return _times(groups * q**2, Gv[j] * (Gv[k] / G))
-
-    masses = (groups * q**2).sum(axis=-1)[:, None]
-    c = rest[:, None]
-    first = _times(groups * q, Gv[0] / G)
     if problem.target is None:
-        return first / c, (whole(0, 0) - own(0, 0)) * z / c**2
-    second = _times(groups * q, Gv[1] / G)
-    mean_mean, mean_target, target_target = (whole(j, k) - own(j, k) for j, k in ((0, 0), (0, 1), (1, 1)))
-    outside = masses * problem.target_squared_norm / z
-    linear = (z * first - c * second - z * mean_target + c * target_target) / (c * z) + outside
+        return groups.sum(ratio[0]) / c, without(0, 0) * z / c**2
+    mean, target = groups.sum(ratio[0]), groups.sum(ratio[1])
+    mean_mean, mean_target, target_target = without(0, 0), without(0, 1), without(1, 1)
+    outside = mass * problem.target_squared_norm / z
+    linear = (z * mean - c * target - z * mean_target + c * target_target) / (c * z) + outside
     quadratic = (z**2 * mean_mean - 2 * z * c * mean_target + c**2 * target_target) / (c**2 * z) + outside
     return linear, quadratic
 
