@@ -101,7 +101,7 @@ PARAMETERS_REFUSED = {
         "KFold needs at least 13 rows, got n_samples = 12",
     ),
     "order zero": ({"filter": IteratedTikhonov(0)}, "order must be a whole number of at least 1, got 0"),
-    "a step too long": ({"filter": Landweber(eta=2.0)}, "the iteration converges only for eta below 2"),
+    "a step too long": ({"filter": Landweber(eta=2.0)}, "eta must be at most 1/κ² = 1, got 2.0"),
     "a step of zero": ({"filter": Landweber(eta=0)}, "eta must be positive"),
     "nu-method on too little": (
         {"filter": NuMethod(kappa2=0.5)},

@@ -17,7 +17,6 @@ class Constant(Formula):
 
     constant: ClassVar[bool] = True
     B = 1.0
-    C = 1.0
 
     def products(self, parameter: float) -> float:
         """No product is needed."""
@@ -33,6 +32,7 @@ class KME(Constant):
     """s(γ) = 1: the empirical kernel mean μ̂, no shrinkage."""
 
     parameterless: ClassVar[bool] = True
+    C = 0.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any = 0.0) -> Array:
@@ -48,6 +48,7 @@ class KME(Constant):
 class SimpleShrinkage(Constant):
     """s_λ(γ) = 1/(1+λ): S-KMSE, equation 3 of the paper, α = λ/(1+λ)."""
 
+    C = 1.0
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:

@@ -36,12 +36,12 @@ class Landweber(Formula, Iteration):
         return 1.0 if self.eta is None else positive(self, "eta", self.eta)
 
     def bounded_by(self, kappa2: float) -> Landweber:
-        """Return it with η = 1/κ²; refuse a step so long that the iteration would diverge."""
+        """Return it with η = 1/κ²; refuse a longer step, with which the iteration may diverge."""
         if self.eta is None:
             return replace(self, eta=1 / kappa2)
-        if self.step >= 2 / kappa2:
-            needed = f"the iteration converges only for eta below 2/κ² = {2 / kappa2:.6g}"
-            raise ValueError(refusal("Landweber", needed, self.eta, "leave it out for 1/κ²"))
+        if self.step > (1 + 1e-9) / kappa2:
+            needed = f"eta must be at most 1/κ² = {1 / kappa2:.6g}"
+            raise ValueError(refusal("Landweber", needed, self.eta, "leave it out for 1/κ² itself"))
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
@@ -84,8 +84,12 @@ class NuMethod(Iteration):
     nu: float = 1.0
     kappa2: float | None = None
     longest: ClassVar[int] = 50
-    B = 2.0
     C = 1.0
+
+    @property
+    def B(self) -> float:  # type: ignore[override]
+        """ω_1, the overshoot of the first step at γ = κ²."""
+        return self.coefficients(1)[1]
 
     @property
     def qualification(self) -> float:  # type: ignore[override]
@@ -131,13 +135,11 @@ class NuMethod(Iteration):
         return path
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """γ^ν |p_t| ≤ D (κ²/t²)^ν; for smaller η by interpolation with |p_t| ≤ 1.
-
-        D is the limit for long iterations, where p_t tends to a Bessel function of order 2ν − 1/2.
-        """
+        """Return sup_z Γ(2ν+½) (z/2)^(2η−2ν+½) |J_(2ν−½)(z)|: for long iterations p_t tends to a Bessel function."""
         order = 2 * self.nu - 0.5
         z = np.linspace(1e-3, 50 + 10 * order, 20_000)
-        return max(1.0, float(gamma_function(order + 1) * (np.sqrt(z / 2) * np.abs(jv(order, z))).max()))
+        values = (z / 2) ** (2 * eta - order) * np.abs(jv(order, z))
+        return float(gamma_function(order + 1) * values.max())
 
     def as_lambda(self, parameter: float) -> float:
         """λ = κ²/t²."""

@@ -25,8 +25,8 @@ class Tikhonov(Formula):
         return gamma / (gamma + parameter)
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """λ γ^η/(γ+λ) ≤ λ^η for η ≤ 1."""
-        return 1.0
+        """λ γ^η/(γ+λ) ≤ η^η (1−η)^(1−η) λ^η for η ≤ 1."""
+        return _largest_residual(eta, order=1)
 
     def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
         """(A + λ) x = b by conjugate gradients."""
@@ -59,12 +59,17 @@ class IteratedTikhonov(Formula):
         return 1 - (parameter / (gamma + parameter)) ** int(self.order)
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """(λ/(γ+λ))^t γ^η ≤ λ^η for η ≤ t."""
-        return 1.0
+        """(λ/(γ+λ))^t γ^η ≤ η^η (t−η)^(t−η)/t^t λ^η for η ≤ t."""
+        return _largest_residual(eta, self.order)
 
     def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
         """(A + λ) x_j = b + λ x_(j−1), where the paper has (K + nλ) β_j = 1_n + nλ β_(j−1), by mistake."""
         return _iterate(product, product(mean) - target, parameter, self.order)
+
+
+def _largest_residual(eta: float, order: int) -> float:
+    """Return η^η (t−η)^(t−η)/t^t, the largest (λ/(γ+λ))^t (γ/λ)^η, at γ/λ = η/(t−η)."""
+    return float(eta**eta * (order - eta) ** (order - eta) / order**order)
 
 
 def _iterate(product: Product, b: Array, lam: float, order: int) -> Array:

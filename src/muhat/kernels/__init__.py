@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from muhat.kernels.base import Kernel, Product, Scaled, Sum
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.foreign import Function, Precomputed, SklearnKernel
+from muhat.kernels.mixtures import Mixture
 from muhat.kernels.radial import Gaussian, InverseMultiquadric, Laplacian, Matern, RationalQuadratic
 from muhat.messages import refusal, unknown_name
 
@@ -60,6 +61,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Mixture",
     "Polynomial",
     "Precomputed",
     "Product",
