@@ -108,7 +108,7 @@ def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(lar
     assert large_comparison["tsvd"].selection == "gcv"
     assert large_comparison["f-kmse"].selection == "loo"
     scores, rule = large_comparison.notes
-    assert scores.startswith("No leave-one-out score for tsvd and componentwise: it takes 301 eigendecompositions")
+    assert scores.startswith("No leave-one-out score for tsvd and componentwise, beyond 300 points")
     assert rule == "The parameter of tsvd is chosen by gcv, not loo."
     assert "of those scored" in large_comparison.verdict()
 
@@ -206,6 +206,11 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     assert best.score == min(row.score for row in comparison.rows)
     assert comparison.verdict().startswith(f"{best.name} ({best.symbol} = ")
     assert f"by {best.improvement:.3g} % of KME's estimated risk" in comparison.verdict()
+
+
+def test_the_verdict_says_that_the_best_of_many_looks_better_than_it_is(comparison):
+    tried = sum(len(row.grid) for row in comparison.rows)
+    assert f"an optimistic number as the best of {tried} candidates" in comparison.verdict()
 
 
 def test_the_verdict_says_when_shrinkage_does_not_help():

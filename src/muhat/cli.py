@@ -1,0 +1,207 @@
+"""The command line: parse, call, print. Whatever goes wrong is told in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from muhat import __version__
+from muhat.comparison import Comparison, Row, compare
+from muhat.datasets import wine
+from muhat.files import check_writable, read_table, write_whole
+from muhat.filters import FILTERS
+from muhat.kernels import KERNELS, Kernel, as_kernel
+from muhat.messages import refusal
+from muhat.plots import comparison_figure
+from muhat.selection import RULES
+
+OF_POINTS = [name for name in KERNELS if name != "precomputed"]
+FIGURES = (".png", ".svg", ".pdf")
+DEFAULT_FIGURE = Path("muhat-compare.png")
+DPI = 200
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+class OneSentence(TyperGroup):
+    """Commands that tell errors in one sentence on stderr, without a traceback, and exit with 2 (130 for Ctrl-C)."""
+
+    def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Run the command that the arguments name."""
+        try:
+            with _warnings_told():
+                code = super().main(args, standalone_mode=False, **extra)
+        except typer.Abort:
+            code = INTERRUPTED
+        except ValueError as problem:
+            code = USER_ERROR
+            _tell(problem)
+        except MemoryError:
+            code = USER_ERROR
+            needed, advice = "the matrix of all pairs of points must fit in memory", "take fewer points"
+            _tell(refusal("compare", needed, "too many points", advice))
+        except Exception as problem:
+            if not hasattr(problem, "format_message"):  # what the parser refuses has one
+                raise
+            code = USER_ERROR
+            _tell(problem.format_message())
+        if code == INTERRUPTED:
+            _tell("interrupted.")
+        if standalone_mode:
+            sys.exit(code or 0)
+        return code
+
+
+app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # λ has no place in ASCII
+    app(prog_name="muhat")
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """Estimate kernel means better than by the plain average."""
+    if version:
+        typer.echo(f"muhat {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("compare")
+def compare_command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A .csv, .tsv, .parquet or .npy file, points in rows; the wine data if none is named."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help=f"Where the figure goes (.png, .svg or .pdf); by default {DEFAULT_FIGURE}.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON and nothing else; a figure is then made only with --out.")
+    ] = False,
+    filter: Annotated[
+        list[str] | None, typer.Option(help=f"An estimator: {', '.join(FILTERS)}. May be repeated; by default all.")
+    ] = None,
+    kernel: Annotated[str, typer.Option(help=f"The kernel: {', '.join(OF_POINTS)}, or scikit-learn's.")] = "gaussian",
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Its bandwidth σ; by default from the median distance.")
+    ] = None,
+    selection: Annotated[str, typer.Option(help=f"How parameters are chosen: {', '.join(RULES)}.")] = "loo",
+    standardise: Annotated[
+        bool, typer.Option("--standardise/--no-standardise", help="Bring features to mean 0 and variance 1.")
+    ] = True,
+) -> None:
+    """Compare all estimators on a sample: a table, a verdict and a figure."""
+    figure = out if as_json else out or DEFAULT_FIGURE
+    if figure is not None:
+        _check_figure(figure)
+    sample = wine() if file is None else read_table(file)
+    chosen = _kernel(kernel, bandwidth)
+    comparison = compare(sample.data, chosen, filter or None, selection=selection, standardise=standardise)
+    if figure is not None:
+        _write_figure(comparison, figure)
+    if as_json:
+        path = None if figure is None else str(figure)
+        typer.echo(json.dumps({"data": sample.name, **comparison.to_dict(), "figure": path}, allow_nan=False))
+    else:
+        _print(comparison, sample.name)
+        typer.echo(f"Figure: {figure}")
+
+
+def _tell(message: object) -> None:
+    """Print one line on stderr."""
+    print("muhat:", " ".join(str(message).split()), file=sys.stderr)
+
+
+@contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Print warnings as one line each, those for programmers not at all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.simplefilter("default", RuntimeWarning)
+        warnings.showwarning = lambda message, *_: _tell(f"warning: {message}")
+        yield
+
+
+def _kernel(name: str, bandwidth: float | None) -> Kernel:
+    """Return the kernel with the bandwidth, if one is given."""
+    kernel = as_kernel(name)
+    if bandwidth is None:
+        return kernel
+    if "bandwidth" not in kernel.get_params(deep=False):
+        raise ValueError(refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"))
+    return type(kernel)(bandwidth=bandwidth)
+
+
+def _check_figure(path: Path) -> None:
+    """Refuse a place or a format before the work."""
+    if path.suffix.lower() not in FIGURES:
+        needed = f"a file name ending in {', '.join(FIGURES)} is needed"
+        raise ValueError(refusal("--out", needed, repr(str(path))))
+    check_writable(path)
+
+
+def _write_figure(comparison: Comparison, path: Path) -> None:
+    figure = comparison_figure(comparison)
+    form = path.suffix.lower().removeprefix(".")
+    write_whole(path, lambda file: figure.savefig(file, format=form, dpi=DPI))
+
+
+def _print(comparison: Comparison, name: str) -> None:
+    """Print the table, what its reader has to know, and the verdict."""
+    console = Console(highlight=False, markup=False, emoji=False)
+
+    def say(sentence: str) -> None:
+        console.print(sentence, soft_wrap=not console.is_terminal)
+
+    kernel = re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.4g}", repr(comparison.kernel))
+    say(f"{name}: {comparison.n} points, {comparison.d} features, kernel {kernel}")
+    console.print(_table(comparison))
+    for note in comparison.notes:
+        say(note)
+    say(comparison.verdict())
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("estimator", no_wrap=True)
+    table.add_column("parameter")
+    for title in ("LOO score", "better than KME\n(% of its risk)", "shrunk\n(%)"):
+        table.add_column(title, justify="right")
+    table.add_column("")
+    for row in comparison.rows:
+        cells = _cells(row)
+        best = row is comparison.best
+        marks = ["best"] * best + ["edge"] * row.at_edge
+        table.add_row(*cells, ", ".join(marks), style="bold" if best else None)
+    if any(row.at_edge for row in comparison.rows):
+        table.caption = Text("edge: the parameter is the first or last of its grid")
+    return table
+
+
+def _cells(row: Row) -> list[str]:
+    score = "–" if row.score is None else f"{row.score:#.6g}"
+    improvement = "–" if row.improvement is None else f"{round(row.improvement, 2) + 0.0:.2f}"
+    return [row.name, row.setting, score, improvement, f"{100 * row.strength:.2f}"]

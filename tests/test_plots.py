@@ -1,0 +1,169 @@
+"""The displays hold what they show, draw without a screen, and cover nothing."""
+
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from catalogue import SAMPLES, SEED
+from muhat import KernelMean
+from muhat.comparison import EXACT_UP_TO, compare
+from muhat.datasets import standardised
+from muhat.filters import FILTERS, IteratedTikhonov
+from muhat.kernels import Gaussian
+from muhat.plots import COLOURS, MARKERS, FilterDisplay, LeaveOneOutDisplay, comparison_figure
+
+DISPLAYS = [LeaveOneOutDisplay, FilterDisplay]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_screen():
+    before = mpl.get_backend()
+    mpl.use("Agg")
+    yield
+    mpl.pyplot.close("all")
+    mpl.use(before)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return np.random.default_rng(SEED).normal(size=(30, 4))
+
+
+@pytest.fixture(scope="module")
+def comparison(sample):
+    return compare(sample)
+
+
+def texts_of(figure):
+    """Every text that is seen, laid out."""
+    figure.draw_without_rendering()
+    texts = [*figure.legends[0].get_texts()]
+    for ax in figure.axes:
+        texts += [*ax.texts, ax.xaxis.label, ax.yaxis.label, ax.title]
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            texts += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [text for text in texts if text.get_text()]
+
+
+def test_every_estimator_has_a_colour_and_a_marker_of_its_own():
+    assert set(COLOURS) == set(MARKERS) == set(FILTERS)
+    assert len(set(COLOURS.values())) == len(FILTERS)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_display_is_drawn_where_it_is_told(comparison, display):
+    ax = Figure().subplots()
+    drawn = display.from_comparison(comparison).plot(ax)
+    assert drawn.ax_ is ax
+    assert drawn.figure_ is ax.figure
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_display_makes_a_figure_of_its_own(comparison, display):
+    first, second = (display.from_comparison(comparison).plot() for _ in range(2))
+    assert first.figure_ is not second.figure_
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_an_estimator_shows_what_its_comparison_shows(sample, comparison, display):
+    curves = display.from_estimator(KernelMean().fit(standardised(sample))).curves
+    for curve, expected in zip(curves, display.from_comparison(comparison).curves, strict=True):
+        assert curve.label == expected.label
+        np.testing.assert_allclose(curve.chosen, expected.chosen, atol=1e-6)
+
+
+def test_the_chosen_points_are_the_peaks_of_their_curves(comparison):
+    for curve in LeaveOneOutDisplay.from_comparison(comparison).curves:
+        row = comparison[curve.estimator]
+        assert curve.chosen == pytest.approx((100 * row.strength, row.improvement))
+        assert curve.y.max() == pytest.approx(row.improvement, abs=1e-6)
+
+
+def test_the_curves_go_through_every_score(comparison):
+    for curve in LeaveOneOutDisplay.from_comparison(comparison).curves:
+        row = comparison[curve.estimator]
+        drawn = set(zip(curve.x.round(9), curve.y.round(9), strict=True))
+        assert drawn >= set(zip((100 * row.strengths).round(9), row.improvements.round(9), strict=True))
+
+
+def test_filters_are_drawn_as_they_act_on_the_sample(comparison):
+    display = FilterDisplay.from_comparison(comparison)
+    for curve in display.curves:
+        row = comparison[curve.estimator]
+        kept = row.shrinkage[-len(display.eigenvalues) :]
+        if curve.joined and curve.estimator != "tsvd":
+            np.testing.assert_allclose(np.interp(display.eigenvalues, curve.x, curve.y), kept, atol=0.01)
+        elif not curve.joined:
+            np.testing.assert_array_equal(curve.y, kept)
+
+
+def test_kme_is_a_labelled_line_at_zero(comparison):
+    ax = LeaveOneOutDisplay.from_comparison(comparison).plot(Figure().subplots()).ax_
+    assert any(list(line.get_ydata()) == [0, 0] for line in ax.lines)
+    assert [text.get_text() for text in ax.texts] == ["KME"]
+
+
+def test_an_estimator_has_its_colour_in_every_picture(comparison):
+    figure = comparison_figure(comparison)
+    for ax in figure.axes:
+        drawn = {line.get_color() for line in ax.lines}
+        assert set(COLOURS.values()) <= drawn
+    [legend] = figure.legends
+    colours = [handle.get_color() for handle in legend.legend_handles]
+    assert colours == [COLOURS[row.name] for row in comparison.rows]
+
+
+def test_a_choice_far_below_kme_is_told_in_the_legend_instead_of_squeezing_the_rest(sample):
+    comparison = compare(sample, filters=["f-kmse", "s-kmse"], selection="lepski")
+    assert comparison["s-kmse"].improvement < -100
+    display = LeaveOneOutDisplay.from_comparison(comparison).plot(Figure().subplots())
+    told = [label for label in display.legend() if "off scale" in label]
+    assert any(label.startswith("s-kmse") and "−" in label for label in told)
+    bottom, top = display.ax_.get_ylim()
+    assert -2 * top < bottom < 0 < top
+
+
+def test_estimators_without_a_score_are_in_the_filter_picture_only():
+    X = np.random.default_rng(SEED).normal(size=(EXACT_UP_TO + 1, 2))
+    comparison = compare(X, filters=["f-kmse", "componentwise"])
+    assert "componentwise" not in [curve.estimator for curve in LeaveOneOutDisplay.from_comparison(comparison).curves]
+    assert "componentwise, not scored" in FilterDisplay.from_comparison(comparison).legend()
+
+
+def test_a_filter_of_ones_own_is_drawn_in_grey(sample):
+    comparison = compare(sample, filters=[IteratedTikhonov(2), IteratedTikhonov(4)])
+    curve = LeaveOneOutDisplay.from_comparison(comparison).curves[1]
+    assert curve.style["color"] not in COLOURS.values()
+
+
+def figures():
+    names = [(name, {}) for name in ("random", "duplicated", "three points", "two points", "rank deficient")]
+    return [
+        *names,
+        ("random", {"kernel": "linear"}),
+        ("random", {"selection": "lepski"}),
+        ("random", {"filters": "kme"}),
+    ]
+
+
+@pytest.mark.parametrize(("name", "options"), figures())
+def test_every_sample_has_a_figure_in_which_no_text_covers_another(name, options):
+    figure = comparison_figure(compare(SAMPLES[name], **{"kernel": Gaussian(2.0), **options}))
+    boxes = [text.get_window_extent().shrunk(0.95, 0.95) for text in texts_of(figure)]
+    assert len(boxes) > 10
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    page = figure.bbox.padded(1)
+    assert all(page.contains(box.x0, box.y0) and page.contains(box.x1, box.y1) for box in boxes)
+
+
+def test_a_sample_without_variance_has_a_figure(tmp_path):
+    comparison_figure(compare(np.ones((5, 2)), kernel=Gaussian(1.0))).savefig(tmp_path / "one.png")
+    comparison_figure(compare(np.ones((5, 2)), kernel="linear")).savefig(tmp_path / "none.png")
+    assert (tmp_path / "one.png").stat().st_size > 1000
+    assert (tmp_path / "none.png").stat().st_size > 1000
