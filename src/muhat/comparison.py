@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from muhat.arrays import Array, rounding
 from muhat.datasets import standardised
@@ -19,7 +18,7 @@ from muhat.kernels import Kernel, Precomputed, as_kernel
 from muhat.messages import refusal
 from muhat.problem import Problem
 from muhat.selection import GCV, RULES, Choice, LeaveOneOut, Rule, as_rule
-from muhat.selection.base import Candidates, strengths_of
+from muhat.selection.base import Candidates
 from muhat.validation import checked_sample
 
 EXACT_UP_TO = 300
@@ -108,7 +107,7 @@ class Comparison:
     best : Row
         The one with the least leave-one-out score; of equal ones, the one that shrinks least.
     risk : float
-        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖².
+        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
     eigenvalues : array of shape (n,)
         The eigenvalues of K/n, ascending.
     kernel : Kernel
@@ -246,12 +245,8 @@ def compare(
 
     kernel = kernel.resolve(X)
     problem = Problem(DenseGram.of(kernel, X))
-    largest = float((problem.gram.diagonal() / problem.masses).max())
-    kappa2 = kernel.bound if np.isfinite(kernel.bound) else largest
-    # Threads that wait for each other on small matrices take 30 times as long where another process uses the cores.
-    with threadpool_limits(1 if len(X) <= EXACT_UP_TO else None):
-        tuned = _tune(problem, rule, [filter.bounded_by(kappa2 or 1.0) for filter in shrinkers])
-        return _compared(problem, tuned, kernel, _name_of_rule(rule), X.shape[1])
+    tuned = _tune(problem, rule, [filter.bounded_by(problem.kappa2(kernel.bound)) for filter in shrinkers])
+    return _compared(problem, tuned, kernel, _name_of_rule(rule), X.shape[1])
 
 
 @dataclass(frozen=True)
@@ -304,7 +299,7 @@ def _compared(problem: Problem, tuned: Sequence[_Tuned], kernel: Kernel, selecti
     choices = [each.choice for each in tuned]
     scores = _leave_one_out(problem, tuned)
     names = [name_of(choice.filter) for choice in choices]
-    risk, rule = float(problem.spectrum.risk), LeaveOneOut()
+    risk, rule = float(problem.spectrum.risk) * problem.n / (problem.n - 1), LeaveOneOut()
     baseline = scores[0] if risk > rule.tie(problem) else None
     rows = tuple(
         Row(
@@ -316,7 +311,7 @@ def _compared(problem: Problem, tuned: Sequence[_Tuned], kernel: Kernel, selecti
             at_edge=each.choice.at_edge,
             index=each.choice.index,
             grid=each.choice.grid,
-            strengths=strengths_of(problem, Candidates(each.choice.filter, each.choice.grid)),
+            strengths=each.choice.strengths,
             scores=score,
             improvements=None if baseline is None or score is None else 100 * (baseline - score) / risk,
             shrinkage=each.choice.shrinkage(problem),

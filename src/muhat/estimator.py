@@ -210,9 +210,7 @@ class KernelMean(BaseEstimator):
             problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
         automatic = isinstance(self.filter, str) and self.filter == "auto"
         filters = every_filter(problem.n, rule) if automatic else [as_filter(self.filter)]
-        largest = float((problem.gram.diagonal() / problem.masses).max())
-        kappa2 = self.kernel_.bound if np.isfinite(self.kernel_.bound) else largest
-        return [filter.bounded_by(kappa2 or 1.0) for filter in filters]
+        return [filter.bounded_by(problem.kappa2(self.kernel_.bound)) for filter in filters]
 
     def _target(self, points: Array) -> Embedding | None:
         """Return the target f* as an element of the RKHS, or refuse it."""

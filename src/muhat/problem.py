@@ -95,6 +95,15 @@ class Problem:
         """‖f*‖²."""
         return 0.0 if self.target is None else self.target.squared_norm
 
+    @property
+    def largest_value(self) -> float:
+        """max k(x_i, x_i)."""
+        return float((self.gram.diagonal() / self.masses).max())
+
+    def kappa2(self, bound: float) -> float:
+        """Return κ² for a kernel with that bound: max k(x_i, x_i) where it has none, and never zero."""
+        return bound if np.isfinite(bound) else self.largest_value or 1.0
+
     @cached_property
     def components(self) -> Components:
         """μ̂ and f* in the kernel PCA basis: ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i."""

@@ -25,7 +25,7 @@ class Landweber(Formula, Iteration):
     """
 
     eta: float | None = None
-    longest: ClassVar[int] = 1000
+    longest: ClassVar[int] = 7000
     B = 1.0
     C = 1.0
     qualification = float("inf")
@@ -83,7 +83,7 @@ class NuMethod(Iteration):
 
     nu: float = 1.0
     kappa2: float | None = None
-    longest: ClassVar[int] = 50
+    longest: ClassVar[int] = 70
     C = 1.0
 
     @property

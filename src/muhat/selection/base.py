@@ -41,10 +41,11 @@ class Choice:
         λ, or the number of iterations t; None where the filter has none.
     index : int
         Its place in the grid.
-    grid, scores : array of shape (parameters,)
-        The candidates, and the score of each: the smaller, the better. No score (NaN) where a rule needs none.
+    grid, scores, strengths : array of shape (parameters,)
+        The candidates, with the score and the strength of each: the smaller a score, the better; no score (NaN) where
+        a rule needs none.
     strength : float
-        ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: 0 leaves the empirical mean as it is, 1 replaces it by the target.
+        The chosen one: ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and 1 is the target.
     at_edge : bool
         Whether the choice is the first or last of several candidates, so that a wider grid might do better.
     """
@@ -54,7 +55,7 @@ class Choice:
     index: Any
     grid: Array
     scores: Array
-    strength: Any
+    strengths: Array
     at_edge: Any
     solution: Array | None = None
     """x with β = Dx, where products with A alone have found it."""
@@ -67,12 +68,20 @@ class Choice:
     @property
     def score(self) -> Any:
         """The score of the chosen parameter."""
-        return _plain(np.take_along_axis(self.scores, np.asarray(self.index)[..., None], axis=-1)[..., 0])
+        return self._chosen(self.scores)
+
+    @property
+    def strength(self) -> Any:
+        """The strength of the chosen parameter."""
+        return self._chosen(self.strengths)
 
     @property
     def shrinkage_at_zero(self) -> Any:
         """s(0) for the chosen parameter."""
         return _plain(self.filter.at_zero(self.grid)[self.index])
+
+    def _chosen(self, values: Array) -> Any:
+        return _plain(np.take_along_axis(values, np.asarray(self.index)[..., None], axis=-1)[..., 0])
 
     def shrinkage(self, problem: Problem) -> Array:
         """Return s of every component for the chosen parameter."""
@@ -175,14 +184,13 @@ def strengths_of(problem: Problem, candidates: Candidates) -> Array:
 def choice_at(candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:
     """Return the choice of one candidate (of one for each sample of a batch)."""
     last = len(candidates.grid) - 1
-    strength = np.take_along_axis(strengths, index[..., None], axis=-1)[..., 0]
     return Choice(
         filter=candidates.filter,
         parameter=None if candidates.filter.parameterless else _plain(candidates.grid[index]),
         index=_plain(index),
         grid=candidates.grid,
         scores=scores,
-        strength=_plain(strength),
+        strengths=strengths,
         at_edge=_plain((last > 0) & ((index == 0) | (index == last))),
     )
 

@@ -77,8 +77,7 @@ def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contou
 
 def _interval(problem: Problem) -> Interval:
     """Return where the eigenvalues can be when a point is left out."""
-    bound = float((problem.gram.diagonal() / problem.masses).max())
-    rest = 1 - problem.masses
+    bound, rest = problem.largest_value, 1 - problem.masses
     return Interval(min(problem.spectrum.largest, float(rest.max()) * bound), rest, bound)
 
 

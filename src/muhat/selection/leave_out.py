@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muhat.arrays import Array, rounding
+from muhat.arrays import Array, rounding, share_between_cores
 from muhat.problem import Components, Problem
 from muhat.selection.base import Candidates
 
-CHUNK = 2**23
-"""Matrix entries held at once."""
+CHUNK = 2**22
+"""Matrix entries a core holds at once."""
+
+AT_LEAST = 4
+"""Chunks, so that every core has something to do."""
 
 
 def scores_with_folds_left_out(problem: Problem, folds: Array, candidates: Sequence[Candidates]) -> list[Array]:
@@ -31,10 +34,15 @@ def scores_with_folds_left_out(problem: Problem, folds: Array, candidates: Seque
     scores : list of arrays of shape (..., parameters)
         For each filter.
     """
-    size = problem.spectrum.gamma.size * problem.spectrum.gamma.shape[-1]
-    chunks = np.array_split(folds, max(1, min(len(folds), len(folds) * size // CHUNK)))
-    totals = [_one_chunk(problem, chunk, candidates) for chunk in chunks]
-    return [np.sum(each, axis=0) for each in zip(*totals, strict=True)]
+    size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
+    chunks = np.array_split(folds, min(len(folds), max(AT_LEAST, size // CHUNK)))
+    parts: list[list[Array]] = [[] for _ in chunks]
+
+    def work(place: int) -> None:
+        parts[place] = _one_chunk(problem, chunks[place], candidates)
+
+    share_between_cores(work, range(len(chunks)))
+    return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
 
 
 def _one_chunk(problem: Problem, folds: Array, candidates: Sequence[Candidates]) -> list[Array]:
