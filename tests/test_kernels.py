@@ -38,7 +38,7 @@ def test_a_gram_matrix_is_positive_semidefinite_and_within_its_bound(name):
     assert np.diagonal(K).max() <= KERNELS[name].bound * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 255, 256, 257, 700])
+@pytest.mark.parametrize("n", [1, 191, 192, 193, 500])
 def test_tiles_fill_the_whole_matrix_whatever_its_size(n):
     X = np.random.default_rng(SEED).normal(size=(n, 4))
     np.testing.assert_allclose(Gaussian(1.7)(X), rbf_kernel(X, gamma=1 / (2 * 1.7**2)), atol=ACCURATE)

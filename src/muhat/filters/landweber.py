@@ -25,7 +25,7 @@ class Landweber(Formula, Iteration):
     """
 
     eta: float | None = None
-    longest: ClassVar[int] = 7000
+    longest: ClassVar[int] = 6400
     B = 1.0
     C = 1.0
     qualification = float("inf")
@@ -46,7 +46,7 @@ class Landweber(Formula, Iteration):
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         """s_t(γ) = 1 − (1 − ηγ)^t."""
-        return 1 - (1 - self.step * gamma) ** parameter
+        return -np.expm1(parameter * _log1p(-self.step * gamma))
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
         """(1 − γ/κ²)^t γ^η ≤ exp(−tγ/κ²) γ^η ≤ (η/e)^η (κ²/t)^η."""
@@ -83,7 +83,7 @@ class NuMethod(Iteration):
 
     nu: float = 1.0
     kappa2: float | None = None
-    longest: ClassVar[int] = 70
+    longest: ClassVar[int] = 64
     C = 1.0
 
     @property
@@ -157,3 +157,11 @@ class NuMethod(Iteration):
             momentum, omega = self.coefficients(t)
             before, x = x, x + momentum * (x - before) + omega / self.scale * (b - product(x))
         return x
+
+
+def _log1p(x: Array) -> Array:
+    """Return log(1 + x) with all its digits, for complex x too, so that a power of millions keeps them."""
+    if not np.iscomplexobj(x):
+        with np.errstate(divide="ignore"):
+            return np.log1p(np.maximum(x, -1))
+    return np.log1p(2 * x.real + np.abs(x) ** 2) / 2 + 1j * np.arctan2(x.imag, 1 + x.real)

@@ -6,7 +6,7 @@ import numpy as np
 
 from muhat.arrays import Array, rounding, share_between_cores
 
-TILE = 256
+TILE = 192
 
 ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""

@@ -77,58 +77,75 @@ class Contour:
         return values, bool(np.isfinite(values).all() and (np.abs(values) < 1e100).all())
 
 
-def _ellipse(low: float, high: float, log_rho: float, nodes: int) -> tuple[Array, Array]:
-    """Return points of the ellipse with foci low and high, its upper half, and du/2πi there."""
-    w = np.exp(log_rho + 1j * np.pi * (np.arange(nodes) + 0.5) / nodes)
-    u = (low + high) / 2 + (high - low) / 4 * (w + 1 / w)
-    return u, (high - low) / 4 * (w - 1 / w) / (2 * nodes)
+@dataclass(frozen=True, order=True)
+class Ellipse:
+    """The shape of a contour: an ellipse with the foci 0 and 1, in z or in the logarithm of z + distance.
 
-
-@lru_cache(maxsize=128)
-def around_polynomials(nodes: int) -> Contour:
-    """Return an ellipse around [0, 1], slim enough for polynomials of a degree of about the number of nodes."""
-    return Contour(*_ellipse(0.0, 1.0, DIGITS / nodes, nodes))
-
-
-@lru_cache(maxsize=128)
-def between_poles(nodes: int, distance: float) -> Contour:
-    """Return an ellipse in the logarithm of z + distance: between [0, 1] and poles left of −distance."""
-    low, high = np.log(distance), np.log1p(distance)
-    u, du = _ellipse(low, high, _log_rho(distance), nodes)
-    return Contour(np.exp(u) - distance, np.exp(u) * du)
-
-
-def _log_rho(distance: float) -> float:
-    """Return the ellipse's parameter: nearly half-way to the poles, which may be of high order and need more room."""
-    return float(0.42 * np.arcsinh(2 * np.pi / np.log1p(1 / distance)))
-
-
-def _ladder(reach: float) -> list[tuple[int, float]]:
-    """Return contours as numbers of nodes and distances to poles (zero: none), likely ones first, then cheap ones.
-
-    A filter that acts like λ = reach · γ_max wants its poles, if it has any, that far away, and as a polynomial it has
-    a degree of about reach^(−1/2).
+    Parameters
+    ----------
+    nodes : int
+        The number of nodes on its upper half.
+    distance : float
+        Zero for an ellipse in z. In the logarithm, nodes crowd towards 0 and the contour keeps right of −distance.
+    log_rho : float
+        The logarithm of the ellipse's parameter: the larger, the rounder.
     """
-    sizes = [quarters * 2**k // 4 for k in range(4, 13) for quarters in (4, 5, 6, 7)]
-    likely = [(nodes, 0.0) for nodes in sizes if nodes**2 > 2 / reach]
-    others = [(nodes, 0.0) for nodes in sizes if nodes**2 <= 2 / reach]
-    likely += [_with_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
-    others += [_with_poles(10.0**-k, 1.4) for k in range(0, 17, 2)]
+
+    nodes: int
+    distance: float
+    log_rho: float
+
+    @lru_cache(maxsize=256)  # noqa: B019 — shapes are few and small
+    def contour(self) -> Contour:
+        """Return the contour of this shape."""
+        low, high = (np.log(self.distance), np.log1p(self.distance)) if self.distance else (0.0, 1.0)
+        w = np.exp(self.log_rho + 1j * np.pi * (np.arange(self.nodes) + 0.5) / self.nodes)
+        u = (low + high) / 2 + (high - low) / 4 * (w + 1 / w)
+        du = (high - low) / 4 * (w - 1 / w) / (2 * self.nodes)
+        return Contour(np.exp(u) - self.distance, np.exp(u) * du) if self.distance else Contour(u, du)
+
+
+def _slim(nodes: int) -> Ellipse:
+    """An ellipse for polynomials of a degree of about the number of nodes."""
+    return Ellipse(nodes, 0.0, DIGITS / nodes)
+
+
+def _in_logarithm(distance: float, height: float, share: float, margin: float) -> Ellipse:
+    """An ellipse in the logarithm that goes a share of the way to an ellipse of that height."""
+    log_rho = float(share * np.arcsinh(2 * height / np.log1p(1 / distance)))
+    return Ellipse(max(8, int(margin * DIGITS / log_rho)), distance, log_rho)
+
+
+def _before_poles(distance: float, margin: float) -> Ellipse:
+    """An ellipse nearly half-way to poles left of −distance, at height π, which may be of high order."""
+    return _in_logarithm(distance, np.pi, 0.42, margin)
+
+
+def _along_decay(distance: float, margin: float) -> Ellipse:
+    """An ellipse for what decays like exp(−z/distance): so flat that it decays on the ellipse too."""
+    return _in_logarithm(distance, 0.8, 1.0, margin)
+
+
+def _ladder(reach: float) -> list[Ellipse]:
+    """Return shapes to try, likely ones first, then others; of both, the cheapest first.
+
+    A filter that acts like λ = reach · γ_max has its poles, if it has any, that far from zero; if it decays, it does so
+    over that length; and if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
+    """
+    slim = [_slim(quarters * 2**k // 4) for k in range(4, 13) for quarters in (4, 5, 6, 7)]
+    likely = [shape for shape in slim if shape.nodes**2 > 2 / reach]
+    likely += [_before_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
+    likely += [_along_decay(distance, margin) for distance in (4 * reach, reach) for margin in (1.0, 1.3)]
+    others = [shape for shape in slim if shape.nodes**2 <= 2 / reach]
+    others += [_before_poles(10.0**-k, 1.4) for k in range(0, 17, 2)]
     return sorted(likely) + sorted(others)
-
-
-def _with_poles(distance: float, margin: float) -> tuple[int, float]:
-    return max(8, int(margin * DIGITS / _log_rho(distance))), distance
 
 
 def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
     """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
     reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest
-    for nodes, distance in _ladder(reach):
-        contour = between_poles(nodes, distance) if distance else around_polynomials(nodes)
-        if is_accurate(contour, filter, grid, interval):
-            return contour
-    return None
+    contours = (shape.contour() for shape in _ladder(reach))
+    return next((contour for contour in contours if is_accurate(contour, filter, grid, interval)), None)
 
 
 def is_accurate(contour: Contour, filter: Filter, grid: Array, interval: Interval) -> bool:
