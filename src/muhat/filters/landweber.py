@@ -25,7 +25,7 @@ class Landweber(Formula, Iteration):
     """
 
     eta: float | None = None
-    longest: ClassVar[int] = 6400
+    longest: ClassVar[int] = 5000
     B = 1.0
     C = 1.0
     qualification = float("inf")
@@ -83,7 +83,7 @@ class NuMethod(Iteration):
 
     nu: float = 1.0
     kappa2: float | None = None
-    longest: ClassVar[int] = 64
+    longest: ClassVar[int] = 50
     C = 1.0
 
     @property
