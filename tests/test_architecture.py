@@ -43,6 +43,7 @@ WITHIN = {
     "filters": ["base", "componentwise", "constant", "landweber", "tikhonov", "truncation", "__init__"],
     "selection": ["base", "contour", "leave_out", "gcv", "given", "kfold", "leave_one_out", "lepski", "__init__"],
     "theory": ["arguments", "admissibility", "components", "definition", "consistency", "__init__"],
+    "files": ["errors", "reading", "writing", "__init__"],
 }
 """The same inside a folder."""
 

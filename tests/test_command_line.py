@@ -254,3 +254,10 @@ def test_a_bug_is_not_dressed_up_as_an_error_of_the_user(monkeypatch):
 
     monkeypatch.setattr(cli, "compare", bug)
     assert isinstance(run("compare").exception, AssertionError)
+
+
+def test_a_label_can_be_dropped():
+    name = write("labelled.csv", "a,b,kind\n1,2,x\n3,5,y\n4,4,x\n0,1,y\n")
+    assert_refused(run("compare", name), "column 'kind' must be numeric")
+    result = run("compare", name, "--drop", "kind", "--json", *QUICK)
+    assert json.loads(result.stdout)["d"] == 2

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow
+import pandas as pd
 import pytest
 from pyarrow import parquet
 
-from muhat.files import READERS, FileError, check_writable, read_table, write_whole
+from muhat.files import FileError, check_writable, read_table, write_whole
+from muhat.files.reading import READERS
 
 NUMBERS = np.array([[1.0, 2.5], [-3.0, 4e-3]])
 
@@ -317,3 +319,28 @@ def test_a_device_is_not_replaced_by_a_file():
 def test_checking_a_place_leaves_it_as_it_was(tmp_path):
     check_writable(tmp_path / "out.txt")
     assert os.listdir(tmp_path) == []
+
+
+def test_columns_can_be_dropped_by_name_whatever_they_hold(tmp_path):
+    text, array, frame = tmp_path / "t.csv", tmp_path / "t.npy", tmp_path / "t.parquet"
+    text.write_text("a,label,b\n1,red,2\n3,blue,4\n")
+    np.save(array, [[1.0, 9.0, 2.0], [3.0, 9.0, 4.0]])
+    pd.DataFrame({"a": [1.0, 3.0], "label": ["red", "blue"], "b": [2.0, 4.0]}).to_parquet(frame)
+    for path, name in ((text, "label"), (array, "column 2"), (frame, "label")):
+        np.testing.assert_array_equal(read_table(path, drop=[name]).data, [[1, 2], [3, 4]])
+    assert read_table(text, drop=["label"]).feature_names == ("a", "b")
+
+
+def test_a_column_to_drop_that_is_not_there_and_dropping_all_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,label\n1,2\n")
+    with pytest.raises(FileError, match="got 'lable'; did you mean 'label'?"):
+        read_table(path, drop=["lable"])
+    with pytest.raises(FileError, match="at least one column must be left, got all of them dropped"):
+        read_table(path, drop=["a", "label"])
+
+
+def test_an_unnamed_first_column_that_was_dropped_does_not_drop_the_next(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",a,b\n7,0,5\n8,1,6\n")
+    assert read_table(path, drop=["column 1"]).feature_names == ("a", "b")

@@ -108,6 +108,9 @@ def compare_command(
         float | None, typer.Option(help="Its bandwidth σ; by default from the median distance.")
     ] = None,
     selection: Annotated[str, typer.Option(help=f"How parameters are chosen: {', '.join(RULES)}.")] = "loo",
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out, such as a label. May be repeated.")
+    ] = None,
     standardise: Annotated[
         bool, typer.Option("--standardise/--no-standardise", help="Bring features to mean 0 and variance 1.")
     ] = True,
@@ -116,7 +119,7 @@ def compare_command(
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         _check_figure(figure)
-    sample = wine() if file is None else read_table(file)
+    sample = wine() if file is None else read_table(file, drop or ())
     chosen = _kernel(kernel, bandwidth)
     comparison = compare(sample.data, chosen, filter or None, selection=selection, standardise=standardise)
     if figure is not None:

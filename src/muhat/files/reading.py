@@ -1,4 +1,4 @@
-"""Reading a sample from a file and writing a result to one: whole, or not at all and with one sentence why."""
+"""Reading a sample from a file: whole, or not at all and with one sentence why."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import csv
 import io
 import os
 import re
-import secrets
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from muhat.arrays import Array
 from muhat.datasets import DataSet
-from muhat.messages import refusal
+from muhat.files.errors import FileError
+from muhat.messages import refusal, unknown_name
 
 MISSING = {"", "?", ".", "-", "na", "n/a", "#n/a", "nan", "null", "none"}
 """What stands for a missing value in a text file, in lower case."""
@@ -30,11 +29,7 @@ LISTED = 3
 """How many places an error names."""
 
 
-class FileError(ValueError):
-    """A file that cannot be read or written, with one sentence that says why and what to do."""
-
-
-def read_table(path: str | os.PathLike[str]) -> DataSet:
+def read_table(path: str | os.PathLike[str], drop: Sequence[str] = ()) -> DataSet:
     """Read a sample from a file, points in rows.
 
     Parameters
@@ -42,6 +37,8 @@ def read_table(path: str | os.PathLike[str]) -> DataSet:
     path : str or path
         A text file ``.csv`` or ``.tsv`` (separated by commas, semicolons or tabs, with or without a header), a
         ``.parquet`` file (which takes ``pip install 'muhat[parquet]'``), or a NumPy array ``.npy``.
+    drop : sequence of str, default=()
+        Names of columns to leave out, such as a label; they may hold anything.
 
     Returns
     -------
@@ -61,7 +58,7 @@ def read_table(path: str | os.PathLike[str]) -> DataSet:
         came = f"the ending {path.suffix!r}" if path.suffix else "none"
         raise FileError(refusal(str(path), needed, came, "convert it, or rename it if it is one"))
     try:
-        columns = reader(path)
+        columns = reader(path, drop)
     except OSError as problem:
         raise _unreadable(path, problem.strerror or problem) from problem
     _check_complete(path, columns)
@@ -125,7 +122,7 @@ class _Line:
     fields: list[str]
 
 
-def _read_text(path: Path) -> list[_Column]:
+def _read_text(path: Path, drop: Sequence[str]) -> list[_Column]:
     """Return the columns of a text file, whatever its separator, with or without a header."""
     lines = _lines(path)
     if not lines:
@@ -137,8 +134,9 @@ def _read_text(path: Path) -> list[_Column]:
             raise FileError(refusal(str(path), needed, f"{len(line.fields)} in line {line.number}"))
     header = _has_header(lines)
     names, rows = (lines[0].fields, lines[1:]) if header else ([""] * width, lines)
-    columns = [_text_column(path, name or f"column {place + 1}", rows, place) for place, name in enumerate(names)]
-    unnamed = header and not names[0] and len(columns) > 1
+    named = _kept(path, [name or f"column {place}" for place, name in enumerate(names, 1)], drop)
+    columns = [_text_column(path, name, rows, place) for place, name in named]
+    unnamed = header and not names[0] and named[0][0] == 0 and len(columns) > 1
     return columns[1:] if unnamed and _counts_rows(path, columns[0]) else columns
 
 
@@ -199,6 +197,17 @@ def _text_column(path: Path, name: str, lines: list[_Line], place: int) -> _Colu
     return _Column(name, values, [line.number for line in lines], "line")
 
 
+def _kept(path: Path, names: Sequence[str], drop: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the places and names of the columns that are not to be dropped."""
+    for name in drop:
+        if name not in names:
+            raise FileError(unknown_name(f"{path}, column to drop", name, names))
+    kept = [(place, name) for place, name in enumerate(names) if name not in drop]
+    if not kept:
+        raise FileError(refusal(str(path), "at least one column must be left", "all of them dropped"))
+    return kept
+
+
 def _is_number(field: str) -> bool:
     try:
         float(field)
@@ -223,7 +232,7 @@ def _counts_rows(path: Path, column: _Column) -> bool:
     return counts
 
 
-def _read_parquet(path: Path) -> list[_Column]:
+def _read_parquet(path: Path, drop: Sequence[str]) -> list[_Column]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -235,7 +244,7 @@ def _read_parquet(path: Path) -> list[_Column]:
             table = file.read()
     except pyarrow.ArrowException as problem:
         raise _unreadable(path, f"no parquet file, or a damaged one ({_first_sentence(problem)})") from problem
-    return [_parquet_column(path, name, table.column(place)) for place, name in enumerate(table.column_names)]
+    return [_parquet_column(path, name, table.column(place)) for place, name in _kept(path, table.column_names, drop)]
 
 
 def _parquet_column(path: Path, name: str, column: Any) -> _Column:
@@ -250,7 +259,7 @@ def _parquet_column(path: Path, name: str, column: Any) -> _Column:
     return _Column(name, values, range(len(values)), "row")
 
 
-def _read_npy(path: Path) -> list[_Column]:
+def _read_npy(path: Path, drop: Sequence[str]) -> list[_Column]:
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as problem:
@@ -267,82 +276,18 @@ def _read_npy(path: Path) -> list[_Column]:
     if not array.size:
         raise FileError(refusal(str(path), "at least one number is needed", f"shape {array.shape}"))
     array = array if array.dtype == np.float32 else array.astype(np.float64)
-    return [_Column(f"column {place}", column, range(len(array)), "row") for place, column in enumerate(array.T, 1)]
+    names = [f"column {place}" for place in range(1, array.shape[1] + 1)]
+    return [_Column(name, array[:, place], range(len(array)), "row") for place, name in _kept(path, names, drop)]
 
 
 def _first_sentence(problem: Exception) -> str:
     return str(problem).split("\n")[0].split(". ")[0].rstrip(".")
 
 
-READERS: dict[str, Callable[[Path], list[_Column]]] = {
+READERS: dict[str, Callable[[Path, Sequence[str]], list[_Column]]] = {
     ".csv": _read_text,
     ".tsv": _read_text,
     ".parquet": _read_parquet,
     ".npy": _read_npy,
 }
 """How each kind of file is read, by its ending."""
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where no file can be written, before the work whose result is to go there."""
-    target = Path(path).resolve()
-    temporary = _beside(target)
-    try:
-        _check_place(path, target)
-        temporary.touch(exist_ok=False)
-        temporary.unlink()
-    except OSError as problem:
-        raise _unwritable(path, problem) from problem
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object]) -> None:
-    """Write a file whole or not at all: beside its place first, then renamed to it.
-
-    Parameters
-    ----------
-    path : str or path
-        Where to; a file that is there is replaced.
-    content : bytes or callable
-        What to write, or a function that writes it to the binary file it is given.
-
-    Raises
-    ------
-    FileError
-        If the place cannot be written to. What was there before is then as it was.
-    """
-    target = Path(path).resolve()
-    temporary = _beside(target)
-    try:
-        _check_place(path, target)
-        with temporary.open("xb") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content)
-        os.replace(temporary, target)
-    except OSError as problem:
-        raise _unwritable(path, problem) from problem
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def _check_place(path: str | os.PathLike[str], target: Path) -> None:
-    """Refuse a folder that is not there and a place taken by something that is no file."""
-    if target.is_dir():
-        raise FileError(refusal(str(path), "a file name is needed to write to", "a folder", "add a name to it"))
-    if target.exists() and not target.is_file():
-        raise FileError(refusal(str(path), "a file name is needed to write to", "a device or pipe"))
-    if not target.parent.is_dir():
-        advice = f"make {target.parent} first"
-        raise FileError(refusal(str(path), "a folder is needed to write into", "none of that name", advice))
-
-
-def _beside(target: Path) -> Path:
-    """Return a name in the same folder that no one else uses, so that renaming it is one step."""
-    return target.parent / f".muhat-{secrets.token_hex(8)}"
-
-
-def _unwritable(path: str | os.PathLike[str], problem: OSError) -> FileError:
-    reason = problem.strerror or str(problem)
-    return FileError(refusal(str(path), "a place that can be written to is needed", reason, "name another"))
