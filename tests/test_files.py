@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow
 import pandas as pd
+import pyarrow
 import pytest
 from pyarrow import parquet
 
@@ -334,7 +334,7 @@ def test_columns_can_be_dropped_by_name_whatever_they_hold(tmp_path):
 def test_a_column_to_drop_that_is_not_there_and_dropping_all_are_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,label\n1,2\n")
-    with pytest.raises(FileError, match="got 'lable'; did you mean 'label'?"):
+    with pytest.raises(FileError, match=r"got 'lable'; did you mean 'label'\?"):
         read_table(path, drop=["lable"])
     with pytest.raises(FileError, match="at least one column must be left, got all of them dropped"):
         read_table(path, drop=["a", "label"])
