@@ -113,7 +113,7 @@ def test_a_zero_median_falls_back_on_the_pairs_that_differ_and_says_so():
     with pytest.warns(UserWarning, match="more than half of the pairs of rows are equal; using 9"):
         assert Gaussian().resolve(X).bandwidth == 3.0
     with pytest.warns(UserWarning, match="all rows are equal; using 1"):
-        assert Gaussian().resolve(np.ones((4, 2))).bandwidth == 1.0
+        assert Gaussian().resolve(np.full((3, 2), 0.00075)).bandwidth == 1.0  # whose mean is not 0.00075
 
 
 def test_kernels_clone_and_give_their_parameters():

@@ -29,19 +29,20 @@ def median_distance(X: Array, metric: Metric) -> float:
     if len(X) < 2:
         needed = "bandwidth='median' needs at least 2 rows to have a pair"
         raise ValueError(refusal("kernel", needed, f"n_samples = {len(X)}", "give the bandwidth as a number"))
-    # Measured in units of the data's spread, so that neither 1e200 nor 1e-200 leaves the range of a float.
-    centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-    unit = float(np.abs(centred).max())
+    # From the first row, so that equal rows are zero exactly, and in units of the data's spread, so that neither 1e200 nor
+    # 1e-200 leaves the range of a float.
+    moved = X.astype(np.float64) - X[0]
+    unit = float(np.abs(moved).max())
     if unit == 0:
         return _fallback("all rows are equal", 1.0)
-    centred /= unit
-    distances = pdist(centred, metric) if len(X) <= EXACT_UP_TO else _some_distances(centred, metric)
+    moved /= unit
+    distances = pdist(moved, metric) if len(X) <= EXACT_UP_TO else _some_distances(moved, metric)
     scale = unit**2 if metric == "sqeuclidean" else unit
     median = float(np.median(distances))
     if median > 0:
         return median * scale
     apart = distances[distances > 0]
-    value = float(np.median(apart)) if apart.size else float(2 * centred.var(axis=0).sum())
+    value = float(np.median(apart)) if apart.size else float(2 * moved.var(axis=0).sum())
     return _fallback("more than half of the pairs of rows are equal", value * scale)
 
 
