@@ -29,7 +29,7 @@ def median_distance(X: Array, metric: Metric) -> float:
     if len(X) < 2:
         needed = "bandwidth='median' needs at least 2 rows to have a pair"
         raise ValueError(refusal("kernel", needed, f"n_samples = {len(X)}", "give the bandwidth as a number"))
-    # From the first row, so that equal rows are zero exactly, and in units of the data's spread, so that neither 1e200 nor
+    # From the first row, so that equal rows are exactly zero, and in units of the spread, so that neither 1e200 nor
     # 1e-200 leaves the range of a float.
     moved = X.astype(np.float64) - X[0]
     unit = float(np.abs(moved).max())
