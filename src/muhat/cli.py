@@ -140,11 +140,16 @@ def _tell(message: object) -> None:
 @contextmanager
 def _warnings_told() -> Iterator[None]:
     """Print warnings as one line each, those for programmers not at all."""
+
+    def show(message: object, category: type[Warning], *_: object) -> None:
+        if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
+            _tell(f"warning: {message}")
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", UserWarning)
         warnings.simplefilter("default", RuntimeWarning)
-        warnings.showwarning = lambda message, *_: _tell(f"warning: {message}")
+        warnings.showwarning = show
         yield
 
 
