@@ -261,3 +261,13 @@ def test_a_label_can_be_dropped():
     assert_refused(run("compare", name), "column 'kind' must be numeric")
     result = run("compare", name, "--drop", "kind", "--json", *QUICK)
     assert json.loads(result.stdout)["d"] == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is needed")
+def test_a_full_standard_output_is_one_line(table):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "muhat", "compare", table, "--json", *QUICK]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "a place that can be written to is needed" in result.stderr

@@ -344,3 +344,10 @@ def test_an_unnamed_first_column_that_was_dropped_does_not_drop_the_next(tmp_pat
     path = tmp_path / "t.csv"
     path.write_text(",a,b\n7,0,5\n8,1,6\n")
     assert read_table(path, drop=["column 1"]).feature_names == ("a", "b")
+
+
+def test_a_first_row_of_missing_values_is_no_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("NA,NA\n1,2\n3,4\n")
+    with pytest.raises(FileError, match="missing or infinite value in line 1"):
+        read_table(path)

@@ -307,7 +307,7 @@ def test_a_kernel_without_a_closed_form_is_refused_by_naming_those_that_have_one
         (Gaussian(), "Gaussian: bandwidth must be positive and finite, a number that resolve.* got 'median'"),
         (Gaussian(-1.0), "Gaussian: bandwidth must be positive"),
         (Polynomial(0), "Polynomial: degree must be a whole number of at least 1, got 0"),
-        (Polynomial(coef0=-1.0), "Polynomial: coef0 must not be negative"),
+        (Polynomial(coef0=-1.0), "Polynomial: coef0 must be a number, not negative"),
         (Polynomial(gamma=0.0), "Polynomial: gamma must be positive"),
         (-1.0 * Linear(), "Scaled: factor must be positive"),
     ],

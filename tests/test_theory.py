@@ -705,7 +705,7 @@ class Unstated(Filter):
         (lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0), "bandwidth must be above 0 .* got 'median'"),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
         (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0, l1_norm=-1.0), "l1_norm must be above 0"),
-        (lambda: theorem_2([-1.0], [0.0]), "must not be negative, got -1.0"),
+        (lambda: theorem_2([-1.0], [0.0]), "must not be negative .*got Δ_i from -1.0"),
         (lambda: theorem_3(Unstated(), 0.1, n=10, beta=1.0, source_norm=1.0), "states its constants .*measures them"),
         (lambda: theorem_3(Tikhonov(), 2.0, n=10, beta=1.0, source_norm=1.0), "a λ of at most κ² = 1, got λ = 2"),
         (lambda: theorem_3(Tikhonov(), -1.0, n=10, beta=1.0, source_norm=1.0), "λ must be positive"),
@@ -727,3 +727,18 @@ def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(question: Any
 def test_a_rule_that_is_no_function_of_the_eigenvalues_is_refused() -> None:
     with pytest.raises(TypeError, match=r"a filter s_λ\(γ\) is needed, got Componentwise"):
         check_definition_1(Componentwise(), [1.0])
+
+
+def test_theorem_1_does_not_contradict_itself_on_a_weighted_sample() -> None:
+    rng = np.random.default_rng(SEED)
+    for _ in range(200):
+        X, masses = rng.normal(size=(6, 2)), rng.dirichlet(np.full(6, 0.5))
+        answer = theorem_1(DenseGram.of(Gaussian(rng.uniform(0.3, 5)), X, masses), c=rng.uniform(0.1, 20), beta=1.5)
+        assert answer.inside_at_n == (answer.risk_difference < 0)
+
+
+def test_rates_need_a_stated_qualification_and_theorem_2_finite_means() -> None:
+    with pytest.raises(ValueError, match="a filter that states its qualification is needed"):
+        rates(Unstated(), 2.0)
+    with pytest.raises(ValueError, match="means and targets must be finite"):
+        theorem_2([1.0], [np.nan])

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,14 +17,34 @@ Piece = TypeVar("Piece")
 def share_between_cores(work: Callable[[Piece], object], pieces: Iterable[Piece]) -> None:
     """Call ``work`` on every piece, a thread per core, with BLAS held to one thread meanwhile."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with _blas().limit(limits=1), ThreadPoolExecutor(cores) as threads:
+    with _BLAS_ON_ONE_THREAD, ThreadPoolExecutor(cores) as threads:
         for _ in threads.map(work, pieces):
             pass
 
 
-@lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+class _BlasOnOneThread:
+    """Hold BLAS to one thread while anyone is inside: the first to enter sets the limit, the last to leave lifts it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.inside = 0
+        self.blas: ThreadpoolController | None = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                self.blas = self.blas or ThreadpoolController()
+                self.limit = self.blas.limit(limits=1)
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.restore_original_limits()
+
+
+_BLAS_ON_ONE_THREAD = _BlasOnOneThread()
 
 
 def rounding(values: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import warnings
@@ -50,6 +51,10 @@ class OneSentence(TyperGroup):
         except ValueError as problem:
             code = USER_ERROR
             _tell(problem)
+        except OSError as problem:  # a full disk or a closed pipe behind standard output
+            code = USER_ERROR
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what is still to be flushed
+            _tell(refusal("standard output", "a place that can be written to is needed", problem.strerror or problem))
         except MemoryError:
             code = USER_ERROR
             needed, advice = "the matrix of all pairs of points must fit in memory", "take fewer points"
@@ -141,7 +146,7 @@ def _tell(message: object) -> None:
 def _warnings_told() -> Iterator[None]:
     """Print warnings as one line each, those for programmers not at all."""
 
-    def show(message: object, category: type[Warning], *_: object) -> None:
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
             _tell(f"warning: {message}")
 

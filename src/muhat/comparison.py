@@ -272,21 +272,23 @@ def _tune(problem: Problem, wanted: Rule, filters: Sequence[Shrinker]) -> list[_
     """Choose a parameter for each filter, by the wanted rule where it can; what filters share is computed once."""
     rules = [_rule_for(filter, wanted, problem.n) for filter in filters]
     tuned: dict[int, _Tuned] = {}
-    for rule in rules:
-        places = [place for place, own in enumerate(rules) if own == rule and place not in tuned]
+    for kind in dict.fromkeys(kind for kind, _ in rules):
+        places = [place for place, (own, _) in enumerate(rules) if own == kind]
+        rule = rules[places[0]][1]
         choices = rule.choices(problem, [filters[place] for place in places])
         tuned.update(zip(places, (_Tuned(choice, rule) for choice in choices), strict=True))
     return [tuned[place] for place in range(len(filters))]
 
 
-def _rule_for(filter: Shrinker, wanted: Rule, n: int) -> Rule:
-    """Return the rule for a filter: the wanted one, unless there is nothing to choose or it cannot choose."""
-    rule = LeaveOneOut() if filter.parameterless else wanted
-    if isinstance(rule, LeaveOneOut) and not _affordable(filter, n):
-        return GCV(grid=rule.grid)
-    if isinstance(rule, GCV) and filter.constant:
-        return LeaveOneOut(grid=rule.grid)
-    return rule
+def _rule_for(filter: Shrinker, wanted: Rule, n: int) -> tuple[str, Rule]:
+    """Return the rule for a filter, by name: the wanted one, unless there is nothing to choose or it cannot choose."""
+    if filter.parameterless:
+        return ("unscored", GCV()) if not _affordable(filter, n) else ("parameterless", LeaveOneOut())
+    if isinstance(wanted, LeaveOneOut) and not _affordable(filter, n):
+        return "gcv instead", GCV(grid=wanted.grid)
+    if isinstance(wanted, GCV) and filter.constant:
+        return "loo instead", LeaveOneOut(grid=wanted.grid)
+    return "wanted", wanted
 
 
 def _affordable(filter: Shrinker, n: int) -> bool:

@@ -42,7 +42,11 @@ class Embedding:
 
     def __call__(self, Y: Array) -> Array:
         """Return the function's values at the rows of Y."""
-        return self.kernel(np.asarray(Y), self.points) @ self.weights
+        Y = np.asarray(Y)
+        if Y.ndim != 2 or Y.shape[1] != self.points.shape[1]:
+            needed = f"points in rows of {self.points.shape[1]} features are needed"
+            raise ValueError(refusal("Embedding", needed, f"shape {Y.shape}"))
+        return self.kernel(Y.astype(self.points.dtype, copy=False), self.points) @ self.weights
 
     def inner(self, other: Embedding) -> float:
         """Return the inner product ⟨f, g⟩."""

@@ -186,7 +186,7 @@ class KernelMean(BaseEstimator):
     def _check_enough(self, rule: Rule, n: int) -> None:
         if n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
-            advice = "fix the parameter with selection=Fixed(...)"
+            advice = "give more rows; for a filter with a parameter, selection=Fixed(...) needs one row only"
             raise ValueError(refusal(type(self).__name__, needed, f"n_samples = {n}", advice))
 
     def _kernel_and_points(self, X: Array, present: Array) -> tuple[Kernel, Array]:
@@ -221,6 +221,9 @@ class KernelMean(BaseEstimator):
             if self.target.kernel != self.kernel_:
                 needed, advice = f"the target must have the kernel {self.kernel_!r}", "pass kernel=target.kernel"
                 raise ValueError(refusal(who, needed, repr(self.target.kernel), advice))
+            if self.target.points.shape[1] != points.shape[1]:
+                needed = f"the target's points must have {points.shape[1]} features, as X has"
+                raise ValueError(refusal(who, needed, self.target.points.shape[1]))
             return self.target
         weights = np.asarray(self.target)
         if weights.shape != (len(points),) or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():

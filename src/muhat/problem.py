@@ -33,16 +33,16 @@ class Components:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Averages over i of the sample with point i left out, m_i = μ̂^(−i): all that a constant filter's score needs."""
+    """What the sample is without point i, for every i, with m_i = μ̂^(−i): all that a constant filter's score needs."""
 
     base: Array
-    """Σ p_i ‖k(x_i, ·) − f*‖²."""
+    """p_i ‖k(x_i, ·) − f*‖²."""
     linear: Array
-    """Σ p_i ⟨k(x_i, ·) − f*, m_i − f*⟩."""
+    """p_i ⟨k(x_i, ·) − f*, m_i − f*⟩."""
     quadratic: Array
-    """Σ p_i ‖m_i − f*‖²."""
+    """p_i ‖m_i − f*‖²."""
     unshrunk: Array
-    """Σ p_i ‖k(x_i, ·) − m_i‖², the score of KME."""
+    """p_i ‖k(x_i, ·) − m_i‖², whose sum is the score of KME."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Problem:
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """The averages over left-out points, from products with A alone."""
+        """What is left without each point, from products with A alone."""
         p, q = self.masses, self.root_masses
         rest = 1 - p
         own = self.gram.diagonal()  # p_i k(x_i, x_i)
@@ -133,10 +133,10 @@ class Problem:
         mean_norm = mean.sum(axis=-1, keepdims=True)  # ‖μ̂‖²
         squared = (mean_norm - 2 * mean + p * own) / rest**2  # ‖m_i‖²
         return LeftOut(
-            base=own.sum(axis=-1) - 2 * target_mean[..., 0] + target_norm,
-            linear=(own_with_left_out - target - p * with_left_out + p * target_norm).sum(axis=-1),
-            quadratic=(p * (squared - 2 * with_left_out + target_norm)).sum(axis=-1),
-            unshrunk=((own - 2 * mean + p * mean_norm) / rest**2).sum(axis=-1),
+            base=own - 2 * target + p * target_norm,
+            linear=own_with_left_out - target - p * with_left_out + p * target_norm,
+            quadratic=p * (squared - 2 * with_left_out + target_norm),
+            unshrunk=(own - 2 * mean + p * mean_norm) / rest**2,
         )
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:

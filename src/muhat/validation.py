@@ -46,18 +46,24 @@ def _check_numeric(who: str, X: Any) -> None:
         words = [str(name) for name in X.columns if not _is_numeric(np.asarray(X[name]))]
         if words:
             listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
-            raise ValueError(refusal(who, "every column of X must be numeric", f"text in {listed}", "drop or encode"))
+            raise ValueError(
+                refusal(who, "every column of X must be numeric", f"text or dates in {listed}", "drop or encode")
+            )
         return
     values = np.asarray(X)
+    if values.dtype.kind == "c":
+        raise ValueError(refusal(who, "X must be real: Complex data not supported", f"values of type {values.dtype}"))
     if not _is_numeric(values):
         first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
-        raise ValueError(refusal(who, "X must be numeric", f"text in column {first}", "drop or encode that column"))
+        raise ValueError(
+            refusal(who, "X must be numeric", f"text or dates in column {first}", "drop or encode that column")
+        )
 
 
 def _is_numeric(column: Array) -> bool:
     """Whether a column can be read as numbers; only text is answered with no, all else is left to scikit-learn."""
     if column.dtype.kind not in "USO":
-        return True
+        return column.dtype.kind not in "Mm"
     if column.dtype.kind == "O" and not any(isinstance(value, str) for value in column.flat):
         return True
     try:
@@ -83,6 +89,9 @@ def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
     who = type(estimator).__name__
     if sample_weight is None:
         return np.full(n, 1 / n)
+    if np.asarray(sample_weight).dtype.kind not in "fiub":
+        came = f"values of type {np.asarray(sample_weight).dtype}"
+        raise ValueError(refusal(who, "sample_weight must be real numbers", came))
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n, weights)

@@ -175,7 +175,7 @@ def _has_header(lines: list[_Line]) -> bool:
     """Whether the first line is names: it has no number, or a word where the second line has a number."""
     first = lines[0].fields
     if not any(map(_is_number, first)):
-        return True
+        return any(field.lower() not in MISSING for field in first)
     words = [not _is_number(field) and field.lower() not in MISSING for field in first]
     return len(lines) > 1 and any(
         word and _is_number(field) for word, field in zip(words, lines[1].fields, strict=True)

@@ -18,6 +18,14 @@ Product = Callable[[Array], Array]
 GRID_SIZE = 50
 
 
+def as_numbers(grid: Any) -> Array:
+    """Return a grid as an array of floats, NaN for what is no number."""
+    try:
+        return np.atleast_1d(np.asarray(grid, dtype=np.float64))
+    except (TypeError, ValueError):
+        return np.full(1, np.nan)
+
+
 class Shrinker(BaseEstimator, ABC):
     """A rule that says, component by component, what is left of μ̂ − f*."""
 
@@ -93,7 +101,7 @@ class Filter(Shrinker):
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers, or refuse it."""
-        values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
+        values = as_numbers(grid)
         if values.ndim != 1 or not values.size or not (values > 0).all() or not np.isfinite(values).all():
             needed = "λ must be positive and finite, a number or a list of them"
             raise ValueError(refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less"))
@@ -137,12 +145,16 @@ class Iteration(Filter):
     """A filter whose parameter is the number of iterations t."""
 
     longest: ClassVar[int]
+    """The largest t of the default grid."""
+    most: ClassVar[int]
+    """The largest t that can be asked for."""
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of whole numbers, or refuse it."""
-        values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
-        if values.ndim != 1 or not values.size or not (values >= 1).all() or np.any(values != np.floor(values)):
-            needed = "the number of iterations t must be a whole number of at least 1, or a list of them"
+        values = as_numbers(grid)
+        whole = (values >= 1) & (values <= self.most) & (values == np.floor(values))
+        if values.ndim != 1 or not values.size or not whole.all():
+            needed = f"the number of iterations t must be a whole number from 1 to {self.most:g}, or a list of them"
             raise ValueError(refusal(type(self).__name__, needed, str(grid)))
         return values.astype(np.int64)
 

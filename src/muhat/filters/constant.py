@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat.arrays import Array
-from muhat.filters.base import Formula, Product
+from muhat.filters.base import Formula, Product, as_numbers
 from muhat.problem import Problem
 
 AROUND = np.geomspace(1e-2, 1e2, 32)  # without its middle, which is put there exactly
@@ -61,7 +61,7 @@ class SimpleShrinkage(Constant):
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers; infinity, which is the target itself, is one."""
-        values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
+        values = as_numbers(grid)
         super().check(np.minimum(values, np.finfo(np.float64).max))
         return values
 
@@ -71,7 +71,7 @@ class SimpleShrinkage(Constant):
         The score is quadratic in s = 1/(1+λ), so that its minimiser has a closed form, kept in [0, 1]. Without weights
         and target, s = (n−1)(nρ−ϱ)/(n(n−2)ρ+ϱ) with ρ the mean of K and ϱ that of its diagonal.
         """
-        linear, quadratic = problem.left_out.linear, problem.left_out.quadratic
+        linear, quadratic = (np.sum(part, axis=-1) for part in (problem.left_out.linear, problem.left_out.quadratic))
         s = np.clip(np.divide(linear, quadratic, out=np.ones_like(linear), where=quadratic > 0), 0, 1)
         with np.errstate(divide="ignore"):
             best = np.unique(1 / s - 1)

@@ -25,7 +25,8 @@ class Landweber(Formula, Iteration):
     """
 
     eta: float | None = None
-    longest: ClassVar[int] = 5000
+    longest: ClassVar[int] = 100_000
+    most: ClassVar[int] = 10**15
     B = 1.0
     C = 1.0
     qualification = float("inf")
@@ -58,7 +59,7 @@ class Landweber(Formula, Iteration):
 
     def from_lambda(self, lam: float) -> float:
         """t = 1/(ηλ), at least 1."""
-        return max(1, round(1 / (self.step * lam)))
+        return max(1, round(min(1 / (self.step * lam), self.most)))
 
     def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
         """x ← x + η (b − Ax)."""
@@ -84,6 +85,7 @@ class NuMethod(Iteration):
     nu: float = 1.0
     kappa2: float | None = None
     longest: ClassVar[int] = 50
+    most: ClassVar[int] = 100_000
     C = 1.0
 
     @property
@@ -147,7 +149,7 @@ class NuMethod(Iteration):
 
     def from_lambda(self, lam: float) -> float:
         """t = √(κ²/λ), at least 1."""
-        return max(1, round(float(np.sqrt(self.scale / lam))))
+        return max(1, round(min(float(np.sqrt(self.scale / lam)), self.most)))
 
     def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
         """x_t = x_(t−1) + m_t (x_(t−1) − x_(t−2)) + ω_t (b − A x_(t−1))/κ²."""

@@ -44,6 +44,8 @@ def as_kernel(kernel: Any) -> Kernel:
         raise ValueError(
             unknown_name("kernel", kernel, [*KERNELS, *sorted(PAIRWISE_KERNEL_FUNCTIONS.keys() - KERNELS.keys())])
         )
+    if isinstance(kernel, type):
+        raise TypeError(refusal("kernel", "an object is needed", f"the class {kernel.__name__}", "call it first"))
     if hasattr(kernel, "diag") and callable(kernel):
         return SklearnKernel(kernel)
     if callable(kernel):

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from muhat.arrays import Array
 from muhat.messages import refusal
 
-Metric = Literal["sqeuclidean", "cityblock"]
+Metric = Literal["euclidean", "cityblock"]
 
 EXACT_UP_TO = 2000
 """Rows up to which every pair is measured (2 million pairs)."""
@@ -20,7 +20,7 @@ CHUNK = 50_000
 
 
 def median_distance(X: Array, metric: Metric) -> float:
-    """Return the median distance of the pairs i < j.
+    """Return the median distance of the pairs i < j; of Euclidean ones, the root of the median of their squares.
 
     Exact up to 2000 rows; beyond that, the median of 2 million pairs drawn with a fixed seed, which lies within
     about 0.1 % of the true median's rank. Where more than half of the pairs coincide, the median of the others, with a
@@ -36,18 +36,23 @@ def median_distance(X: Array, metric: Metric) -> float:
     if unit == 0:
         return _fallback("all rows are equal", 1.0)
     moved /= unit
-    distances = pdist(moved, metric) if len(X) <= EXACT_UP_TO else _some_distances(moved, metric)
-    scale = unit**2 if metric == "sqeuclidean" else unit
-    median = float(np.median(distances))
+    power = 0.5 if metric == "euclidean" else 1.0
+    distances = _all_distances(moved, metric) if len(X) <= EXACT_UP_TO else _some_distances(moved, metric)
+    median = float(np.median(distances)) ** power
     if median > 0:
-        return median * scale
+        return median * unit
     apart = distances[distances > 0]
-    value = float(np.median(apart)) if apart.size else float(2 * moved.var(axis=0).sum())
-    return _fallback("more than half of the pairs of rows are equal", value * scale)
+    value = float(np.median(apart)) ** power if apart.size else 1.0
+    return _fallback("more than half of the pairs of rows are equal", value * unit)
+
+
+def _all_distances(X: Array, metric: Metric) -> Array:
+    """Return the distances of all pairs i < j, squared if Euclidean."""
+    return pdist(X, "sqeuclidean" if metric == "euclidean" else metric)
 
 
 def _some_distances(X: Array, metric: Metric) -> Array:
-    """Return the distances of pairs i ≠ j drawn with a fixed seed."""
+    """Return the distances of pairs i ≠ j drawn with a fixed seed, squared if Euclidean."""
     rng = np.random.default_rng(SEED)
     first = rng.integers(len(X), size=PAIRS)
     second = (first + rng.integers(1, len(X), size=PAIRS)) % len(X)
@@ -55,7 +60,7 @@ def _some_distances(X: Array, metric: Metric) -> Array:
     for start in range(0, PAIRS, CHUNK):
         chunk = slice(start, start + CHUNK)
         gaps = X[first[chunk]] - X[second[chunk]]
-        distances[chunk] = np.einsum("ij,ij->i", gaps, gaps) if metric == "sqeuclidean" else np.abs(gaps).sum(axis=1)
+        distances[chunk] = np.einsum("ij,ij->i", gaps, gaps) if metric == "euclidean" else np.abs(gaps).sum(axis=1)
     return distances
 
 

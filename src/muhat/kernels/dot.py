@@ -1,7 +1,7 @@
 """Kernels of the inner product ⟨x, y⟩."""
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Polynomial(Kernel):
     def _power(self, products: Array) -> Array:
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(refusal("Polynomial", "degree must be a whole number of at least 1", repr(self.degree)))
-        if not self.coef0 >= 0:
+        if not isinstance(self.coef0, Real) or not self.coef0 >= 0:
             advice = "a negative one makes the kernel indefinite"
-            raise ValueError(refusal("Polynomial", "coef0 must not be negative", repr(self.coef0), advice))
+            raise ValueError(refusal("Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice))
         return (positive(self, "gamma", self.gamma) * products + self.coef0) ** int(self.degree)

@@ -73,7 +73,7 @@ class Function(Foreign):
         return np.array([self(row[None])[0, 0] for row in X], X.dtype)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Precomputed(Foreign):
     """A kernel known only by its matrix on a sample; its points are the sample's row numbers.
 
@@ -94,7 +94,12 @@ class Precomputed(Foreign):
         return self._known[X[:, 0], X[:, 0]]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Precomputed) and self.matrix is other.matrix
+        return isinstance(other, Precomputed) and bool(np.all(np.array_equal(self._known, other._known)))
+
+    def __repr__(self) -> str:
+        return (
+            "Precomputed()" if self.matrix is None else f"Precomputed({' × '.join(map(str, self.matrix.shape))} matrix)"
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -36,7 +36,7 @@ class Radial(Kernel):
 
     def resolve(self, X: Array) -> Self:
         """Return the kernel with its bandwidth a number: σ² the median of ‖x_i − x_j‖², i < j, if 'median'."""
-        return replace(self, bandwidth=self._median(X) if self.bandwidth == "median" else self._sigma())
+        return replace(self, bandwidth=self._median(X) if self._is_median else self._sigma())
 
     @property
     def bound(self) -> float:
@@ -44,10 +44,14 @@ class Radial(Kernel):
         return 1.0
 
     def _median(self, X: Array) -> float:
-        return float(np.sqrt(median_distance(X, "sqeuclidean")))
+        return median_distance(X, "euclidean")
+
+    @property
+    def _is_median(self) -> bool:
+        return isinstance(self.bandwidth, str) and self.bandwidth == "median"
 
     def _sigma(self) -> float:
-        if self.bandwidth == "median":
+        if self._is_median:
             needed = "a number is needed for the bandwidth before the kernel is called"
             raise ValueError(refusal(type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"))
         return positive(self, "bandwidth", self.bandwidth, ", or 'median'")
@@ -92,13 +96,20 @@ class Matern(Radial):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         """Whether the profile has a slope at zero, so that a rounding error in ‖x − y‖² stays one."""
-        return self.nu > 1
+        return self._order > 1
+
+    @property
+    def _order(self) -> float:
+        endless = isinstance(self.nu, float) and self.nu == np.inf
+        return np.inf if endless else positive(self, "nu", self.nu, ", or infinity")
 
     def profile(self, exponent: Array) -> Array:
         """Return the kernel's value at −‖x − y‖²/2σ²."""
-        if self.nu == np.inf:
+        nu = self._order
+        if nu == np.inf:
             return np.exp(exponent)
-        nu = positive(self, "nu", self.nu, ", or infinity")
+        if nu > LARGE_ORDER:
+            return np.exp(_log_matern_of_large_order(exponent, nu))
         scaled = np.sqrt(-4 * nu * exponent)
         if nu == 0.5:
             return np.exp(-scaled)
@@ -107,9 +118,29 @@ class Matern(Radial):
         if nu == 2.5:
             return (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
         apart = np.maximum(scaled, np.finfo(scaled.dtype).tiny ** 0.5)
-        # In logarithms, because K_ν overflows near zero; kve is K_ν without its decay exp(−scaled).
+        # In logarithms, because K_ν is large near zero; kve is K_ν without its decay exp(−scaled).
         logarithm = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(apart) + np.log(kve(nu, apart)) - apart
-        return np.where(np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), 1).astype(exponent.dtype)
+        # So near zero that K_ν overflows, the leading term of its power series is all there is: 1 − z²/4(ν − 1).
+        near_zero = 1 + scaled**2 / (4 * (1 - nu)) * (1 + scaled**2 / (8 * (2 - nu))) if nu > 2 else 1.0
+        return np.where(np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), near_zero).astype(exponent.dtype)
+
+
+LARGE_ORDER = 100.0
+"""The order ν from which on the Matérn kernel is computed by its expansion in 1/ν, to 1e-11."""
+
+
+def _log_matern_of_large_order(exponent: Array, nu: float) -> Array:
+    """Return log k by Debye's expansion of K_ν and Stirling's of Γ(ν), whose large terms cancel in closed form."""
+    w = np.sqrt(1 - 4 * exponent / nu)  # √(1 + x²) with νx = √(2ν)‖x − y‖/σ
+    excess = -4 * exponent / nu / (1 + w)  # w − 1
+    t = 1 / w
+    u1 = (3 * t - 5 * t**3) / 24
+    u2 = (81 * t**2 - 462 * t**4 + 385 * t**6) / 1152
+    u3 = (30375 * t**3 - 369603 * t**5 + 765765 * t**7 - 425425 * t**9) / 414720
+    u4 = (4465125 * t**4 - 94121676 * t**6 + 349922430 * t**8 - 446185740 * t**10 + 185910725 * t**12) / 39813120
+    debye = np.log1p(-u1 / nu + u2 / nu**2 - u3 / nu**3 + u4 / nu**4)
+    stirling = 1 / (12 * nu) - 1 / (360 * nu**3) + 1 / (1260 * nu**5)
+    return nu * (np.log1p(excess / 2) - excess) - np.log(w) / 2 + debye - stirling
 
 
 @dataclass
@@ -129,7 +160,7 @@ class RationalQuadratic(Radial):
     def profile(self, exponent: Array) -> Array:
         """Return the kernel's value at −‖x − y‖²/2σ²."""
         alpha = positive(self, "alpha", self.alpha)
-        return (1 - exponent / alpha) ** -alpha
+        return np.exp(-alpha * np.log1p(-exponent / alpha))
 
 
 @dataclass

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from muhat.arrays import Array, rounding, share_between_cores
+from muhat.arrays import Array, share_between_cores
 
 TILE = 192
 
@@ -45,15 +45,13 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
     (points far from their centre in units of σ, or a profile with a kink at zero) it is summed over the features.
     """
-    centre = X.mean(axis=0)
-    U = (X - centre) / sigma
-    V = U if Y is None else (Y - centre) / sigma
+    U, V = _in_units(X, Y, sigma)
     half_norms = [np.einsum("ij,ij->i", points, points) / -2 for points in (U, V)]
     farthest = -min(float(norms.min(initial=0.0)) for norms in half_norms)
-    if not smooth or farthest * rounding(X) > ACCURATE * rounding(X) / np.finfo(np.float64).eps:
+    if not smooth or farthest > ACCURATE / np.finfo(np.float64).eps:
         exponents = _by_feature(U, V, lambda gap, out: np.multiply(gap, gap, out=out), -0.5)
     else:
-        one = np.ones((1, 1), X.dtype)
+        one = np.ones((1, 1), U.dtype)
         left = np.hstack([U, half_norms[0][:, None], one.repeat(len(U), axis=0)])
         right = np.hstack([V, one.repeat(len(V), axis=0), half_norms[1][:, None]]).T.copy()
 
@@ -61,23 +59,28 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
             np.matmul(left[i], right[:, j], out=out)
             return np.minimum(out, 0, out=out)
 
-    matrix = fill(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), X.dtype, Y is None)
+    matrix = fill(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), U.dtype, Y is None)
     if Y is None:
-        np.fill_diagonal(matrix, profile(np.zeros(1, X.dtype))[0])
+        np.fill_diagonal(matrix, profile(np.zeros(1, U.dtype))[0])
     return matrix
+
+
+def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
+    """Return X and Y from the centre of X and in units of σ; whole numbers become floats."""
+    centre = X.mean(axis=0)
+    U = (X - centre) / sigma
+    return U, U if Y is None else ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
 def laplacian(X: Array, Y: Array | None, sigma: float) -> Array:
     """Return exp(−‖x_i − y_j‖₁/σ)."""
-    centre = X.mean(axis=0)
-    U = (X - centre) / sigma
-    V = U if Y is None else (Y - centre) / sigma
+    U, V = _in_units(X, Y, sigma)
     exponents = _by_feature(U, V, lambda gap, out: np.abs(gap, out=out), -1.0)
 
     def tile(i: slice, j: slice, out: Array) -> Array:
         return np.exp(exponents(i, j, out), out=out)
 
-    return fill(tile, len(U), len(V), X.dtype, Y is None)
+    return fill(tile, len(U), len(V), U.dtype, Y is None)
 
 
 def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Tile:

@@ -105,8 +105,6 @@ class Rule(BaseEstimator, ABC):
 
     comparable: ClassVar[bool] = False
     """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
-    needs_spectrum: ClassVar[bool] = True
-    """Whether it looks at the eigenvalues."""
     least_points: ClassVar[int] = 1
 
     @abstractmethod
@@ -123,6 +121,18 @@ class Rule(BaseEstimator, ABC):
         return only
 
 
+LEAST_REST = 1e-3
+"""The mass that must be left when points are left out: with less, what they hide has lost its digits."""
+
+
+def check_rest(rule: Rule, rest: Array) -> None:
+    """Refuse masses so uneven that next to nothing is left when some points are left out."""
+    if float(np.min(rest)) < LEAST_REST:
+        needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
+        advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
+        raise ValueError(refusal(type(rule).__name__, needed, f"{100 * float(np.min(rest)):.2g} %", advice))
+
+
 class Scored(Rule):
     """A rule that minimises a score over a grid."""
 
@@ -135,7 +145,7 @@ class Scored(Rule):
 
     def scale(self, problem: Problem) -> Array:
         """Return the size that a score has before anything cancels in it, by which ties are judged."""
-        return problem.left_out.base
+        return problem.left_out.base.sum(axis=-1)
 
     def tie(self, problem: Problem) -> Array:
         """Return the difference up to which two scores are one."""
@@ -150,16 +160,16 @@ class Scored(Rule):
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return, for each filter, the parameter with the least score; of equal ones, the one that shrinks least."""
         candidates = [self._candidates(problem, filter) for filter in filters]
+        strengths = [strengths_of(problem, each) for each in candidates]
         scores = self.scores(problem, candidates)
-        return [self._least(problem, each, score) for each, score in zip(candidates, scores, strict=True)]
+        return [self._least(problem, *each) for each in zip(candidates, scores, strengths, strict=True)]
 
     def _candidates(self, problem: Problem, filter: Shrinker) -> Candidates:
         if self.grid is None:
             return Candidates(filter, np.zeros(1) if filter.parameterless else filter.grid(problem))
         return Candidates(filter, checked_grid(self, filter, self.grid))
 
-    def _least(self, problem: Problem, candidates: Candidates, scores: Array) -> Choice:
-        strengths = strengths_of(problem, candidates)
+    def _least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
         tied = scores <= scores.min(axis=-1, keepdims=True) + np.asarray(self.tie(problem))[..., None]
         index = np.where(tied, strengths, np.inf).argmin(axis=-1)
         return choice_at(candidates, index, scores, strengths)
@@ -174,11 +184,21 @@ def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
 
 
 def strengths_of(problem: Problem, candidates: Candidates) -> Array:
-    """Return how far each candidate moves μ̂ towards the target, shape (..., parameters)."""
-    at_zero = candidates.filter.at_zero(candidates.grid)
-    if candidates.filter.constant:
-        return np.broadcast_to(np.abs(1 - at_zero), (*problem.mean_values.shape[:-1], len(at_zero)))
-    return problem.strengths(candidates.filter.on(problem.components, candidates.grid), at_zero)
+    """Return how far each candidate moves μ̂ towards the target, shape (..., parameters); refuse what is no number."""
+    filter, grid = candidates.filter, candidates.grid
+    with np.errstate(all="ignore"):
+        at_zero = filter.at_zero(grid)
+        if filter.constant:
+            return np.broadcast_to(np.abs(1 - at_zero), (*problem.mean_values.shape[:-1], len(at_zero)))
+        s = np.asarray(filter.on(problem.components, grid))
+    shape = (len(grid), *problem.components.gamma.shape)
+    if s.shape != shape or np.iscomplexobj(s) or not (np.isfinite(s).all() and np.isfinite(at_zero).all()):
+        needed = f"s must be a finite real number for each γ in [0, {problem.spectrum.largest:.3g}], zero included"
+        came = (
+            f"shape {s.shape}" if s.shape != shape else "complex numbers" if np.iscomplexobj(s) else "NaN or infinity"
+        )
+        raise ValueError(refusal(type(filter).__name__, needed, came))
+    return problem.strengths(s, at_zero)
 
 
 def choice_at(candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:

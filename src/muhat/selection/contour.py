@@ -1,12 +1,13 @@
 """Functions of a matrix as sums of resolvents: a contour around the spectrum that knows its own error.
 
 By Cauchy's formula s(A) = (1/2πi) ∮ s(z) (z − A)⁻¹ dz; with the trapezoidal rule this is a rational function of A. How
-far that function is from s on [0, γ_max] can be looked at directly, and bounds the error of everything computed with
-it, because leaving a point out moves no eigenvalue out of that interval. So contours are tried until one is accurate.
+far that function is from s can be looked at directly, on [0, γ_max], because leaving a point out moves no eigenvalue
+out of that interval; and so can how much its terms cancel. So contours are tried until one is accurate.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -16,6 +17,9 @@ from muhat.arrays import Array
 from muhat.filters import Filter
 
 ACCURATE = 1e-11
+CANCELLED = 4e5
+"""How large sums on a contour may be, in units of what they cancel to: rounding then stays below 1e-10."""
+
 DIGITS = 13.5
 """The rule's error is about exp(−2 · DIGITS) before rounding."""
 
@@ -56,7 +60,10 @@ class Contour:
         return self.steps[:, None] / (self.nodes[:, None] - CHECKED)
 
     def error(self, filter: Filter, grid: Array, interval: Interval) -> float:
-        """Return the largest error, over a grid, of what is integrated to score a filter: s, s² and γs²."""
+        """Return the largest error, over a grid, of what is integrated to score a filter: r, r², γr and γr², r = 1 − s.
+
+        Infinite where the sums on the contour are so large that rounding alone could spoil what they cancel to.
+        """
         worst = 0.0
         for scale in {interval.scales.min(), interval.scales.max()}:
             within = interval.largest * CHECKED <= scale * interval.bound
@@ -64,16 +71,23 @@ class Contour:
             exact, exactly = self._path(filter, grid, CHECKED[within] * (interval.largest / scale))
             if not (finite and exactly):
                 return np.inf
-            for power, values, true in ((0, s, exact), (0, s**2, exact**2), (1, s**2, exact**2)):
-                sums = 2 * np.real((values * self.nodes**power) @ self.resolvents[:, within])
-                worst = max(worst, float(np.abs(sums - true * CHECKED[within] ** power).max()))
-            worst = max(worst, float(np.abs(2 * np.real(s @ self.steps)).max()))
+            for values, true in ((1 - s, 1 - exact), ((1 - s) ** 2, (1 - exact) ** 2)):
+                if float((np.abs(values) @ np.abs(self.resolvents)).max()) > CANCELLED:
+                    return np.inf
+                for power in (0, 1):
+                    sums = 2 * np.real((values * self.nodes**power) @ self.resolvents[:, within])
+                    worst = max(worst, float(np.abs(sums - true * CHECKED[within] ** power).max()))
+                worst = max(worst, float(np.abs(2 * np.real(values @ self.steps)).max()))
         return worst
 
     @staticmethod
     def _path(filter: Filter, grid: Array, points: Array) -> tuple[Array, bool]:
-        with np.errstate(all="ignore"):
-            values = filter.path(points, grid)
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                values = filter.path(points, grid)
+        except (TypeError, np.exceptions.ComplexWarning):  # a function of real numbers only
+            return points, False
         return values, bool(np.isfinite(values).all() and (np.abs(values) < 1e100).all())
 
 
@@ -126,8 +140,8 @@ def _along_decay(distance: float, margin: float) -> Ellipse:
     return _in_logarithm(distance, 0.8, 1.0, margin)
 
 
-def _ladder(reach: float) -> list[Ellipse]:
-    """Return shapes to try, likely ones first, then others; of both, the cheapest first.
+def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
+    """Return shapes to try, likely ones first, then others, if wanted; of both, the cheapest first.
 
     A filter that acts like λ = reach · γ_max has its poles, if it has any, that far from zero; if it decays, it does so
     over that length; and if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
@@ -136,6 +150,8 @@ def _ladder(reach: float) -> list[Ellipse]:
     likely = [shape for shape in slim if shape.nodes**2 > 2 / reach]
     likely += [_before_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
     likely += [_along_decay(distance, margin) for distance in (4 * reach, reach) for margin in (1.0, 1.3)]
+    if only_likely:
+        return sorted(likely)
     others = [shape for shape in slim if shape.nodes**2 <= 2 / reach]
     others += [_before_poles(10.0**-k, 1.4) for k in range(0, 17, 2)]
     return sorted(likely) + sorted(others)
@@ -144,7 +160,8 @@ def _ladder(reach: float) -> list[Ellipse]:
 def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
     """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
     reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest
-    contours = (shape.contour() for shape in _ladder(reach))
+    stated = type(filter).as_lambda is not Filter.as_lambda
+    contours = (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated))
     return next((contour for contour in contours if is_accurate(contour, filter, grid, interval)), None)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from muhat.selection.base import Candidates, Choice, Rule, checked_grid, choice_
 
 class Given(Rule):
     """A rule that knows its parameter without looking at the eigenvalues."""
-
-    needs_spectrum: ClassVar[bool] = False
 
     def parameter(self, filter: Shrinker, n: int) -> Array:
         """Return the parameter, checked, as an array of one."""

@@ -10,7 +10,7 @@ import numpy as np
 from muhat.arrays import Array
 from muhat.messages import refusal
 from muhat.problem import Problem
-from muhat.selection.base import Candidates, Scored
+from muhat.selection.base import Candidates, Scored, check_rest
 from muhat.selection.leave_out import scores_with_folds_left_out
 
 
@@ -35,13 +35,16 @@ class KFold(Scored):
     @property
     def least_points(self) -> int:  # type: ignore[override]
         """A point for each fold."""
-        return self.n_splits
+        return self.n_splits if isinstance(self.n_splits, Integral) else 2
 
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the k-fold scores of every filter's parameters."""
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise ValueError(refusal("KFold", "n_splits must be a whole number of at least 2", repr(self.n_splits)))
+        if not isinstance(self.seed, Integral) or self.seed < 0:
+            raise ValueError(refusal("KFold", "seed must be a whole number, not negative", repr(self.seed)))
         dealt = np.array_split(np.random.default_rng(self.seed).permutation(problem.n), self.n_splits)
+        check_rest(self, 1 - np.array([problem.masses[fold].sum() for fold in dealt]))
         sizes = sorted({len(fold) for fold in dealt})
         parts = [
             scores_with_folds_left_out(problem, np.stack([fold for fold in dealt if len(fold) == size]), candidates)

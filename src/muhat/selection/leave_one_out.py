@@ -12,12 +12,15 @@ import numpy as np
 from muhat.arrays import Array
 from muhat.filters import Filter
 from muhat.problem import Problem
-from muhat.selection.base import Candidates, Scored
+from muhat.selection.base import Candidates, Scored, check_rest
 from muhat.selection.contour import Contour, Interval, accurate_contour, is_accurate
 from muhat.selection.leave_out import scores_with_folds_left_out
 
 NODES_AT_ONCE = 64
 GROUPS_AT_ONCE = 64
+HEAVY = 0.02
+"""A point is heavy if what is left without it is smaller by this share than without the lightest."""
+
 WARN_ABOVE = 500
 
 
@@ -41,18 +44,18 @@ class LeaveOneOut(Scored):
 
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the leave-one-out scores of every filter's parameters."""
-        scores: list[Array | None] = [
-            _closed_form(problem, each) if each.filter.constant else None for each in candidates
-        ]
+        check_rest(self, 1 - problem.masses)
+        scores = {place: _closed_form(problem, each) for place, each in enumerate(candidates) if each.filter.constant}
         for contour, places in _contours(problem, candidates).items():
             moments = _Moments.of(problem, contour)
-            for place in places:
-                scores[place] = moments.scores(problem, candidates[place])
-        hard = [place for place, score in enumerate(scores) if score is None]
+            heavy = _left_out_one_by_one(problem, _heavy(problem), [candidates[place] for place in places])
+            for place, rest in zip(places, heavy, strict=True):
+                scores[place] = moments.scores(candidates[place]) + rest
+        hard = [place for place in range(len(candidates)) if place not in scores]
         if hard:
-            for place, score in zip(hard, _really(problem, [candidates[place] for place in hard]), strict=True):
-                scores[place] = score
-        return cast(list[Array], scores)
+            scores.update(zip(hard, _really(problem, [candidates[place] for place in hard]), strict=True))
+        # A mean of squared norms: where it is zero, rounding may not make it less.
+        return [np.maximum(scores[place], 0) for place in range(len(candidates))]
 
 
 def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contour, list[int]]:
@@ -76,15 +79,24 @@ def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contou
 
 
 def _interval(problem: Problem) -> Interval:
-    """Return where the eigenvalues can be when a point is left out."""
-    bound, rest = problem.largest_value, 1 - problem.masses
+    """Return where the eigenvalues can be when a point that is not heavy is left out."""
+    bound, rest = problem.largest_value, np.delete(1 - problem.masses, _heavy(problem))
     return Interval(min(problem.spectrum.largest, float(rest.max()) * bound), rest, bound)
+
+
+def _heavy(problem: Problem) -> Array:
+    """Return the points so heavy that what is left without them is a share of its own: few, and really left out."""
+    rest = 1 - problem.masses
+    return np.flatnonzero(rest < (1 - HEAVY) * rest.max())
 
 
 def _closed_form(problem: Problem, candidates: Candidates) -> Array:
     """Return the scores of a constant filter: a quadratic in s."""
     s, left_out = candidates.filter.at_zero(candidates.grid), problem.left_out
-    return left_out.base[..., None] - 2 * left_out.linear[..., None] * s + left_out.quadratic[..., None] * s**2
+    base, linear, quadratic = (
+        part.sum(axis=-1)[..., None] for part in (left_out.base, left_out.linear, left_out.quadratic)
+    )
+    return base - 2 * linear * s + quadratic * s**2
 
 
 def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
@@ -96,7 +108,14 @@ def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
             UserWarning,
             stacklevel=2,
         )
-    return scores_with_folds_left_out(problem, np.arange(problem.n)[:, None], candidates)
+    return _left_out_one_by_one(problem, np.arange(problem.n), candidates)
+
+
+def _left_out_one_by_one(problem: Problem, points: Array, candidates: Sequence[Candidates]) -> list[Array]:
+    """Return the points' part of the scores, each really left out."""
+    if not len(points):
+        return [np.zeros(1) for _ in candidates]
+    return scores_with_folds_left_out(problem, points[:, None], candidates)
 
 
 @dataclass(frozen=True)
@@ -111,9 +130,12 @@ class _Groups:
     """1 − p_i."""
 
     @classmethod
-    def of(cls, masses: Array) -> _Groups:
-        kinds, members, counts = np.unique(masses, return_inverse=True, return_counts=True)
-        return cls(np.argsort(members, kind="stable"), np.cumsum(counts) - counts, counts * kinds, 1 - kinds)
+    def of(cls, problem: Problem) -> _Groups:
+        """Group all points but the heavy ones."""
+        points = np.delete(np.arange(problem.n), _heavy(problem))
+        kinds, members, counts = np.unique(problem.masses[points], return_inverse=True, return_counts=True)
+        order = points[np.argsort(members, kind="stable")]
+        return cls(order, np.cumsum(counts) - counts, counts * kinds, 1 - kinds)
 
     def sum(self, values: Array) -> Array:
         """Return the sums over the points of each group: (..., n, nodes) to (..., groups, nodes)."""
@@ -132,27 +154,29 @@ class _Moments:
     rest: Array
     linear: Array
     quadratic: Array
+    unshrunk: Array
+    """The points' part of the score of KME."""
 
     @classmethod
     def of(cls, problem: Problem, contour: Contour) -> _Moments:
         """Compute them, some nodes at a time."""
         largest = _interval(problem).largest
         nodes, steps = contour.nodes * largest, contour.steps * largest
-        groups, squares = _Groups.of(problem.masses), problem.spectrum.U**2
+        groups, squares = _Groups.of(problem), problem.spectrum.U**2
         blocks = [
             _at_nodes(problem, squares, nodes[start : start + NODES_AT_ONCE], groups)
             for start in range(0, len(nodes), NODES_AT_ONCE)
         ]
         linear, quadratic = (np.concatenate(parts, axis=-1) * steps for parts in zip(*blocks, strict=True))
-        return cls(nodes, groups.rest, linear, quadratic)
+        return cls(nodes, groups.rest, linear, quadratic, problem.left_out.unshrunk[..., groups.order].sum(axis=-1))
 
-    def scores(self, problem: Problem, candidates: Candidates) -> Array:
+    def scores(self, candidates: Candidates) -> Array:
         """Integrate a filter against them; the lower half of the contour is the conjugate of the upper.
 
         In terms of r = 1 − s, so that what is integrated is small wherever the score is close to that of KME.
         """
         filter = cast(Filter, candidates.filter)
-        scores = np.asarray(problem.left_out.unshrunk, dtype=np.float64)[..., None]
+        scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None]
         for start in range(0, len(self.rest), GROUPS_AT_ONCE):
             some = slice(start, start + GROUPS_AT_ONCE)
             r = 1 - filter.path(self.nodes / self.rest[some, None], candidates.grid)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,10 +29,7 @@ class Lepski(Rule):
 
     grid: Any = None
 
-    @property
-    def least_points(self) -> int:  # type: ignore[override]
-        """Two, to have a variance."""
-        return 2
+    least_points: ClassVar[int] = 2
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return the choice for each filter."""

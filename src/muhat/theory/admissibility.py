@@ -116,8 +116,9 @@ def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
         raise ValueError(refusal("theorem_1", "∫k(x, x)dP must be positive", mean_diagonal, "use another kernel"))
     ratio = squared_norm / mean_diagonal
     influence = (2 * (others - squared_norm) - ratio * (own - mean_diagonal)) / mean_diagonal
-    bound_at_n = admissible_fraction(c, beta, n)
-    lam = c * float(n) ** -beta
+    size = 1 / float(p @ p)
+    bound_at_n = admissible_fraction(c, beta, size)
+    lam = c * size**-beta
     risk = (mean_diagonal - squared_norm) * float(p @ p)  # Δ = E‖μ̂ − μ_P‖²
     return Theorem1(
         squared_norm=squared_norm,

@@ -63,8 +63,9 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
     array([1. , 0.2])
     """
     risk, gap = np.broadcast_arrays(np.asarray(risk, dtype=np.float64), np.asarray(target) - np.asarray(mean))
-    if not (risk >= 0).all():
-        raise ValueError(refusal("theorem_2", "the risks Δ_i must not be negative", risk.min()))
+    if not (risk >= 0).all() or not np.isfinite(gap).all():
+        needed = "the risks Δ_i must not be negative and means and targets must be finite"
+        raise ValueError(refusal("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}"))
     upper = np.divide(2 * risk, risk + gap**2, out=np.zeros(risk.shape), where=risk > 0)
     return Theorem2(risk, gap, upper)
 

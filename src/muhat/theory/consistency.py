@@ -136,6 +136,9 @@ def rates(filter: Filter, beta: float) -> Rates:
     Rates(of_error=0.5, of_lambda=0.5)
     """
     beta = above("rates", "beta", beta, 0)
+    if np.isnan(filter.qualification):
+        needed, advice = "a filter that states its qualification is needed", "check_definition_1 measures its constants"
+        raise ValueError(refusal("rates", needed, repr(filter), advice))
     of_error = min(1 / 2, beta / 2)
     return Rates(of_error, of_error / min(beta, filter.qualification))
 
