@@ -78,7 +78,7 @@ def importing() -> Iterator[Ratio]:
         subprocess.run([sys.executable, "-c", code], check=True)
 
     base = "import numpy, scipy.linalg, sklearn.base"
-    ours, peer = medians(lambda: fresh("import muhat"), lambda: fresh(base), rounds=7)
+    ours, peer = medians(lambda: fresh("import muhat"), lambda: fresh(base), rounds=15)
     yield Ratio("(d) import muhat against sklearn.base, numpy and scipy.linalg", ours, peer, 1.2)
 
 

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
-
 from muhat.kernels.base import Kernel, Product, Scaled, Sum
 from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.foreign import Function, Precomputed, SklearnKernel
+from muhat.kernels.foreign import Function, Precomputed, SklearnKernel, names_known_to_sklearn
 from muhat.kernels.mixtures import Mixture
 from muhat.kernels.radial import Gaussian, InverseMultiquadric, Laplacian, Matern, RationalQuadratic
 from muhat.messages import refusal, unknown_name
@@ -39,11 +37,9 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str):
         if kernel in KERNELS:
             return KERNELS[kernel]()
-        if kernel in PAIRWISE_KERNEL_FUNCTIONS:
+        if kernel in names_known_to_sklearn():
             return Function(kernel)
-        raise ValueError(
-            unknown_name("kernel", kernel, [*KERNELS, *sorted(PAIRWISE_KERNEL_FUNCTIONS.keys() - KERNELS.keys())])
-        )
+        raise ValueError(unknown_name("kernel", kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
     if isinstance(kernel, type):
         raise TypeError(refusal("kernel", "an object is needed", f"the class {kernel.__name__}", "call it first"))
     if hasattr(kernel, "diag") and callable(kernel):

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from muhat.arrays import Array
 from muhat.kernels.base import Kernel
 from muhat.messages import refusal
+
+
+def names_known_to_sklearn() -> list[str]:
+    """Return the names of scikit-learn's pairwise kernels."""
+    from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS  # here, as it takes long to import
+
+    return sorted(PAIRWISE_KERNEL_FUNCTIONS)
 
 
 class Foreign(Kernel):
@@ -63,6 +69,8 @@ class Function(Foreign):
         """Return the matrix k(x_i, y_j)."""
         other = X if Y is None else Y
         if self.rows or isinstance(self.function, str):
+            from sklearn.metrics.pairwise import pairwise_kernels  # here, as it takes long to import
+
             values = pairwise_kernels(X, other, metric=self.function)
         else:
             values = self.function(X, other)
