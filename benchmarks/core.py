@@ -30,15 +30,15 @@ def leave_one_out() -> Iterator[Ratio]:
     def leave_some_out() -> None:
         for i in range(really):
             rest = np.delete(np.arange(n), i)
-            gamma, U = np.linalg.eigh(problem.gram.matrix[np.ix_(rest, rest)] * n / (n - 1))  # type: ignore[attr-defined]
+            gamma, U = np.linalg.eigh(problem.gram.matrix[np.ix_(rest, rest)] * n / (n - 1))
             start = U.T @ np.full(n - 1, 1 / (n - 1))
             for choice in choices:
-                U @ (choice.filter.path(np.maximum(gamma, 0), choice.grid) * start).T  # type: ignore[attr-defined]
+                U @ (choice.filter.path(np.maximum(gamma, 0), choice.grid) * start).T
 
     choices = LeaveOneOut().choices(problem, filters)
     ours, eigh, some = medians(
         lambda: LeaveOneOut().choices(problem, filters),
-        lambda: np.linalg.eigh(problem.gram.matrix),  # type: ignore[attr-defined]
+        lambda: np.linalg.eigh(problem.gram.matrix),
         leave_some_out,
         rounds=3,
     )

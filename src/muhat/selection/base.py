@@ -159,20 +159,22 @@ class Scored(Rule):
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return, for each filter, the parameter with the least score; of equal ones, the one that shrinks least."""
-        candidates = [self._candidates(problem, filter) for filter in filters]
+        candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
         strengths = [strengths_of(problem, each) for each in candidates]
         scores = self.scores(problem, candidates)
         return [self._least(problem, *each) for each in zip(candidates, scores, strengths, strict=True)]
-
-    def _candidates(self, problem: Problem, filter: Shrinker) -> Candidates:
-        if self.grid is None:
-            return Candidates(filter, np.zeros(1) if filter.parameterless else filter.grid(problem))
-        return Candidates(filter, checked_grid(self, filter, self.grid))
 
     def _least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
         tied = scores <= scores.min(axis=-1, keepdims=True) + np.asarray(self.tie(problem))[..., None]
         index = np.where(tied, strengths, np.inf).argmin(axis=-1)
         return choice_at(candidates, index, scores, strengths)
+
+
+def candidates_of(rule: Rule, grid: Any, problem: Problem, filter: Shrinker) -> Candidates:
+    """Return a filter with the grid the user gave, or its own if there is none."""
+    if grid is not None:
+        return Candidates(filter, checked_grid(rule, filter, grid))
+    return Candidates(filter, np.zeros(1) if filter.parameterless else filter.grid(problem))
 
 
 def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from muhat.filters import Shrinker
 from muhat.messages import refusal
 from muhat.problem import Problem
-from muhat.selection.base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of
+from muhat.selection.base import Choice, Rule, candidates_of, choice_at, strengths_of
 
 FACTOR = 4.0
 
@@ -39,8 +39,8 @@ class Lepski(Rule):
         if filter.parameterless:
             came = f"{type(filter).__name__}, which has no parameter"
             raise ValueError(refusal("Lepski", "a filter with a parameter is needed", came))
-        grid = filter.grid(problem) if self.grid is None else checked_grid(self, filter, self.grid)
-        candidates = Candidates(filter, grid)
+        candidates = candidates_of(self, self.grid, problem, filter)
+        grid = candidates.grid
         components = problem.components
         strengths = strengths_of(problem, candidates)
         s, at_zero = filter.on(components, grid), filter.at_zero(grid)
