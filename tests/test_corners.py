@@ -1,4 +1,4 @@
-"""Corners where a fast path could be silently wrong, each once found to be."""
+"""Corners where a fast path could be silently wrong, or a refusal unclear."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor

@@ -117,7 +117,8 @@ class KernelMean(BaseEstimator):
         self._check_enough(rule, int(present.sum()))
 
         self.kernel_, points = self._kernel_and_points(X, present)
-        problem = self._problem(points, masses, present)
+        target = self._target(points)
+        problem = self._problem(points, masses, present, target)
         self.choices_ = rule.choices(problem, self._filters(rule, problem))
         self.choice_ = rule.best(problem, self.choices_)
         self.filter_ = self.choice_.filter
@@ -125,7 +126,6 @@ class KernelMean(BaseEstimator):
         self.weights_ = np.zeros(len(X), X.dtype)
         self.weights_[present] = self.choice_.weights(problem)
         self.embedding_ = Embedding(self.kernel_, points, self.weights_)
-        target = self._target(points)
         if target is not None:
             self.embedding_ += (1 - self.choice_.shrinkage_at_zero) * target
         self.eigenvalues_ = problem.spectrum.gamma if "spectrum" in vars(problem) else None
@@ -145,8 +145,7 @@ class KernelMean(BaseEstimator):
             μ(x).
         """
         check_is_fitted(self)
-        X = checked_sample(self, X, reset=False)
-        return X @ self.embedding_.weights if isinstance(self.kernel_, Precomputed) else self.embedding_(X)
+        return self._values(checked_sample(self, X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate: the larger, the better.
@@ -164,11 +163,10 @@ class KernelMean(BaseEstimator):
         score : float
             The score.
         """
-        values = self.score_samples(X)
-        own = 0.0
-        if not isinstance(self.kernel_, Precomputed):
-            own = float(self.kernel_.diagonal(checked_sample(self, X, reset=False)).mean())
-        return float(2 * values.mean() - self.embedding_.squared_norm() - own)
+        check_is_fitted(self)
+        X = checked_sample(self, X, reset=False)
+        own = 0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
+        return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
@@ -183,6 +181,9 @@ class KernelMean(BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
         return tags
 
+    def _values(self, X: Array) -> Array:
+        return X @ self.embedding_.weights if isinstance(self.kernel_, Precomputed) else self.embedding_(X)
+
     def _check_enough(self, rule: Rule, n: int) -> None:
         if n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
@@ -195,12 +196,11 @@ class KernelMean(BaseEstimator):
             return Precomputed(checked_gram(self, X)), np.arange(len(X))[:, None]
         return kernel.resolve(X[present]), X
 
-    def _problem(self, points: Array, masses: Array, present: Array) -> Problem:
+    def _problem(self, points: Array, masses: Array, present: Array, target: Embedding | None) -> Problem:
         if self.gram not in GRAMS:
             raise ValueError(unknown_name("gram", self.gram, GRAMS))
         equal = np.all(masses == masses[0])
         gram = DenseGram.of(self.kernel_, points[present], None if equal else masses[present])
-        target = self._target(points)
         if target is None:
             return Problem(gram)
         return Problem(gram, Target(target(points[present]), target.squared_norm()))

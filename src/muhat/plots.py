@@ -86,8 +86,59 @@ class Curve:
         }
 
 
+class Display:
+    """What the displays have in common: where they come from, where they are drawn, and their legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: KernelMean) -> Self:
+        """Return the display of the filters that a fitted ``KernelMean(filter="auto")`` has tried."""
+        return cls.from_comparison(Comparison.from_estimator(estimator))
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison) -> Self:
+        """Return the display of a comparison."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where; by default a new figure.
+        legend : bool, default=True
+            Whether a legend is put beside the axes.
+
+        Returns
+        -------
+        self : Display
+            With ``ax_`` and ``figure_``.
+        """
+        self.ax_ = _axes(ax)
+        self.figure_ = self.ax_.figure
+        self.draw(self.ax_)
+        _plain(self.ax_)
+        if legend:
+            _legend_beside(self.ax_, self.legend())
+        return self
+
+    def draw(self, ax: Any) -> None:
+        """Draw the curves and name the axes."""
+        raise NotImplementedError
+
+    def legend(self) -> dict[str, Curve]:
+        """Return the curves by what a legend calls them."""
+        raise NotImplementedError
+
+
 @dataclass(eq=False)
-class LeaveOneOutDisplay:
+class LeaveOneOutDisplay(Display):
     """The leave-one-out curve of every estimator, against how strongly it shrinks.
 
     The height is the improvement over KME, in percent of KME's estimated risk; KME itself is the line at zero.
@@ -96,11 +147,6 @@ class LeaveOneOutDisplay:
     ----------
     curves : sequence of Curve
         Strength and improvement, both in percent, along each estimator's grid.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
 
     Examples
     --------
@@ -115,32 +161,12 @@ class LeaveOneOutDisplay:
     curves: Sequence[Curve]
 
     @classmethod
-    def from_estimator(cls, estimator: KernelMean) -> Self:
-        """Return the display of the filters that a fitted ``KernelMean(filter="auto")`` has tried."""
-        return cls.from_comparison(Comparison.from_estimator(estimator))
-
-    @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Return the display of a comparison; estimators without a leave-one-out score are not in it."""
         return cls([_score_curve(row, row.improvements) for row in comparison.rows if row.improvements is not None])
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where; by default a new figure.
-        legend : bool, default=True
-            Whether a legend is put beside the axes.
-
-        Returns
-        -------
-        self : LeaveOneOutDisplay
-            With ``ax_`` and ``figure_``.
-        """
-        ax = _axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+    def draw(self, ax: Any) -> None:
+        """Draw the curves and name the axes."""
         limits = self._limits()
         ax.axhline(0, color=COLOURS["kme"], linewidth=1, zorder=1)
         ax.annotate("KME", (1, 0), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center")
@@ -153,10 +179,6 @@ class LeaveOneOutDisplay:
         ax.set_ylim(limits.bottom, limits.top)
         ax.set_xlabel(r"shrinkage strength  $\|\hat\mu - \mu_\lambda\|\,/\,\|\hat\mu\|$  (%)")
         ax.set_ylabel("improvement over KME  (% of its risk)")
-        _plain(ax)
-        if legend:
-            _legend_beside(ax, self.legend())
-        return self
 
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them; a choice that is off the scale is told there."""
@@ -191,7 +213,7 @@ class _Limits:
 
 
 @dataclass(eq=False)
-class FilterDisplay:
+class FilterDisplay(Display):
     """The filter s_λ(γ) of every estimator for its chosen parameter, over the sample's spectrum.
 
     Parameters
@@ -211,36 +233,16 @@ class FilterDisplay:
     curves: Sequence[Curve]
 
     @classmethod
-    def from_estimator(cls, estimator: KernelMean) -> Self:
-        """Return the display of the filters that a fitted ``KernelMean`` has tried."""
-        return cls.from_comparison(Comparison.from_estimator(estimator))
-
-    @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Return the display of a comparison's filters."""
         shown = comparison.eigenvalues > 10.0**-DECADES * comparison.eigenvalues.max()
         gamma = comparison.eigenvalues[shown]
         return cls(gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows])
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where; by default a new figure.
-        legend : bool, default=True
-            Whether a legend is put beside the axes.
-
-        Returns
-        -------
-        self : FilterDisplay
-            With ``ax_`` and ``figure_``.
-        """
+    def draw(self, ax: Any) -> None:
+        """Draw the curves and name the axes."""
         from matplotlib.ticker import NullFormatter
 
-        ax = _axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         for place, curve in enumerate(self.curves):
             if curve.joined:
                 # One marker on each line, at a place of its own.
@@ -257,10 +259,6 @@ class FilterDisplay:
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
         ax.set_xlabel(r"eigenvalue $\gamma$ of $K/n$  (ticks: the sample's)")
         ax.set_ylabel(r"share kept  $s_\lambda(\gamma)$")
-        _plain(ax)
-        if legend:
-            _legend_beside(ax, self.legend())
-        return self
 
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them."""

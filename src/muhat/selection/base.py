@@ -18,6 +18,9 @@ from muhat.problem import Problem
 TIE = 2e-10
 """Scores closer than this, relative to their scale, are one score; in float32, closer than 16 rounding units."""
 
+LEAST_REST = 1e-3
+"""The mass that must be left when points are left out: with less, what they hide has lost its digits."""
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -121,10 +124,6 @@ class Rule(BaseEstimator, ABC):
         return only
 
 
-LEAST_REST = 1e-3
-"""The mass that must be left when points are left out: with less, what they hide has lost its digits."""
-
-
 def check_rest(rule: Rule, rest: Array) -> None:
     """Refuse masses so uneven that next to nothing is left when some points are left out."""
     if float(np.min(rest)) < LEAST_REST:
@@ -196,10 +195,8 @@ def strengths_of(problem: Problem, candidates: Candidates) -> Array:
     shape = (len(grid), *problem.components.gamma.shape)
     if s.shape != shape or np.iscomplexobj(s) or not (np.isfinite(s).all() and np.isfinite(at_zero).all()):
         needed = f"s must be a finite real number for each γ in [0, {problem.spectrum.largest:.3g}], zero included"
-        came = (
-            f"shape {s.shape}" if s.shape != shape else "complex numbers" if np.iscomplexobj(s) else "NaN or infinity"
-        )
-        raise ValueError(refusal(type(filter).__name__, needed, came))
+        kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
+        raise ValueError(refusal(type(filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"))
     return problem.strengths(s, at_zero)
 
 

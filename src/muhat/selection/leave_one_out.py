@@ -1,4 +1,4 @@
-"""Exact leave-one-out for every filter and every parameter, for the price of one eigendecomposition."""
+"""Exact leave-one-out for every filter and every parameter; for analytic filters, from one eigendecomposition."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ WARN_ABOVE = 500
 class LeaveOneOut(Scored):
     """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i; p_i = 1/n unweighted.
 
-    Nothing is left out to compute it. Constant filters have a closed form; for those that continue to complex γ, the
-    average over i of what is left when row and column i are removed comes from the resolvent of the whole matrix, on a
-    contour that is checked against the filter itself. Truncated SVD and the component-wise rule have no such form:
-    points are really left out for them, n eigendecompositions.
+    Constant filters have a closed form; for those that continue to complex γ, the average over i of what is left when
+    row and column i are removed comes from the resolvent of the whole matrix, on a contour that is checked against the
+    filter itself, and only points that hold much of the mass are really left out. Truncated SVD and the component-wise
+    rule have no such form: every point is really left out for them, n eigendecompositions.
 
     Parameters
     ----------
@@ -48,9 +48,12 @@ class LeaveOneOut(Scored):
         scores = {place: _closed_form(problem, each) for place, each in enumerate(candidates) if each.filter.constant}
         for contour, places in _contours(problem, candidates).items():
             moments = _Moments.of(problem, contour)
-            heavy = _left_out_one_by_one(problem, _heavy(problem), [candidates[place] for place in places])
-            for place, rest in zip(places, heavy, strict=True):
-                scores[place] = moments.scores(candidates[place]) + rest
+            scores.update({place: moments.scores(candidates[place]) for place in places})
+        integrated = [place for place in scores if not candidates[place].filter.constant]
+        heavy = _heavy(problem)
+        if integrated and len(heavy):
+            parts = _left_out_one_by_one(problem, heavy, [candidates[place] for place in integrated])
+            scores.update({place: scores[place] + part for place, part in zip(integrated, parts, strict=True)})
         hard = [place for place in range(len(candidates)) if place not in scores]
         if hard:
             scores.update(zip(hard, _really(problem, [candidates[place] for place in hard]), strict=True))
@@ -113,8 +116,6 @@ def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
 
 def _left_out_one_by_one(problem: Problem, points: Array, candidates: Sequence[Candidates]) -> list[Array]:
     """Return the points' part of the scores, each really left out."""
-    if not len(points):
-        return [np.zeros(1) for _ in candidates]
     return scores_with_folds_left_out(problem, points[:, None], candidates)
 
 
