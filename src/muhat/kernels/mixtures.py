@@ -158,6 +158,11 @@ class Mixture:
         """The eigenvectors of each S_j, in columns."""
         return self._eigenpairs[1]
 
+    @cached_property
+    def _own_pairs(self) -> tuple[Array, Array]:
+        """The eigenpairs of S_j + S_l for all pairs: they take most of the time of ‖μ_P‖², whatever the kernel."""
+        return _pairs(self, self)
+
     def _check_semidefinite(self) -> None:
         least, largest = self._eigenpairs[0][:, 0], np.abs(self._eigenpairs[0]).max(axis=1)
         below = least < -(rounding(least) ** 0.5) * largest
@@ -190,8 +195,8 @@ class _OfGaussian:
 
     def between(self, P: Mixture, Q: Mixture) -> Array:
         gaps = P.means[:, None] - Q.means
-        variances, axes = np.linalg.eigh(P.covariances[:, None] + Q.covariances)
-        return self._expected(gaps[..., None, :], np.maximum(variances, 0), axes)[..., 0]
+        variances, axes = P._own_pairs if P is Q else _pairs(P, Q)
+        return self._expected(gaps[..., None, :], variances, axes)[..., 0]
 
     def own(self, P: Mixture) -> Array:
         return np.ones(len(P.weights))
@@ -288,6 +293,12 @@ def _(kernel: Sum) -> list[tuple[float, _ClosedForm]]:
 def _(kernel: Scaled) -> list[tuple[float, _ClosedForm]]:
     factor = positive(kernel, "factor", kernel.factor)
     return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
+
+
+def _pairs(P: Mixture, Q: Mixture) -> tuple[Array, Array]:
+    """Return the eigenpairs of S_j + T_l for all pairs of components, no eigenvalue negative."""
+    variances, axes = np.linalg.eigh(P.covariances[:, None] + Q.covariances)
+    return np.maximum(variances, 0), axes
 
 
 def _dot(left: Array, right: Array) -> Array:

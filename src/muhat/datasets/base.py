@@ -1,4 +1,4 @@
-"""Samples to try things on."""
+"""What a data set is, and how the paper scales it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,20 @@ class DataSet:
         The points, in rows; unscaled.
     feature_names : tuple of str
         The names of the d columns.
+    target : array of shape (n,) or None
+        What others predict from the data, numbers or names of classes; a kernel mean has no use for it.
+    source : str
+        Where it comes from, in one line.
+    licence : str
+        On what terms, in one line.
     """
 
     name: str
     data: Array
     feature_names: tuple[str, ...]
-
-
-def wine() -> DataSet:
-    """Return the wine data of Table 2: 13 measurements of 178 wines, unscaled, as scikit-learn ships them.
-
-    Examples
-    --------
-    >>> wine().data.shape
-    (178, 13)
-    """
-    from sklearn.datasets import load_wine  # here, because it takes longer to import than all of muhat
-
-    bunch = load_wine()
-    return DataSet("wine", bunch.data, tuple(bunch.feature_names))
+    target: Array | None = None
+    source: str = ""
+    licence: str = ""
 
 
 def standardised(X: Array) -> Array:
