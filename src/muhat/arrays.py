@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,10 +16,24 @@ Piece = TypeVar("Piece")
 
 def share_between_cores(work: Callable[[Piece], object], pieces: Iterable[Piece]) -> None:
     """Call ``work`` on every piece, a thread per core, with BLAS held to one thread meanwhile."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with _BLAS_ON_ONE_THREAD, ThreadPoolExecutor(cores) as threads:
+    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(1 if _ON_ONE_CORE.is_set() else available_cores()) as threads:
         for _ in threads.map(work, pieces):
             pass
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def stay_on_one_core() -> None:
+    """Hold this process to one thread for good: what is shared between cores, BLAS and OpenMP, loaded or not yet."""
+    _ON_ONE_CORE.set()
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    ThreadpoolController().limit(limits=1)
+
+
+_ON_ONE_CORE = Event()
 
 
 class _BlasOnOneThread:
@@ -44,7 +58,8 @@ class _BlasOnOneThread:
                 self.limit.restore_original_limits()
 
 
-_BLAS_ON_ONE_THREAD = _BlasOnOneThread()
+BLAS_ON_ONE_THREAD = _BlasOnOneThread()
+"""The context to be in where matrices are so small, or threads so many, that BLAS had better not start its own."""
 
 
 def rounding(values: Array) -> float:

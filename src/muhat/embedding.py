@@ -56,7 +56,7 @@ class Embedding:
     def squared_norm(self) -> float:
         """Return ‖f‖², zero where rounding would make it negative."""
         squared = float(self.weights @ self.kernel(self.points) @ self.weights)
-        if squared >= 0:
+        if not squared < 0:
             return squared
         diagonal = np.maximum(self.kernel.diagonal(self.points), 0)
         largest = float(np.abs(self.weights) @ np.sqrt(diagonal)) ** 2  # bounds every sum that was cancelled

@@ -1,0 +1,331 @@
+"""A density from an embedding: the Gaussian mixture whose kernel mean is nearest to it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp, softmax
+from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.arrays import BLAS_ON_ONE_THREAD, Array, rounding
+from muhat.embedding import Embedding
+from muhat.estimator import KernelMean
+from muhat.kernels import Gaussian, Kernel, Scaled, Sum
+from muhat.kernels.mixtures import Mixture
+from muhat.messages import positive, refusal
+from muhat.validation import checked_sample
+
+WIDEST = 1e3
+"""The largest variance of a component, in units of the points' own: beyond, it is flat to the kernel."""
+
+BEYOND = 1.0
+"""How far a mean may lie outside the box of the points, in units of their spread: beyond, no point is pulling it."""
+
+
+class MatchedMixture(DensityMixin, BaseEstimator):
+    """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean μ_Q is nearest to an estimate of the sample's.
+
+    Minimises ‖μ_Q − μ‖², which has a closed form for the Gaussian kernel, over the weights π (on the simplex), the
+    means θ and the variances σ², with exact gradients, from the best of many K-means runs (section 5 of the paper,
+    Table 2). The interface is that of scikit-learn's ``GaussianMixture``. Where the weights of μ sum to less than one,
+    the mass that is missing from μ goes to components as wide as the solver allows.
+
+    Parameters
+    ----------
+    n_components : int, default=5
+        The number r of components.
+    mean : KernelMean, default=None
+        How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or multiple of Gaussians.
+    n_init : int, default=50
+        Runs of K-means, of which the best is the start.
+    tol : float, default=1e-6
+        The solver stops when a step lowers ‖μ_Q − μ‖² by less than this share of ‖μ‖².
+    max_iter : int, default=1000
+        The most steps it takes.
+    min_variance : float, default=1e-2
+        The least variance of a component, as a share of the features' average one: none collapses onto a point.
+    random_state : int, RandomState or None, default=None
+        For K-means and for ``sample``.
+
+    Attributes
+    ----------
+    weights_, means_, variances_ : arrays of shape (r,), (r, d) and (r,)
+        The π_j, θ_j and σ_j².
+    embedding_, squared_distance_ : Embedding and float
+        The estimate μ that was matched, and the ‖μ_Q − μ‖² that was reached.
+    converged_, n_iter_ : bool and int
+        Whether the solver stopped by ``tol``, or at a minimum to rounding, and the steps it took. If it did not, a
+        ``ConvergenceWarning`` says so.
+    n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
+        The number of features, and their names if X had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-4, 1, size=(140, 2)), rng.normal(4, 1, size=(60, 2))])
+    >>> q = MatchedMixture(2, random_state=0).fit(X)
+    >>> np.sort(q.weights_).round(1)
+    array([0.3, 0.7])
+    >>> q.converged_
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        *,
+        mean: KernelMean | None = None,
+        n_init: int = 50,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        min_variance: float = 1e-2,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.mean = mean
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.min_variance = min_variance
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Estimate the kernel mean of a sample, of shape (n, d), and match it; y is ignored.
+
+        For points with masses, fit a KernelMean with sample_weight and give its ``embedding_`` to ``fit_embedding``.
+        """
+        X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
+        self._check_parameters()
+        mean = KernelMean() if self.mean is None else clone(self.mean)
+        return self._match(mean.fit(X).embedding_)
+
+    def fit_embedding(self, embedding: Embedding, start: Mixture | None = None) -> Self:
+        """Match an embedding, whatever it was made from.
+
+        Parameters
+        ----------
+        embedding : Embedding
+            The function to match, with a kernel that is Gaussian, or a sum or multiple of Gaussians.
+        start : Mixture, default=None
+            Where the solver starts; of a covariance the average variance counts, and what lies beyond the solver's
+            bounds is moved to them. By default from K-means on the embedding's points.
+        """
+        self._check_parameters()
+        if not isinstance(embedding, Embedding):
+            needed, came = "an Embedding is needed", type(embedding).__name__
+            raise TypeError(refusal("MatchedMixture", needed, came, "fit(X) takes points"))
+        shape = (self.n_components, embedding.points.shape[1])
+        if start is not None and (not isinstance(start, Mixture) or start.means.shape != shape):
+            needed = f"start must be a Mixture of {shape[0]} components in {shape[1]} dimensions"
+            came = repr(start) if isinstance(start, Mixture) else type(start).__name__
+            raise ValueError(refusal("MatchedMixture", needed, came))
+        self.n_features_in_ = shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        return self._match(embedding, start)
+
+    def _match(self, embedding: Embedding, start: Mixture | None = None) -> Self:
+        """Minimise ‖μ_Q − μ‖² from a start, in units of the points' spread."""
+        objective = Objective.of(embedding)
+        centre, unit = objective.centre, objective.unit
+        clusters = (self.n_components, self.n_init, self.random_state)
+        begin = _vector(start, centre, unit) if start else _vector(kmeans_start(objective.points, *clusters))
+        bounds = objective.bounds(self.n_components, self.min_variance)
+        begin = np.clip(begin, bounds.lb, bounds.ub)
+        options = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "ftol": self.tol, "gtol": 0.0}
+        with BLAS_ON_ONE_THREAD:
+            solution = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        value, gradient = objective(solution.x)
+        downhill = np.clip(solution.x - gradient, bounds.lb, bounds.ub) - solution.x
+
+        table = solution.x.reshape(self.n_components, -1)
+        self.weights_ = softmax(table[:, 0])
+        self.means_ = centre + unit * table[:, 1:-1]
+        self.variances_ = unit**2 * np.exp(table[:, -1])
+        self.embedding_ = embedding
+        self.squared_distance_ = max(value, 0.0) * objective.squared_norm
+        self.n_iter_ = int(solution.nit)
+        # Status 0 is a stop by tol, 1 by max_iter, 2 a failed line search: where it is flat, rounding is why it failed.
+        flat = bool(np.abs(downhill).max() <= max(self.tol, rounding(downhill) ** 0.5))
+        self.converged_ = solution.status == 0 or (solution.status == 2 and flat)
+        if not self.converged_:
+            message = f"MatchedMixture: not converged after {self.n_iter_} steps; raise max_iter or tol."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        return self
+
+    @property
+    def mixture_(self) -> Mixture:
+        """Q as a distribution with its kernel mean in closed form."""
+        check_is_fitted(self, "weights_")
+        return Mixture.isotropic(self.weights_, self.means_, self.variances_)
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log density log Q(x) of each row, of shape (m,)."""
+        return logsumexp(self._joint(X), axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of the rows; the paper's Table 2 has its negative."""
+        return float(self.score_samples(X).mean())
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each component given each row, of shape (m, r)."""
+        return softmax(self._joint(X), axis=1)
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable component of each row."""
+        return self._joint(X).argmax(axis=1)
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, Array]:
+        """Draw points from Q; return them, of shape (n_samples, d), and the component of each."""
+        check_is_fitted(self, "weights_")
+        self._check_whole("n_samples", n_samples)
+        random, n = check_random_state(self.random_state), int(n_samples)
+        y = random.choice(len(self.weights_), size=n, p=self.weights_)
+        noise = random.standard_normal((n, self.means_.shape[1]))
+        return self.means_[y] + np.sqrt(self.variances_[y])[:, None] * noise, y
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion on X: the lower, the better."""
+        log_densities = self.score_samples(X)
+        return float(-2 * log_densities.sum() + np.log(len(log_densities)) * self._n_parameters())
+
+    def aic(self, X: Any) -> float:
+        """Return Akaike's information criterion on X: the lower, the better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
+
+    def _n_parameters(self) -> int:
+        """r·d means, r variances and r − 1 weights."""
+        return self.means_.size + len(self.variances_) + len(self.weights_) - 1
+
+    def _joint(self, X: Any) -> Array:
+        """Return log π_j + log N(x; θ_j, σ_j² I), of shape (m, r)."""
+        check_is_fitted(self, "weights_")
+        squared = cdist(checked_sample(self, X, reset=False), self.means_, "sqeuclidean")
+        d = self.means_.shape[1]
+        return np.log(self.weights_) - (squared / self.variances_ + d * np.log(2 * np.pi * self.variances_)) / 2
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "n_init", "max_iter"):
+            self._check_whole(name, getattr(self, name))
+        positive(self, "tol", self.tol)
+        if positive(self, "min_variance", self.min_variance) > 1:
+            raise ValueError(refusal("MatchedMixture", "min_variance must be at most 1", self.min_variance))
+        if self.mean is not None and not isinstance(self.mean, KernelMean):
+            needed, advice = "mean must be a KernelMean or None", "fit_embedding takes any embedding"
+            raise TypeError(refusal("MatchedMixture", needed, type(self.mean).__name__, advice))
+
+    def _check_whole(self, name: str, value: Any) -> None:
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
+            raise ValueError(refusal("MatchedMixture", f"{name} must be a whole number of at least 1", repr(value)))
+
+
+def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: Any = None) -> Mixture:
+    """Return the mixture of the best of many K-means runs: a component for each cluster, with its share and variance.
+
+    Where points coincide there may be fewer clusters than asked for; those left over count as one point.
+    """
+    if len(X) < n_components:
+        needed = f"at least n_components = {n_components} points are needed"
+        came, advice = f"n_samples = {len(X)}", "take fewer components or more points"
+        raise ValueError(refusal("MatchedMixture", needed, came, advice))
+    from sklearn.cluster import KMeans  # here, because it takes longer to import than all of muhat
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
+        clusters = KMeans(n_components, n_init=n_init, random_state=random_state).fit(X)
+    member = np.eye(n_components)[clusters.labels_]
+    counts = np.maximum(member.sum(axis=0), 1)
+    squared = ((X - clusters.cluster_centers_[clusters.labels_]) ** 2).mean(axis=1)
+    return Mixture.isotropic(counts / counts.sum(), clusters.cluster_centers_, squared @ member / counts)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """‖μ_Q − μ‖²/‖μ‖² with its gradient, for μ = Σ_i β_i k(x_i, ·) and k = Σ_g a_g exp(−‖x−y‖²/2τ_g).
+
+    The points are components of no variance and of mass −β, so that μ_Q − μ is the kernel mean of Σ_a b_a N(y_a, w_a I)
+    with (b, y, w) = (−β_i, x_i, 0) and (π_j, θ_j, v_j), and ‖μ_Q − μ‖² = Σ_ae b_a b_e κ(y_a − y_e; w_a + w_e), where
+
+        κ(g; v) = (τ/c)^(d/2) exp(−‖g‖²/2c) with c = τ + v,  ∂κ/∂g = −κ g/c,  ∂κ/∂v = κ (‖g‖²/2c² − d/2c).
+
+    Lengths are from the points' centre and in units of their spread, so that neither where they are nor in what they
+    are measured changes the solver's way.
+    """
+
+    points: Array
+    weights: Array
+    terms: list[tuple[float, float]]
+    squared_norm: float
+    centre: Array
+    unit: float
+
+    @classmethod
+    def of(cls, embedding: Embedding) -> Objective:
+        """Return the objective of an embedding; points of weight zero do not take part."""
+        gaussians = _gaussians(embedding.kernel)
+        points, weights = embedding.points.astype(np.float64), embedding.weights.astype(np.float64)
+        squared_norm = Embedding(embedding.kernel, points, weights).squared_norm()
+        if not 0 < squared_norm < np.inf:
+            raise ValueError(refusal("MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)))
+        points, weights = points[weights != 0], weights[weights != 0]
+        moved = points - points[0]  # so that equal rows have no spread at all
+        unit = float(np.sqrt(moved.var(axis=0).mean())) or min(sigma for _, sigma in gaussians)
+        terms = [(factor, (sigma / unit) ** 2) for factor, sigma in gaussians]
+        middle = moved.mean(axis=0)
+        return cls((moved - middle) / unit, weights, terms, squared_norm, points[0] + middle, unit)
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """Return the value and the gradient at the solver's vector."""
+        n, d = self.points.shape
+        table = vector.reshape(-1, d + 2)
+        pi, theta, v = softmax(table[:, 0]), table[:, 1:-1], np.exp(table[:, -1])
+        atoms, masses = np.vstack([self.points, theta]), np.append(-self.weights, pi)[:, None]
+        widths, squared = np.append(np.zeros(n), v)[:, None] + v, cdist(atoms, theta, "sqeuclidean")
+        value, by_pi, by_theta, by_v = self.squared_norm, np.zeros_like(pi), np.zeros_like(theta), np.zeros_like(v)
+        for factor, tau in self.terms:
+            c = tau + widths
+            felt = factor * masses * np.exp(-squared / (2 * c) - d / 2 * np.log(c / tau))  # b_a κ(y_a − θ_j; w_a + v_j)
+            value += pi @ (felt[:n].sum(axis=0) + felt.sum(axis=0))
+            by_pi += felt.sum(axis=0)
+            pull = felt / c
+            by_theta += pull.T @ atoms - pull.sum(axis=0)[:, None] * theta
+            by_v += (pull * (squared / c - d)).sum(axis=0) / 2
+        columns = pi * (by_pi - pi @ by_pi), pi[:, None] * by_theta, pi * v * by_v
+        return float(value) / self.squared_norm, 2 / self.squared_norm * np.column_stack(columns).ravel()
+
+    def bounds(self, n_components: int, min_variance: float) -> Bounds:
+        """Return the solver's bounds: a weight may vanish to rounding, a mean not leave the points, nor v go astray."""
+        smallest = np.log(rounding(self.points))
+        low = [smallest, *(self.points.min(axis=0) - BEYOND), np.log(min_variance)]
+        high = [-smallest, *(self.points.max(axis=0) + BEYOND), np.log(WIDEST)]
+        return Bounds(np.tile(low, n_components), np.tile(high, n_components))
+
+
+def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) -> Array:
+    """Return the solver's vector: of each component log π, θ and log v, in the objective's units."""
+    variances = np.trace(mixture.covariances, axis1=1, axis2=2) / mixture.means.shape[1]
+    with np.errstate(divide="ignore"):  # the bounds make zeros finite
+        columns = np.log(mixture.weights), (mixture.means - centre) / unit, np.log(variances / unit**2)
+    return np.column_stack(columns).ravel()
+
+
+def _gaussians(kernel: Kernel) -> list[tuple[float, float]]:
+    """Return a kernel as a sum of multiples of Gaussians: factors and bandwidths."""
+    if isinstance(kernel, Gaussian):
+        return [(1.0, positive(kernel, "bandwidth", kernel.bandwidth))]
+    if isinstance(kernel, Sum):
+        return _gaussians(kernel.left) + _gaussians(kernel.right)
+    if isinstance(kernel, Scaled):
+        outer = positive(kernel, "factor", kernel.factor)
+        return [(outer * factor, sigma) for factor, sigma in _gaussians(kernel.kernel)]
+    needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"
+    raise ValueError(refusal("MatchedMixture", needed, repr(kernel), "use KernelMean(kernel='gaussian')"))
