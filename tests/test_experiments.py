@@ -1,0 +1,270 @@
+"""The experiments: every number that is computed fast is computed again slowly, one sample at a time."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from muhat import KernelMean
+from muhat.datasets import SyntheticFamily, load, standardised
+from muhat.density import kmeans_start
+from muhat.embedding import Embedding
+from muhat.experiments import EXPERIMENTS
+from muhat.experiments.contenders import BY_GCV, PAPER, Batch, filter_named, median_bandwidth
+from muhat.experiments.figure_1 import probability_closer
+from muhat.experiments.figure_3a import iterations
+from muhat.experiments.figure_3b import scores_by_inverting, scores_by_iterating
+from muhat.experiments.samples import blocks, joined, risk_table
+from muhat.experiments.statistics import improvement, mean_of
+from muhat.experiments.table_2 import _mean_log_density, estimates, matched
+from muhat.filters import as_filter
+from muhat.gram import DenseGram
+from muhat.kernels import Gaussian
+from muhat.problem import Problem
+from muhat.selection import Fixed, KFold, LeaveOneOut
+
+SEED = 7
+
+
+@pytest.fixture(scope="module")
+def draws():
+    return list(SyntheticFamily(5).draw(range(6), n=20, seed=SEED))
+
+
+@pytest.fixture(scope="module")
+def batch(draws):
+    return Batch.of(draws)
+
+
+def through_json(content):
+    return json.loads(json.dumps(content))
+
+
+def run(name, **changed):
+    """An experiment's quick table, some settings changed."""
+    experiment = EXPERIMENTS[name]
+    settings = through_json({**experiment.settings(True), **changed})
+    results = [through_json(experiment.run(settings, piece)) for piece in experiment.pieces(settings)]
+    return experiment.table(settings, results)
+
+
+def losses(batch, estimator, rule):
+    return next(each.losses for each in batch.results() if (each.estimator, each.rule) == (estimator, rule))
+
+
+def test_losses_of_a_path_are_those_of_each_estimate_on_its_own(draws, batch):
+    for name, grid in (("f-kmse", [0.01, 1.0]), ("landweber", [1, 30]), ("s-kmse", [0.1])):
+        filter = filter_named(name)
+        path = batch.path(filter, np.array(grid))
+        for place, parameter in enumerate(grid):
+            for i, draw in enumerate(draws):
+                mu = KernelMean(filter=name, selection=Fixed(parameter)).fit(draw.X)
+                assert path[i, place] == pytest.approx(draw.distribution.squared_distance(mu.embedding_), rel=1e-9)
+
+
+def test_constant_losses_need_no_decomposition_and_are_the_same(batch):
+    s = np.array([1.0, 0.7])
+    assert np.allclose(batch.constant(s)[:, :1], batch.path(filter_named("kme"), np.zeros(1)), rtol=1e-10)
+    lam = 1 / s[1:] - 1
+    assert np.allclose(batch.constant(s)[:, 1:], batch.path(filter_named("s-kmse"), lam), rtol=1e-10)
+    assert "spectrum" not in vars(Batch.of(SyntheticFamily(3).draw(range(2), 5, 0)).problem)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_a_batch_chooses_nearly_what_single_fits_choose(draws, batch, name):
+    """Nearly, because a batch has one grid of parameters for all its samples."""
+    single = [
+        draw.distribution.squared_distance(
+            KernelMean(filter=name, selection="gcv" if name in BY_GCV else "loo").fit(draw.X).embedding_
+        )
+        for draw in draws
+    ]
+    assert np.mean(losses(batch, name, "paper")) == pytest.approx(np.mean(single), rel=0.03)
+
+
+def test_no_rule_beats_the_oracle(batch):
+    found = {(each.estimator, each.rule): each.losses for each in batch.results()}
+    assert {estimator for estimator, rule in found if rule == "oracle"} == set(PAPER) - {"kme"}
+    for (estimator, rule), values in found.items():
+        if rule != "oracle" and (estimator, "oracle") in found:
+            # The oracle of truncated SVD looks at the grid of GCV, which is also that of leave-one-out.
+            assert (found[estimator, "oracle"] <= values + 1e-15).all()
+
+
+def test_auto_takes_the_estimator_with_the_least_leave_one_out_score(draws):
+    for draw in draws:
+        mu = KernelMean().fit(draw.X)
+        exact = draw.distribution.squared_distance(mu.embedding_)
+        assert losses(Batch.of([draw]), "auto", "loo")[0] == pytest.approx(exact, rel=1e-6)
+
+
+def test_given_bandwidths_and_factors_are_those_of_the_kernel(draws):
+    factor = Batch.of(draws, 2.0)
+    given = Batch.of(draws, bandwidths=[2 * median_bandwidth(draw.X) for draw in draws])
+    assert np.array_equal(factor.problem.gram.matrix, given.problem.gram.matrix)
+    kernel = Gaussian(2 * median_bandwidth(draws[0].X))
+    assert np.allclose(factor.cross[0], draws[0].distribution.mean(kernel, draws[0].X))
+
+
+def test_scores_by_inverting_and_by_iterating_are_leave_one_out_scores(draws):
+    X = draws[0].X
+    gram = DenseGram.of(Gaussian().resolve(X), X)
+    K = len(X) * gram.matrix
+    grid = np.geomspace(1e-3, 1, 7)
+    exact = LeaveOneOut(grid).choose(Problem(gram), filter_named("f-kmse")).scores
+    assert np.allclose(scores_by_inverting(K, grid), exact, rtol=1e-9)
+    for name in ("landweber", "nu-method"):
+        exact = LeaveOneOut(np.arange(1, 13)).choose(Problem(gram), filter_named(name)).scores
+        assert np.allclose(scores_by_iterating(K, filter_named(name), 12), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("variances", [(1.0, 1.0), (1.8, 0.2)])
+@pytest.mark.parametrize("degrees", [0, 30, 90])
+def test_the_probability_that_shrinking_helps_is_that_of_drawing(variances, degrees):
+    theta = 1.5 * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+    x = theta + np.random.default_rng(SEED).normal(size=(400_000, 2)) * np.sqrt(variances)
+    closer = (((0.7 * x - theta) ** 2).sum(axis=1) < ((x - theta) ** 2).sum(axis=1)).mean()
+    assert probability_closer(theta, np.array(variances), 0.3) == pytest.approx(closer, abs=4e-3)
+
+
+def test_the_gain_of_shrinking_along_a_direction_is_that_of_drawing():
+    row = next(row for row in run("figure-1") if row["shape"] == "anisotropic" and row["angle"] == 30)
+    u = np.array([np.cos(np.radians(30)), np.sin(np.radians(30))])
+    theta = 1.5 * u
+    x = theta + np.random.default_rng(SEED).normal(size=(400_000, 2)) * np.sqrt([1.8, 0.2])
+    shrunk = x - row["best_alpha"] * np.outer(x @ u, u)
+    gain = 100 * (1 - ((shrunk - theta) ** 2).sum(axis=1).mean() / ((x - theta) ** 2).sum(axis=1).mean())
+    assert row["gain_along"] == pytest.approx(gain, abs=0.5)
+
+
+def test_direction_changes_nothing_for_an_isotropic_distribution():
+    rows = run("figure-1")
+    spread = {
+        shape: np.ptp([row["probability"] for row in rows if row["shape"] == shape])
+        for shape in ("isotropic", "anisotropic")
+    }
+    assert spread["isotropic"] < 1e-12 < 0.01 < spread["anisotropic"]
+
+
+def test_filters_drawn_for_one_lambda_are_the_filters():
+    for row in run("figure-2", points=5):
+        filter = as_filter(row["estimator"])
+        grid = np.array([0.0 if row["parameter"] is None else row["parameter"]])
+        if hasattr(filter, "longest"):
+            grid = grid.astype(int)
+        assert row["s"] == pytest.approx(float(filter.path(np.array([row["gamma"]]), grid)[0, 0]))
+
+
+def test_iterations_begin_at_one_and_end_at_the_last():
+    grid = iterations(1000)
+    assert grid[0] == 1
+    assert grid[-1] == 1000
+    assert (np.diff(grid) > 0).all()
+
+
+def test_the_interval_of_an_improvement_covers_as_often_as_it_says():
+    rng = np.random.default_rng(SEED)
+    true, covered, repeats = 100 * (1 - 0.9 / 1.0), 0, 600
+    for _ in range(repeats):
+        baseline = rng.exponential(size=100)
+        found = improvement(0.9 * baseline + rng.normal(scale=0.1, size=100), baseline)
+        covered += found.low <= true <= found.high
+    assert covered / repeats == pytest.approx(0.95, abs=0.03)
+
+
+def test_the_interval_of_a_mean_is_students():
+    values = np.array([1.0, 2.0, 4.0])
+    found = mean_of(values)
+    assert found.value == pytest.approx(values.mean())
+    assert found.high - found.value == pytest.approx(4.302653 * values.std(ddof=1) / np.sqrt(3), rel=1e-6)
+
+
+def test_blocks_hold_every_sample_once_and_tables_do_not_depend_on_them():
+    settings = {"m": 250}
+    pieces = blocks(settings, [{"d": 1}])
+    assert [index for piece in pieces for index in range(piece["first"], piece["last"])] == list(range(250))
+    whole = [{"d": 1, "estimator": name, "rule": "r", "losses": [1.0, 2.0, 4.0]} for name in ("kme", "f-kmse")]
+    first = [{**row, "losses": row["losses"][:1]} for row in whole]
+    rest = [{**row, "losses": row["losses"][1:]} for row in whole]
+    assert joined([first, rest]) == whole
+    assert risk_table(settings, [first, rest]) == risk_table(settings, [whole])
+
+
+def test_the_closed_form_loss_and_risk_are_in_the_interval_of_draws():
+    rows = run("loss", m=100, draws=200_000)
+    assert {row["estimator"] for row in rows} == set(PAPER)
+    for row in rows:
+        reach = row["average_high"] - row["average"]
+        assert abs(row["average"] - row["exact"]) < 2.5 * reach, row
+
+
+def test_exact_risks_under_theorem_1_agree_with_samples():
+    rows = run("when-it-pays", m=100, factors=[0.5], sizes=[10])
+    for row in rows:
+        if row["exact_risk"] is not None:
+            reach = row["risk_high"] - row["risk"]
+            assert abs(row["risk"] - row["exact_risk"]) < 2 * reach, row
+        if row["inside"] is not None:
+            assert row["inside_and_wins"] == row["inside"]
+
+
+def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture():
+    X = standardised(load("wine").data)[:60]
+    kernel = Gaussian().resolve(X)
+    found = {(name, rule): weights for name, rule, weights, _ in estimates(Problem(DenseGram.of(kernel, X)))}
+    assert set(found) == {*((name, "paper") for name in PAPER), ("tsvd", "kfold"), ("auto", "loo")}
+    for name in ("kme", "f-kmse", "nu-method"):
+        assert np.allclose(found[name, "paper"], KernelMean(filter=name).fit(X).weights_)
+    assert np.allclose(found["tsvd", "kfold"], KernelMean(filter="tsvd", selection=KFold()).fit(X).weights_)
+    start = kmeans_start(X, 3, n_init=2, random_state=0)
+    mixture = matched(Embedding(kernel, X, found["kme", "paper"]), start, 10)
+    assert mixture.n_iter_ == 10
+    assert _mean_log_density(mixture.mixture_, X) == pytest.approx(mixture.score(X))
+
+
+def test_cells_of_table_2_are_compared_in_pairs():
+    rows = run("table-2", datasets=["glass"], repetitions=3, steps=[5])
+    raw = {}
+    experiment = EXPERIMENTS["table-2"]
+    settings = {**experiment.settings(True), "datasets": ["glass"], "repetitions": 3, "steps": [5]}
+    for piece in experiment.pieces(settings):
+        for row in experiment.run(settings, piece):
+            raw.setdefault((row["estimator"], row["rule"]), []).extend(row["nll"])
+    for row in rows:
+        if row["rule"] == "oracle":
+            assert row["nll"] <= min(each["nll"] for each in rows if each["rule"] == "paper")
+            continue
+        mine, plain = np.array(raw[row["estimator"], row["rule"]]), np.array(raw["kme", "paper"])
+        assert row["nll"] == pytest.approx(mine.mean())
+        assert row["difference"] == pytest.approx((mine - plain).mean(), abs=1e-12)
+        if np.ptp(mine - plain) > 0:
+            assert row["p_value"] == pytest.approx(ttest_rel(mine, plain).pvalue)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_settings_hold_everything_and_the_same_settings_give_the_same_pieces(name):
+    experiment = EXPERIMENTS[name]
+    for quick in (True, False):
+        settings = through_json(experiment.settings(quick))
+        assert settings == through_json(experiment.settings(quick))
+        pieces = experiment.pieces(settings)
+        assert pieces == through_json(pieces)
+        assert len({json.dumps(piece, sort_keys=True) for piece in pieces}) == len(pieces)
+        assert "seed" in settings or name in ("figure-1", "figure-2")
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - {"figure-3b"}))
+def test_a_piece_gives_the_same_numbers_each_time(name):
+    experiment = EXPERIMENTS[name]
+    settings = through_json({**experiment.settings(True), "m": 5, "draws": 10_000})
+    piece = experiment.pieces(settings)[-1]
+    assert experiment.run(settings, piece) == experiment.run(settings, piece)
+
+
+def test_the_papers_sizes_are_the_papers():
+    for name in ("loss", "figure-3a", "figure-3c", "appendix", "when-it-pays"):
+        assert EXPERIMENTS[name].settings(False)["m"] == 1000
+    settings = EXPERIMENTS["table-2"].settings(False)
+    assert (settings["repetitions"], settings["components"], settings["starts"]) == (30, 5, 50)
+    assert settings["test_share"] == 0.25

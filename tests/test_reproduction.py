@@ -1,0 +1,456 @@
+"""Experiments that are killed go on where they ended, and their tables are the same to the last bit."""
+
+import io
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import muhat
+from muhat.files import FileError
+from muhat.reproduction import PieceError, Progress, progress_on, read_results, reproduce, results, run
+from muhat.reproduction.circumstances import PACKAGE, source_commit, source_digest
+from muhat.reproduction.progress import Bar, Lines
+from muhat.reproduction.store import PieceStore, only_run_in
+from muhat.reproduction.tables import from_csv, to_csv
+from toy_experiments import conditions, deadly, toy
+
+SEED = 3
+MOMENTS = 10
+PATIENCE = 60  # seconds until a process that does not end is a failure
+DURATION = 0.04  # seconds in which a few pieces end
+
+
+class Killed(BaseException):
+    """Stands for a kill at a certain line: nothing after it happens."""
+
+
+def kill(*_):
+    raise Killed
+
+
+class Recorder(Progress):
+    """Remembers what it was told."""
+
+    def __init__(self):
+        self.told = []
+
+    def begun(self, name, pieces, stored):
+        self.told.append(("begun", pieces, stored))
+
+    def piece_done(self):
+        self.told.append("piece")
+
+    def written(self, name, table, seconds):
+        self.told.append("written")
+
+    def done_before(self, name, *, same_source):
+        self.told.append(("done before", same_source))
+
+
+class Place:
+    """A folder for results, and a log of the pieces that were computed for it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.results = path / "results"
+        self.log = path / "log"
+
+    @property
+    def computed(self):
+        return [int(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    @property
+    def stored(self):
+        return {int(path.stem) for path in self.results.glob(".pieces/*/*.json")}
+
+    @property
+    def table(self):
+        return (self.results / "toy.csv").read_bytes()
+
+    def run(self, *, quick=True, again=False, processes=2, **changes):
+        """Run the toy in this process and return what was told."""
+        recorder = Recorder()
+        experiment = toy(self.log, **changes)
+        reproduce([experiment], self.results, quick=quick, again=again, processes=processes, progress=recorder)
+        return recorder.told
+
+    def start(self):
+        """Start the toy, not quick, as a user does: in a session of its own, like that of a terminal."""
+        code = "import sys, toy_experiments; toy_experiments.main(*sys.argv[1:])"
+        command = [sys.executable, "-c", code, str(self.results), str(self.log)]
+        search = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def assert_clean(self):
+        """The results are there and nothing else."""
+        assert sorted(os.listdir(self.results)) == ["toy.csv", "toy.json"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The table of a run in one process that nothing disturbed."""
+    place = Place(tmp_path_factory.mktemp("undisturbed"))
+    place.run(quick=False, processes=1, seconds=0.0)
+    assert place.computed == list(range(60))
+    return place.table
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A quick run that has ended, to be copied."""
+    place = Place(tmp_path_factory.mktemp("finished"))
+    assert place.run(processes=1) == [("begun", 6, 0), *["piece"] * 6, "written"]
+    return place
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Let no workers start: it takes them seconds."""
+
+    def do_all(tasks, processes, tell):
+        for task in tasks:
+            task.do()
+            tell()
+
+    monkeypatch.setattr(run, "do_all", do_all)
+
+
+@pytest.fixture
+def done(finished, place):
+    """A copy of a quick run that has ended. Its log stays where it was, as it is one of the settings."""
+    shutil.copytree(finished.results, place.results)
+    place.log = finished.log
+    place.log.write_text("")
+    return place
+
+
+def wait_until(condition, process=None):
+    """Wait for a condition, or for the end of a process."""
+    end = time.monotonic() + PATIENCE
+    while not condition() and (process is None or process.poll() is None):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.002)
+
+
+def processes_of(session):
+    """The processes of a session that are alive."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, of = path.read_text().rpartition(")")[2].split()[:4]
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(of) == session and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_a_run_killed_at_ten_moments_ends_with_the_same_table_and_computes_nothing_twice(place, undisturbed):
+    random = np.random.default_rng(SEED)
+    for moment in range(MOMENTS):
+        stored, logged = place.stored, len(place.computed)
+        target = logged + random.integers(3)
+        process = place.start()
+        wait_until(lambda target=target: place.results.exists() and len(place.computed) >= target, process)
+        time.sleep(random.uniform(0, DURATION))
+        if moment % 2:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.communicate()
+        wait_until(lambda process=process: not processes_of(process.pid))  # no orphans
+        assert stored <= place.stored
+        assert not stored & set(place.computed[logged:])
+    assert 0 < len(place.stored) < 60
+    stored, logged = place.stored, len(place.computed)
+    assert place.run(quick=False)[0] == ("begun", 60, len(stored))
+    assert sorted(place.computed[logged:]) == sorted(set(range(60)) - stored)
+    assert place.table == undisturbed
+    place.assert_clean()
+
+
+@pytest.mark.parametrize("computed", [0, 5])
+def test_ctrl_c_ends_a_run_at_once_with_one_sentence_and_it_goes_on(place, undisturbed, computed):
+    process = place.start()
+    wait_until(lambda: (place.results / ".pieces").exists() and len(place.computed) >= computed, process)
+    time.sleep(DURATION)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    stored = place.stored
+    assert stderr == f"toy: interrupted, {len(stored)} of 60 pieces done; the same command goes on from here\n"
+    wait_until(lambda: not processes_of(process.pid))
+    logged = len(place.computed)
+    place.run(quick=False)
+    assert sorted(place.computed[logged:]) == sorted(set(range(60)) - stored)
+    assert place.table == undisturbed
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_kill_while_results_are_written_loses_nothing(place, monkeypatch):
+    whole = results.write_whole
+
+    def killed_at(ending):
+        def write(path, content):
+            if path.suffix == ending:
+                path.with_name(".muhat-0123456789abcdef").write_bytes(content[:10])
+                raise Killed
+            whole(path, content)
+
+        return write
+
+    for ending in (".csv", ".json"):
+        monkeypatch.setattr(results, "write_whole", killed_at(ending))
+        with pytest.raises(Killed):
+            place.run()
+        assert place.stored == set(range(6))
+    monkeypatch.setattr(results, "write_whole", whole)
+    with monkeypatch.context() as patched:
+        patched.setattr(PieceStore, "forget", kill)
+        with pytest.raises(Killed):
+            place.run()
+    assert place.stored == set(range(6))
+    table = place.table
+    assert place.run() == [("done before", True)]
+    assert sorted(place.computed) == list(range(6))
+    assert place.table == table
+    place.assert_clean()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_torn_piece_counts_as_missing(place, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(results, "write_whole", kill)
+        with pytest.raises(Killed):
+            place.run()
+    [folder] = place.results.glob(".pieces/*")
+    (folder / "1.json").write_bytes((folder / "1.json").read_bytes()[:-20])
+    (folder / "2.json").write_text("[]")
+    (folder / "3.json").write_text((folder / "4.json").read_text())
+    (folder / "5.json").write_bytes(b"\xff")
+    place.log.write_text("")
+    assert place.run()[0] == ("begun", 6, 2)
+    assert sorted(place.computed) == [1, 2, 3, 5]
+    place.assert_clean()
+
+
+def test_the_number_of_processes_changes_no_bit(place, undisturbed):
+    place.run(quick=False, processes=2, seconds=0.0)
+    assert Counter(place.computed) == Counter(range(60))
+    assert place.table == undisturbed
+
+
+def test_what_is_done_is_not_computed_again(done):
+    assert done.run() == [("done before", True)]
+    assert done.computed == []
+
+
+def test_what_was_done_by_other_source_code_is_told_so(done):
+    about = json.loads((done.results / "toy.json").read_text())
+    (done.results / "toy.json").write_text(json.dumps({**about, "source": "other"}))
+    assert done.run() == [("done before", False)]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_table_edited_by_hand_is_computed_again(done):
+    table = done.table
+    (done.results / "toy.csv").write_bytes(table.replace(b"10,", b"11,", 1))
+    assert done.run()[0] == ("begun", 6, 0)
+    assert done.table == table
+
+
+@pytest.mark.parametrize("change", ["again", "settings", "version"])
+@pytest.mark.usefixtures("in_this_process")
+def test_again_and_other_settings_and_another_version_are_computed(done, change, monkeypatch):
+    table = done.table
+    if change == "version":
+        monkeypatch.setattr("muhat.reproduction.circumstances.__version__", "0.0.1")
+    done.run(again=change == "again", **({"seed": 8} if change == "settings" else {}))
+    assert sorted(done.computed) == list(range(6))
+    assert (done.table == table) == (change != "settings")
+
+
+def test_a_piece_that_fails_is_named_and_the_others_are_kept(place, finished):
+    with pytest.raises(PieceError, match=r"^toy, piece 4 \{'number': 4, 'n': 14\}: AwkwardError: no luck$") as caught:
+        place.run(processes=1, fails=4)
+    assert "in run\n" in str(caught.value.__cause__)  # where in the worker it was
+    assert place.stored == {0, 1, 2, 3}
+    place.path.joinpath("repaired").touch()
+    place.run(fails=4)
+    assert sorted(place.computed) == list(range(6))
+    assert place.table == finished.table
+
+
+def test_a_worker_that_is_ended_from_outside_is_told(tmp_path):
+    with pytest.raises(PieceError, match="deadly: a worker process was ended from outside"):
+        reproduce([deadly()], tmp_path, processes=1, progress=Progress())
+
+
+def test_a_second_run_in_the_folder_is_refused(done):
+    with only_run_in(done.results), pytest.raises(FileError, match="one run at a time can write its results here"):
+        done.run()
+    assert done.run() == [("done before", True)]
+
+
+def test_without_locks_a_run_goes_on(done, monkeypatch):
+    monkeypatch.setattr("muhat.reproduction.store.fcntl", None)
+    assert done.run() == [("done before", True)]
+
+
+def test_workers_stay_on_one_core_and_times_are_measured_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUHAT_DATA", "somewhere")
+    reproduce([conditions()], tmp_path, processes=2, progress=Progress())
+    rows = read_results(tmp_path, "conditions").rows
+    assert len({row["process"] for row in rows}) == 1
+    assert rows[0]["process"] != os.getpid()
+    assert {(row["threads"], row["blas"], row["data"]) for row in rows} == {(1, 1, "somewhere")}
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_source_code_that_changes_during_a_run_stops_it(place, monkeypatch):
+    monkeypatch.setattr("muhat.reproduction.circumstances.source_digest", lambda: "before")
+    with pytest.raises(PieceError, match="the source code of muhat has changed"):
+        place.run()
+    assert place.stored == set()
+
+
+@pytest.mark.parametrize("processes", [0, -1, 1.5, True, "two"])
+def test_a_number_of_processes_that_is_none_is_refused(place, processes):
+    with pytest.raises(ValueError, match="processes must be a whole number"):
+        place.run(processes=processes)
+
+
+def test_a_folder_that_cannot_be_is_refused(place):
+    place.results.touch()
+    with pytest.raises(FileError, match="a folder that can be written to is needed"):
+        place.run()
+
+
+def test_results_are_read_with_all_that_they_came_from(finished):
+    read = read_results(finished.results, "toy")
+    assert read.settings == {"seed": 7, "count": 6, "seconds": 0.025, "log": str(finished.log), "fails": None}
+    assert [row["n"] for row in read.rows] == list(range(10, 16))
+    assert to_csv(read.rows) == finished.table
+    assert set(read.about["versions"]) == {"muhat", "python", "numpy", "scipy", "scikit-learn"}
+    assert read.about["versions"]["muhat"] == muhat.__version__
+    assert read.about["cores"] == os.cpu_count()
+    assert read.about["seconds"] >= 6 * 0.0125
+    assert {"name", "title", "source", "commit", "platform", "sha256"} < set(read.about)
+
+
+def test_missing_and_changed_results_are_refused_in_one_sentence(done):
+    with pytest.raises(FileError, match=r"other\.csv: the results of other are needed, got none; compute them first"):
+        read_results(done.results, "other")
+    (done.results / "toy.csv").write_bytes(done.table + b"\n")
+    with pytest.raises(FileError, match=r"toy\.csv: .*, got a file that was changed since"):
+        read_results(done.results, "toy")
+    (done.results / "toy.json").write_text("{")
+    with pytest.raises(FileError, match="got none"):
+        read_results(done.results, "toy")
+
+
+def test_a_table_comes_back_to_the_last_bit():
+    values = [0.1 + 0.2, 1e-300, -0.0, 5e-324, 1e16, math.inf, -math.inf, 12, -(10**30), True, False, None]
+    values += ["tsvd", "a, b", 'a "quoted" word', "two\nlines", "ν-method", "-"]
+    rows = [{"value": value, "place": place} for place, value in enumerate(values)]
+    read = from_csv(to_csv(rows))
+    assert [repr(row["value"]) for row in read] == [repr(value) for value in values]
+    assert math.isnan(from_csv(to_csv([{"value": math.nan}]))[0]["value"])
+    assert to_csv([{"a": np.float64(0.1), "b": np.int64(3), "c": np.bool_(True)}]) == b"a,b,c\n0.1,3,True\n"
+    assert from_csv(to_csv([])) == []
+
+
+def test_a_cell_that_has_no_place_in_a_table_is_refused():
+    with pytest.raises(ValueError, match="column 'path': a cell must be a string"):
+        to_csv([{"path": [1, 2]}])
+
+
+def test_a_digest_of_the_source_code_sees_what_numbers_depend_on(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
+    before = source_digest(tmp_path / "muhat")
+    for name in ("cli.py", "reproduction/run.py"):
+        (tmp_path / "muhat" / name).write_text("")
+    assert source_digest(tmp_path / "muhat") == before
+    (tmp_path / "muhat" / "spectrum.py").write_text("")
+    assert source_digest(tmp_path / "muhat") != before
+
+
+def test_the_commit_is_told_with_changes_but_those_of_the_results(tmp_path, monkeypatch):
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):  # set where a hook runs the tests
+        monkeypatch.delenv(name, raising=False)
+    package, inside = tmp_path / "src" / "muhat", tmp_path / "results"
+    for folder in (package, inside):
+        folder.mkdir(parents=True)
+    (package / "__init__.py").touch()
+
+    def git(*arguments):
+        identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    assert source_commit(package, inside) is None
+    git("init")
+    assert source_commit(package, inside) is None  # nothing of the package is in this repository
+    git("add", "src")
+    git("commit", "-m", "All")
+    commit = source_commit(package, inside)
+    assert len(commit) == 40
+    (inside / "toy.csv").touch()
+    assert source_commit(package, inside) == commit
+    assert source_commit(package, tmp_path.parent) == f"{commit}-dirty"
+    (package / "__init__.py").write_text("1")
+    assert source_commit(package, inside) == f"{commit}-dirty"
+
+
+def test_outside_a_terminal_there_is_a_line_for_each_experiment():
+    stream = io.StringIO()
+    with progress_on(stream) as lines:
+        lines.begun("toy", 20, 10)
+        lines.piece_done()
+        lines.written("toy", "results/toy.csv", 61.2)
+        lines.done_before("other", same_source=True)
+        lines.done_before("third", same_source=False)
+    assert type(lines) is Lines
+    assert stream.getvalue().splitlines() == [
+        "toy: results/toy.csv (0:01:01 of work)",
+        "other: done before",
+        "third: done before, by source code that has changed since",
+    ]
+
+
+def test_on_a_terminal_a_bar_tells_the_time_left_at_the_speed_of_this_run(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    clock = 0.0
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    bar = progress_on(stream)
+    assert isinstance(bar, Bar)
+    bar.bars.get_time = lambda: clock
+    with bar:
+        bar.begun("toy", 20, 10)
+        bar.bars.refresh()
+        clock = 60.0
+        bar.piece_done()
+        bar.piece_done()
+        bar.bars.refresh()
+        bar.written("toy", "results/toy.csv", 60.0)
+    assert "-:--:-- left" in stream.getvalue()
+    assert "12/20" in stream.getvalue()
+    assert "0:04:00 left" in stream.getvalue()
+    assert "toy: results/toy.csv (0:01:00 of work)" in stream.getvalue()

@@ -1,0 +1,105 @@
+"""Small experiments for the tests of the reproduction: worker processes import them from here."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from muhat.arrays import share_between_cores
+from muhat.experiments.base import Experiment
+from muhat.reproduction import reproduce
+
+
+def toy(log, **changes):
+    """Many short pieces; each notes in the log that it was computed."""
+    return Experiment(
+        name="toy",
+        title="A toy",
+        settings=partial(settings, str(log), changes),
+        pieces=pieces,
+        run=run,
+        table=table,
+    )
+
+
+def settings(log, changes, quick):
+    return {"seed": 7, "count": 6 if quick else 60, "seconds": 0.025, "log": log, "fails": None, **changes}
+
+
+def pieces(settings):
+    return [{"number": number, "n": 10 + number} for number in range(settings["count"])]
+
+
+def run(settings, piece):
+    random = np.random.default_rng([settings["seed"], piece["number"]])
+    time.sleep(settings["seconds"] * (0.5 + random.random()))
+    if piece["number"] == settings["fails"] and not Path(settings["log"]).with_name("repaired").exists():
+        raise AwkwardError("no", "luck")
+    with open(settings["log"], "a") as log:
+        log.write(f"{piece['number']}\n")
+    X = random.normal(size=(piece["n"], 5))
+    return [{"n": piece["n"], "spectrum": np.linalg.eigvalsh(X @ X.T)}]
+
+
+def table(settings, results):
+    raw = [row for rows in results for row in rows]
+    return [{"n": row["n"], "largest": max(row["spectrum"]), "trace": sum(row["spectrum"])} for row in raw]
+
+
+class AwkwardError(Exception):
+    """One that does not survive the way from one process to another."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} {second}")
+
+
+def conditions():
+    """What workers find around them."""
+    return Experiment(
+        name="conditions",
+        title="Workers",
+        settings=three,
+        pieces=pieces,
+        run=look_around,
+        table=first_rows,
+        alone=True,
+    )
+
+
+def three(quick):
+    return {"count": 3}
+
+
+def look_around(settings, piece):
+    threads = set()
+    share_between_cores(lambda _: threads.add(threading.get_ident()) or time.sleep(0.01), range(8))
+    blas = max(library["num_threads"] for library in threadpool_info())
+    data = os.environ.get("MUHAT_DATA")
+    return [{"process": os.getpid(), "threads": len(threads), "blas": blas, "data": data}]
+
+
+def first_rows(settings, results):
+    return [rows[0] for rows in results]
+
+
+def deadly():
+    """A piece whose process is ended from outside."""
+    return Experiment(name="deadly", title="Death", settings=three, pieces=pieces, run=die, table=first_rows)
+
+
+def die(settings, piece):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(folder, log):
+    """Run the toy as a command does."""
+    try:
+        reproduce([toy(log)], folder, processes=2)
+    except KeyboardInterrupt:
+        sys.exit(130)
