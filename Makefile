@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench evidence clean
 
 demo: .venv/installed   ## compare every estimator of the paper on embedded data, with a picture
 	$(BIN)/muhat compare --out muhat-compare.png
@@ -17,6 +17,9 @@ lint: .venv/tested      ## style and types
 
 bench: .venv/tested     ## speed, as ratios measured in one run
 	$(BIN)/python -m benchmarks
+
+evidence: .venv/installed ## the paper's figures and tables at full size, and docs/evidence.md; DATA names svmguide2's folder
+	$(BIN)/muhat reproduce --out docs/evidence --page docs/evidence.md $(if $(DATA),--data $(DATA))
 
 clean:                  ## forget the environment
 	rm -rf .venv

@@ -30,9 +30,13 @@ ORDER = [
     "estimator",
     "theory",
     "datasets",
+    "density",
+    "experiments",
     "files",
+    "reproduction",
     "comparison",
     "plots",
+    "evidence",
     "cli",
 ]
 """The way a sample takes: a module imports only from those before it."""
@@ -43,7 +47,18 @@ WITHIN = {
     "filters": ["base", "componentwise", "constant", "landweber", "tikhonov", "truncation", "__init__"],
     "selection": ["base", "contour", "leave_out", "gcv", "given", "kfold", "leave_one_out", "lepski", "__init__"],
     "theory": ["arguments", "admissibility", "components", "definition", "consistency", "__init__"],
+    "datasets": ["base", "catalogue", "loading", "synthetic", "__init__"],
+    "experiments": [
+        *("base", "contenders", "statistics", "samples", "loss", "figure_1", "figure_2", "figure_3a", "figure_3b"),
+        *("figure_3c", "appendix", "when_it_pays", "table_2", "__init__"),
+    ],
     "files": ["errors", "reading", "writing", "__init__"],
+    "reproduction": ["tables", "circumstances", "store", "results", "workers", "progress", "run", "__init__"],
+    "plots": [
+        *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),
+        "__init__",
+    ],
+    "evidence": ["printed", "texts", "claims", "table_2", "page", "__init__"],
 }
 """The same inside a folder."""
 

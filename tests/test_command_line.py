@@ -25,7 +25,7 @@ QUICK = ["--filter", "f-kmse"]
 def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(cli, "DPI", 50)
+    monkeypatch.setattr("muhat.plots.saving.DPI", 50)
     return tmp_path
 
 

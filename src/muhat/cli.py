@@ -21,18 +21,23 @@ from typer.core import TyperGroup
 
 from muhat import __version__
 from muhat.comparison import Comparison, Row, compare
-from muhat.datasets import wine
+from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load, wine
+from muhat.evidence import page as evidence_page
+from muhat.experiments import EXPERIMENTS, Experiment
 from muhat.files import check_writable, read_table, write_whole
 from muhat.filters import FILTERS
 from muhat.kernels import KERNELS, Kernel, as_kernel
-from muhat.messages import refusal
-from muhat.plots import comparison_figure
+from muhat.messages import refusal, unknown_name
+from muhat.plots import comparison_figure, experiment_figure, save
+from muhat.reproduction import PieceError, read_finished, read_results, reproduce
 from muhat.selection import RULES
 
 OF_POINTS = [name for name in KERNELS if name != "precomputed"]
 FIGURES = (".png", ".svg", ".pdf")
 DEFAULT_FIGURE = Path("muhat-compare.png")
-DPI = 200
+RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
+
+TABLE_2 = EXPERIMENTS["table-2"]
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -48,7 +53,7 @@ class OneSentence(TyperGroup):
                 code = super().main(args, standalone_mode=False, **extra)
         except typer.Abort:
             code = INTERRUPTED
-        except ValueError as problem:
+        except (ValueError, PieceError) as problem:
             code = USER_ERROR
             _tell(problem)
         except OSError as problem:  # a full disk or a closed pipe behind standard output
@@ -128,13 +133,73 @@ def compare_command(
     chosen = _kernel(kernel, bandwidth)
     comparison = compare(sample.data, chosen, filter or None, selection=selection, standardise=standardise)
     if figure is not None:
-        _write_figure(comparison, figure)
+        save(comparison_figure(comparison), figure)
     if as_json:
         path = None if figure is None else str(figure)
         typer.echo(json.dumps({"data": sample.name, **comparison.to_dict(), "figure": path}, allow_nan=False))
     else:
         _print(comparison, sample.name)
         typer.echo(f"Figure: {figure}")
+
+
+@app.command("reproduce")
+def reproduce_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"Which: {', '.join(EXPERIMENTS)}; all if none is named.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and leave.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Where tables and figures go; by default {RESULTS}, with --quick {QUICK_RESULTS}."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Where the evidence page goes; by default evidence.md among the tables.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder with svmguide2, the data set of table-2 that is not in the package.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Compute also what is done already.")] = False,
+    processes: Annotated[
+        int | None, typer.Option(help="How many pieces of work at a time; by default one per core.")
+    ] = None,
+) -> None:
+    """Reproduce the paper's figures and tables, and write them up beside its claims.
+
+    Interrupted at any moment, the same command goes on from there.
+    """
+    if list_them:
+        for experiment in EXPERIMENTS.values():
+            typer.echo(f"{experiment.name:14}{experiment.title}")
+        return
+    chosen = [_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    folder = out or (QUICK_RESULTS if quick else RESULTS)
+    place = page or folder / "evidence.md"
+    if data is not None:
+        load("svmguide2", data)
+        os.environ[FOLDER_VARIABLE] = str(data.resolve())
+    elif TABLE_2 in chosen and not quick and len(at_hand()) < len(NAMES):
+        _tell("table-2 is without svmguide2, which is not in the package; --data names the folder that has it.")
+    if page is not None:
+        check_writable(page)
+    reproduce(chosen, folder, quick=quick, again=again, processes=processes)
+    for experiment in chosen:
+        _write_experiment(experiment.name, folder)
+    write_whole(place, evidence_page(read_finished(folder, EXPERIMENTS), folder, place).encode())
+    typer.echo(f"Evidence: {place}")
+
+
+def _experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise ValueError(unknown_name("reproduce", name, EXPERIMENTS))
+    return EXPERIMENTS[name]
+
+
+def _write_experiment(name: str, folder: Path) -> None:
+    """Write the figure of an experiment as PNG and SVG."""
+    figure = experiment_figure(name, read_results(folder, name))
+    for form in ("png", "svg"):
+        save(figure, folder / f"{name}.{form}")
 
 
 def _tell(message: object) -> None:
@@ -174,12 +239,6 @@ def _check_figure(path: Path) -> None:
         needed = f"a file name ending in {', '.join(FIGURES)} is needed"
         raise ValueError(refusal("--out", needed, repr(str(path))))
     check_writable(path)
-
-
-def _write_figure(comparison: Comparison, path: Path) -> None:
-    figure = comparison_figure(comparison)
-    form = path.suffix.lower().removeprefix(".")
-    write_whole(path, lambda file: figure.savefig(file, format=form, dpi=DPI))
 
 
 def _print(comparison: Comparison, name: str) -> None:

@@ -13,33 +13,7 @@ from muhat.arrays import Array
 from muhat.comparison import HARDLY, Comparison, Row
 from muhat.estimator import KernelMean
 from muhat.filters import Filter
-
-COLOURS = {
-    "kme": "#000000",
-    "s-kmse": "#E69F00",
-    "f-kmse": "#0072B2",
-    "iterated-tikhonov": "#56B4E9",
-    "landweber": "#D55E00",
-    "nu-method": "#CC79A7",
-    "tsvd": "#009E73",
-    "componentwise": "#F0E442",
-}
-"""A colour for each estimator, the same in every picture (Okabe and Ito's, which the colour-blind can tell apart)."""
-
-MARKERS = {
-    "kme": "o",
-    "s-kmse": "s",
-    "f-kmse": "o",
-    "iterated-tikhonov": "D",
-    "landweber": "^",
-    "nu-method": "v",
-    "tsvd": "P",
-    "componentwise": "h",
-}
-"""A marker for each, for those who print in black and white."""
-
-OTHER_COLOUR, OTHER_MARKER = "#999999", "*"
-"""For a filter of the user's own."""
+from muhat.plots.style import axes_or_new, logarithmic, plain, style_of, zero_is_kme
 
 DECADES = 6
 """How far below the largest eigenvalue the picture of the filters goes."""
@@ -78,12 +52,7 @@ class Curve:
     @property
     def style(self) -> dict[str, Any]:
         """The estimator's own colour and marker, as keywords of matplotlib."""
-        return {
-            "color": COLOURS.get(self.estimator, OTHER_COLOUR),
-            "marker": MARKERS.get(self.estimator, OTHER_MARKER),
-            "markeredgecolor": "black",
-            "markeredgewidth": 0.6,
-        }
+        return style_of(self.estimator)
 
 
 class Display:
@@ -120,10 +89,10 @@ class Display:
         self : Display
             With ``ax_`` and ``figure_``.
         """
-        self.ax_ = _axes(ax)
+        self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self.draw(self.ax_)
-        _plain(self.ax_)
+        plain(self.ax_)
         if legend:
             _legend_beside(self.ax_, self.legend())
         return self
@@ -168,8 +137,7 @@ class LeaveOneOutDisplay(Display):
     def draw(self, ax: Any) -> None:
         """Draw the curves and name the axes."""
         limits = self._limits()
-        ax.axhline(0, color=COLOURS["kme"], linewidth=1, zorder=1)
-        ax.annotate("KME", (1, 0), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center")
+        zero_is_kme(ax)
         for curve in self.curves:
             line = {"linewidth": 1.6} if curve.joined else {"linestyle": "", "marker": ".", "markersize": 4}
             ax.plot(curve.x, curve.y, color=curve.style["color"], zorder=2, **line)
@@ -241,8 +209,6 @@ class FilterDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         """Draw the curves and name the axes."""
-        from matplotlib.ticker import NullFormatter
-
         for place, curve in enumerate(self.curves):
             if curve.joined:
                 # One marker on each line, at a place of its own.
@@ -253,8 +219,7 @@ class FilterDisplay(Display):
                     curve.x, curve.y, linestyle="", zorder=3, **{**curve.style, "markersize": 4, "markeredgewidth": 0.3}
                 )
         ax.plot(self.eigenvalues, np.full(len(self.eigenvalues), -0.07), "|", color="black", markersize=7, alpha=0.6)
-        ax.set_xscale("log")
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        logarithmic(ax.xaxis)
         ax.set_ylim(-0.13, max(1.08, *(1.03 * curve.y.max(initial=0) for curve in self.curves)))
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
         ax.set_xlabel(r"eigenvalue $\gamma$ of $K/n$  (ticks: the sample's)")
@@ -287,11 +252,11 @@ def _score_curve(row: Row, improvements: Array) -> Curve:
     steps = np.diff(x)
     joined = len(steps) > 0 and bool((steps >= 0).all() or (steps <= 0).all())
     if joined and row.symbol == "λ" and row.filter.analytic:
-        x, y = _smooth(x, y)
+        x, y = smooth(x, y)
     return Curve(row.name, str(row), x, y, joined, (100 * row.strength, float(improvements[row.index])))
 
 
-def _smooth(x: Array, y: Array) -> tuple[Array, Array]:
+def smooth(x: Array, y: Array) -> tuple[Array, Array]:
     """Return a smooth curve through points that lie on one; it overshoots none of them."""
     x, places = np.unique(x, return_index=True)
     if len(x) < 3:
@@ -308,20 +273,6 @@ def _filter_curve(row: Row, gamma: Array, s: Array) -> Curve:
         return Curve(row.name, label, gamma, s, joined=False)
     fine = np.geomspace(min(gamma.min(), gamma.max() / 100), gamma.max(), CURVE_POINTS)
     return Curve(row.name, label, fine, row.filter.path(fine, row.grid[[row.index]])[0])
-
-
-def _axes(ax: Any) -> Any:
-    """Return the axes given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
-
-    return pyplot.subplots(layout="constrained", figsize=(7.5, 4.2))[1]
-
-
-def _plain(ax: Any) -> None:
-    """Take away the lines that say nothing."""
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _entries(curves: dict[str, Curve]) -> tuple[list[Any], list[str]]:

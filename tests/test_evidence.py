@@ -1,0 +1,258 @@
+"""The evidence page says what the numbers say: every verdict is tried with numbers that earn it and that do not."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from muhat.evidence import claims_of, page
+from muhat.evidence.claims import all_or_some, told
+from muhat.evidence.printed import COLUMNS, TABLE_2, printed
+from muhat.evidence.table_2 import deviation, markdown, nearest_steps
+from muhat.evidence.texts import TEXTS
+from muhat.experiments import EXPERIMENTS
+from muhat.experiments.contenders import PAPER
+from muhat.reproduction import Results
+
+ABOUT = {"commit": "0123abc", "seconds": 60.0}
+
+
+def results(rows, **settings):
+    return Results(settings, rows, ABOUT)
+
+
+def interval(name, value, reach=0.1):
+    return {name: value, f"{name}_low": value - reach, f"{name}_high": value + reach}
+
+
+def verdicts(name, found):
+    return [claim.verdict for claim in claims_of(name, found)]
+
+
+def iterated(landweber, nu_method):
+    """Figure 3a with these improvements at t = 1, 2, ..."""
+    curves = {"landweber": landweber, "nu-method": nu_method}
+    rows = [
+        {"sampling": "once", "estimator": name, "t": t, "chosen": 1 / len(values), **interval("improvement", value)}
+        for name, values in curves.items()
+        for t, value in enumerate(values, start=1)
+    ]
+    return results(rows, samplings=["once"], longest={"landweber": 3, "nu-method": 3})
+
+
+def test_early_stopping_is_judged_at_the_best_iteration_and_after_it():
+    good = iterated([-50, 3.0, 1.0, 0.0], [-50, 2.0, 1.0, 0.0])
+    assert verdicts("figure-3a", good)[:3] == ["holds"] * 3
+    assert verdicts("figure-3a", good)[3].startswith("does not hold")
+    bad = iterated([-50, -3.0, -1.0, 0.0], [-50, -2.0, -1.0, 0.0])
+    assert verdicts("figure-3a", bad)[0] == "does not hold"
+    overshooting = iterated([-50, 3.0, 1.0, 0.0], [-50, 2.0, -1.0, 0.0])
+    assert verdicts("figure-3a", overshooting)[2] == "holds only for Landweber"
+    late = iterated([-50] * 12 + [1.0, 0.0], [-50, 2.0, 1.0])
+    assert verdicts("figure-3a", late)[1] == "holds only for ν-method"
+    assert "best t = 13" in claims_of("figure-3a", late)[1].number
+
+
+def timed(**seconds):
+    rows = [
+        {"n": n, "estimator": name, "way": "way", **interval("seconds", value, 0.01 * value)}
+        for n in (10, 20)
+        for name, value in {"f-kmse": 1.0, **seconds}.items()
+    ]
+    return results(rows, sizes=[10, 20])
+
+
+def test_run_time_is_judged_by_quartiles_at_the_largest_n():
+    assert verdicts("figure-3b", timed(landweber=0.5, **{"nu-method": 0.1})) == ["holds"]
+    assert verdicts("figure-3b", timed(landweber=2.0, **{"nu-method": 0.1})) == ["holds only for ν-method"]
+    assert verdicts("figure-3b", timed(landweber=1.0, **{"nu-method": 1.0})) == ["does not hold"]
+    assert "2 times as fast" in claims_of("figure-3b", timed(landweber=0.5, **{"nu-method": 0.1}))[0].number
+
+
+def against_dimension(gains, over=1.0):
+    rows = [
+        {
+            "sampling": "once",
+            "d": d,
+            "estimator": name,
+            "rule": "paper",
+            **interval("improvement", gains.get(name, 1.0) * d),
+            **interval("over_s_kmse", over),
+        }
+        for d in (1, 2, 20, 100)
+        for name in PAPER
+    ]
+    return results(rows, samplings=["once"], dimensions=[1, 2, 20, 100])
+
+
+def test_dimension_is_judged_by_the_difference_of_the_ends():
+    growing = against_dimension({"tsvd": 0.5})
+    assert verdicts("figure-3c", growing) == ["holds", "holds", "holds"]
+    shrinking = against_dimension(dict.fromkeys(PAPER, -1.0), over=-1.0)
+    assert verdicts("figure-3c", shrinking) == ["does not hold"] * 3
+    alone = against_dimension({**dict.fromkeys(PAPER, 0.0), "f-kmse": 1.0})
+    assert verdicts("figure-3c", alone)[0] == "holds only for F-KMSE"
+    nothing = against_dimension({"tsvd": 0.0})
+    assert verdicts("figure-3c", nothing)[2] == "it gains least, but next to nothing"
+
+
+def rated(small_c, large_beta):
+    base = {"n": 50, "estimator": "s-kmse", "sampling": "redrawn"}
+    rows = [
+        {**base, "panel": "beta fixed", "c": c, "beta": 1.5, **interval("improvement", value)}
+        for c, value in ((0.01, small_c), (1.0, 4.0))
+    ]
+    rows += [
+        {**base, "panel": "c fixed", "c": 1.0, "beta": beta, **interval("improvement", value)}
+        for beta, value in ((1.1, 4.0), (3.0, large_beta))
+    ]
+    return results(rows, sizes=[10, 50])
+
+
+def test_a_rate_approaches_kme_where_next_to_nothing_is_gained():
+    assert verdicts("appendix", rated(0.01, -0.01)) == ["holds", "holds"]
+    assert verdicts("appendix", rated(2.0, 0.01)) == ["does not hold", "holds"]
+
+
+def classified(inside, wins, both):
+    row = {"panel": "theorem-1", "rule": "rate(1, 2)", "m": 100, "boundary": 0.7}
+    return results([{**row, "inside": inside, "wins": wins, "inside_and_wins": both}], rates=[[1.0, 2.0]])
+
+
+def test_theorem_1_holds_if_nobody_inside_loses():
+    assert verdicts("when-it-pays", classified(0.5, 0.5, 0.5)) == ["holds"]
+    assert verdicts("when-it-pays", classified(0.5, 0.8, 0.5)) == ["holds; it is not necessary at one n"]
+    assert verdicts("when-it-pays", classified(0.5, 0.8, 0.49)) == ["does not hold"]
+
+
+def measured(loss, risk):
+    rows = [
+        {"quantity": "loss of one estimate", "draws": 10, "exact": 1.0, **interval("average", loss)},
+        {"quantity": "risk under one kernel", "draws": 10, "exact": 1.0, **interval("average", risk)},
+    ]
+    return results(rows)
+
+
+def test_the_measure_is_judged_by_its_intervals():
+    assert verdicts("loss", measured(1.05, 0.95)) == ["holds", "holds"]
+    assert verdicts("loss", measured(1.5, 1.5)) == ["does not hold", "does not hold"]
+
+
+def tabled(gaps, kme=None):
+    """Table 2 with KME as printed but at one step, and these differences by steps."""
+    rows = []
+    for steps, gap in gaps.items():
+        for name in TABLE_2:
+            plain = printed(name, "kme") * (kme or {}).get(steps, 1.0)
+            pairs = [
+                *((each, "paper") for each in COLUMNS),
+                ("k-means", "baseline"),
+                ("maximum likelihood", "baseline"),
+            ]
+            for estimator, rule in pairs:
+                away = 0.0 if estimator in ("kme", "tsvd") else gap
+                rows.append(
+                    {
+                        "dataset": name,
+                        "estimator": estimator,
+                        "rule": rule,
+                        "steps": steps,
+                        "nll": plain + away,
+                        **interval("difference", away),
+                        "p_value": 0.01 if away else 1.0,
+                        "kept": 1.0,
+                    }
+                )
+    return results(rows, datasets=list(TABLE_2), steps=list(gaps))
+
+
+def test_table_2_is_judged_where_the_column_of_kme_is_nearest():
+    found = tabled({5: -0.1, 40: 0.1}, kme={40: 1.1})
+    assert nearest_steps(found) == 5
+    assert deviation(found, 5) == pytest.approx(0)
+    assert deviation(found, 40) == pytest.approx(10)
+    column, tendency, varies, likelihood = claims_of("table-2", found)
+    assert column.verdict == "holds within 15 %"
+    assert tendency.verdict == "holds only for solvers stopped early"
+    assert "45 of 54 (the paper: 50 of 54); 45 of 45 without truncated SVD" in tendency.number
+    assert "45 significantly below, 0 above" in tendency.number
+    assert varies.verdict == "does not hold"
+    assert likelihood.number.startswith("maximum likelihood is lower on 9 of 9")
+    assert claims_of("table-2", tabled({5: -0.1, 40: -0.1}))[1].verdict == "holds"
+    assert claims_of("table-2", tabled({5: 0.1}))[1].verdict == "does not hold"
+    assert claims_of("table-2", tabled({5: 0.1}, kme={5: 1.2}))[0].verdict == "does not hold"
+
+
+def test_cells_of_table_2_stand_beside_the_printed_and_are_marked():
+    text = markdown(tabled({5: -0.1}))
+    row = next(line for line in text.splitlines() if line.startswith("| wine"))
+    assert "| 16.7668 (16.7668) | **16.6668** (16.7548) |" in row
+    assert "16.8668† (16.7548)" in markdown(tabled({5: 0.1}))
+    assert "45 of 54 | 45 | 0 | 9 of 9 sets | 100.0 % |" in text
+
+
+def test_the_printed_table_is_whole():
+    assert tuple(PAPER) == COLUMNS
+    assert {len(row) for row in TABLE_2.values()} == {7}
+    assert len(TABLE_2) == 9
+
+
+def test_a_number_is_told_with_its_interval():
+    assert told(interval("improvement", -0.004)) == "0.00 % [−0.10, 0.10]"
+    assert told(interval("improvement", 12.34)) == "12.3 % [12.2, 12.4]"
+
+
+def test_a_verdict_names_those_it_holds_for():
+    assert all_or_some([], ["tsvd"]) == "does not hold"
+    assert all_or_some(["tsvd"], ["tsvd"]) == "holds"
+    assert all_or_some(["tsvd"], ["tsvd", "kme"]) == "holds only for truncated SVD"
+
+
+def test_every_experiment_has_a_text():
+    assert set(TEXTS) == set(EXPERIMENTS)
+
+
+def test_the_page_links_to_files_from_where_it_is_and_names_its_commits(tmp_path):
+    found = {"figure-3a": iterated([-50, 3.0], [-50, 2.0])}
+    text = page(found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md")
+    assert "](evidence/figure-3a.png)" in text
+    assert "0123abc" in text
+    assert "figure-3c" not in text
+
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.skipif(not (ROOT / "docs" / "evidence.md").exists(), reason="no full run is committed")
+class TestCommitted:
+    """The results that are committed."""
+
+    text = (ROOT / "docs" / "evidence.md").read_text() if (ROOT / "docs" / "evidence.md").exists() else ""
+
+    def test_the_page_has_every_experiment_and_its_files_are_there(self):
+        for name in EXPERIMENTS:
+            assert f"## {name}:" in self.text
+        for target in re.findall(r"\]\(([^)]+)\)", self.text):
+            assert (ROOT / "docs" / target).is_file(), target
+
+    def test_it_was_made_at_full_size_and_at_one_commit(self):
+        assert "Quick run" not in self.text
+        assert len(re.findall(r"[0-9a-f]{40}", self.text)) == 1
+        assert "-dirty" not in self.text
+
+    def test_it_is_what_the_results_say(self):
+        from muhat.reproduction import read_finished
+
+        folder = ROOT / "docs" / "evidence"
+        assert page(read_finished(folder, EXPERIMENTS), folder, ROOT / "docs" / "evidence.md") == self.text
+
+    def test_the_sizes_are_the_papers(self):
+        from muhat.reproduction import read_finished
+
+        for name, found in read_finished(ROOT / "docs" / "evidence", EXPERIMENTS).items():
+            expected = EXPERIMENTS[name].settings(False)
+            if name == "table-2":
+                assert found.settings["datasets"] == list(TABLE_2)
+                expected["datasets"] = found.settings["datasets"]
+            assert found.settings == expected
+            assert found.rows

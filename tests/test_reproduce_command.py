@@ -1,0 +1,105 @@
+"""``muhat reproduce``: every experiment, small; and what it says when something is wrong."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from muhat.experiments import EXPERIMENTS
+
+
+def muhat(*arguments, folder, **options):
+    environment = {key: value for key, value in os.environ.items() if key != "MUHAT_DATA"}
+    return subprocess.run(
+        [sys.executable, "-m", "muhat", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder where everything was run, small."""
+    place = tmp_path_factory.mktemp("reproduced")
+    done = muhat("reproduce", "--quick", folder=place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Evidence: muhat-results-quick/evidence.md\n"
+    return place
+
+
+def test_every_experiment_runs_small_and_leaves_a_table_its_settings_and_its_figure(folder):
+    results = folder / "muhat-results-quick"
+    names = {f"{name}.{kind}" for name in EXPERIMENTS for kind in ("csv", "json", "png", "svg")}
+    assert {path.name for path in results.iterdir() if not path.name.startswith(".")} == names | {"evidence.md"}
+
+
+def test_the_page_has_every_experiment_and_links_to_files_that_are_there(folder):
+    page = folder / "muhat-results-quick" / "evidence.md"
+    text = page.read_text()
+    assert "Quick run" in text
+    for name in EXPERIMENTS:
+        assert f"## {name}:" in text
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert (page.parent / target).is_file()
+    assert not re.search(r"\bnan\b", text)
+
+
+def test_what_is_done_is_not_done_again_and_the_page_stays_the_same(folder):
+    page = folder / "muhat-results-quick" / "evidence.md"
+    before = page.read_text()
+    done = muhat("reproduce", "loss", "figure-2", "--quick", "--page", "page.md", folder=folder)
+    assert done.returncode == 0
+    assert done.stderr.count("done before") == 2
+    assert page.read_text() == before
+    assert (folder / "page.md").read_text().count("](muhat-results-quick/") == before.count("](")
+
+
+def test_the_list_names_every_experiment(tmp_path):
+    done = muhat("reproduce", "--list", folder=tmp_path)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(EXPERIMENTS)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["figure-3d"], "did you mean 'figure-3c'?"),
+        (["loss", "--data", "nowhere"], "svmguide2: a folder that holds svmguide2.csv"),
+        (["loss", "--processes", "0"], "processes must be a whole number from 1"),
+        (["loss", "--page", "nowhere/page.md"], "a folder is needed to write into"),
+        (["loss", "--out", "taken"], "taken"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(tmp_path, arguments, sentence):
+    (tmp_path / "taken").write_text("")
+    done = muhat("reproduce", *arguments, "--quick", folder=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_run_that_is_interrupted_says_so_and_goes_on(tmp_path):
+    command = [sys.executable, "-m", "muhat", "reproduce", "when-it-pays", "--quick"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    pieces = tmp_path / "muhat-results-quick" / ".pieces"
+    for _ in range(600):
+        if list(pieces.glob("*/*.json")):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    told = process.communicate(timeout=60)[1]
+    if process.returncode == 0:
+        pytest.skip("it was done before it could be interrupted")
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert "the same command goes on from here" in told
+    done = muhat("reproduce", "when-it-pays", "--quick", folder=tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "muhat-results-quick" / "when-it-pays.csv").is_file()
