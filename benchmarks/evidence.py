@@ -7,12 +7,13 @@ from muhat import KernelMean
 from muhat.arrays import BLAS_ON_ONE_THREAD
 from muhat.datasets import SyntheticFamily
 from muhat.experiments.contenders import BY_GCV, PAPER, Batch, filter_named
+from muhat.experiments.samples import BLOCK
 from muhat.selection import GCV, LeaveOneOut
 
 
 def samples_per_second() -> Iterator[Ratio]:
     """(f) The losses of the paper's seven estimators on samples of 50 points in 20 dimensions."""
-    batch, few = 100, 10
+    batch, few = BLOCK, 10
     draws = list(SyntheticFamily().draw(range(batch), n=50, seed=0))
     by_loo = [name for name in PAPER if name not in BY_GCV]
 

@@ -181,9 +181,11 @@ def test_the_interval_of_a_mean_is_students():
 
 
 def test_blocks_hold_every_sample_once_and_tables_do_not_depend_on_them():
-    settings = {"m": 250}
-    pieces = blocks(settings, [{"d": 1}])
-    assert [index for piece in pieces for index in range(piece["first"], piece["last"])] == list(range(250))
+    settings = {"m": 250, "n": 50}
+    for case, count in (({"d": 1}, 2), ({"n": 1000}, 13), ({"n": 10**6}, 250)):
+        pieces = blocks(settings, [case])
+        assert [index for piece in pieces for index in range(piece["first"], piece["last"])] == list(range(250))
+        assert len(pieces) == count
     whole = [{"d": 1, "estimator": name, "rule": "r", "losses": [1.0, 2.0, 4.0]} for name in ("kme", "f-kmse")]
     first = [{**row, "losses": row["losses"][:1]} for row in whole]
     rest = [{**row, "losses": row["losses"][1:]} for row in whole]

@@ -13,14 +13,21 @@ from muhat.experiments.statistics import improvement, mean_of
 SAMPLINGS = ("redrawn", "once")
 """Whether the mixture is drawn anew for each sample, or once for all."""
 
-BLOCK = 100
-"""Samples in a piece of work: some seconds."""
+BLOCK = 200
+"""Samples in a piece of work: some seconds, and enough that what a batch shares costs little."""
+
+KERNEL_VALUES = 2 * 10**7
+"""In the Gram matrices of a piece, at most: 160 MB."""
 
 
 def blocks(settings: Settings, cases: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces of work: for each case, the m samples in blocks."""
+    """Return the pieces of work: for each case, the m samples in blocks; n is the case's own or that of all."""
     m = settings["m"]
-    return [{**case, "first": first, "last": min(first + BLOCK, m)} for case in cases for first in range(0, m, BLOCK)]
+    pieces = []
+    for case in cases:
+        size = min(BLOCK, max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2))
+        pieces += [{**case, "first": first, "last": min(first + size, m)} for first in range(0, m, size)]
+    return pieces
 
 
 def indices(piece: Piece) -> range:
