@@ -12,7 +12,8 @@ from muhat.evidence.table_2 import deviation, markdown, nearest_steps
 from muhat.evidence.texts import TEXTS
 from muhat.experiments import EXPERIMENTS
 from muhat.experiments.contenders import PAPER
-from muhat.reproduction import Results
+from muhat.plots.dots import STEPS
+from muhat.reproduction import Results, read_finished, read_results
 
 ABOUT = {"commit": "0123abc", "seconds": 60.0}
 
@@ -146,6 +147,7 @@ def tabled(gaps, kme=None):
             plain = printed(name, "kme") * (kme or {}).get(steps, 1.0)
             pairs = [
                 *((each, "paper") for each in COLUMNS),
+                ("tsvd", "kfold"),
                 ("k-means", "baseline"),
                 ("maximum likelihood", "baseline"),
             ]
@@ -189,6 +191,12 @@ def test_cells_of_table_2_stand_beside_the_printed_and_are_marked():
     assert "| 16.7668 (16.7668) | **16.6668** (16.7548) |" in row
     assert "16.8668† (16.7548)" in markdown(tabled({5: 0.1}))
     assert "45 of 54 | 45 | 0 | 9 of 9 sets | 100.0 % |" in text
+
+
+def test_the_page_says_if_the_stop_favours_shrinkage():
+    assert "is also the one of those tried that favours shrinkage most" in markdown(tabled({5: -0.1, 40: 0.1}))
+    other = tabled({5: 0.1, 40: -0.1}, kme={40: 1.1})
+    assert "is not the one of those tried that favours shrinkage most: 45 cells are below KME at 40" in markdown(other)
 
 
 def test_the_printed_table_is_whole():
@@ -241,14 +249,13 @@ class TestCommitted:
         assert "-dirty" not in self.text
 
     def test_it_is_what_the_results_say(self):
-        from muhat.reproduction import read_finished
-
         folder = ROOT / "docs" / "evidence"
         assert page(read_finished(folder, EXPERIMENTS), folder, ROOT / "docs" / "evidence.md") == self.text
 
-    def test_the_sizes_are_the_papers(self):
-        from muhat.reproduction import read_finished
+    def test_the_picture_of_table_2_has_the_steps_of_the_table(self):
+        assert nearest_steps(read_results(ROOT / "docs" / "evidence", "table-2")) == STEPS
 
+    def test_the_sizes_are_the_papers(self):
         for name, found in read_finished(ROOT / "docs" / "evidence", EXPERIMENTS).items():
             expected = EXPERIMENTS[name].settings(False)
             if name == "table-2":

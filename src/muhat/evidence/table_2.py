@@ -7,7 +7,8 @@ import numpy as np
 from muhat.evidence.claims import FAILS, HOLDS, LABELS, Claim, minus, one, select
 from muhat.evidence.printed import COLUMNS, cells_below_kme, printed
 from muhat.experiments.base import Row
-from muhat.experiments.table_2 import CONVERGED, LIKELIHOOD, START
+from muhat.experiments.table_2 import LIKELIHOOD, START
+from muhat.plots.dots import steps_in_words
 from muhat.reproduction import Results
 
 SHRUNK = COLUMNS[1:]
@@ -60,7 +61,8 @@ def below(rows: list[Row]) -> list[Row]:
 def markdown(results: Results) -> str:
     """Return the section's tables: the cells, our own rows and the baselines, and the effect of stopping."""
     steps = nearest_steps(results)
-    return "\n\n".join([_cells(results, steps), _extra(results, steps), _stopping(results, steps)])
+    tables = [_cells(results, steps), _extra(results, steps), _stopping(results, steps)]
+    return "\n\n".join([*tables, _reading(results, steps)])
 
 
 def _cells(results: Results, steps: int) -> str:
@@ -97,7 +99,7 @@ def _extra(results: Results, steps: int) -> str:
 
 
 def _stopping(results: Results, chosen: int) -> str:
-    titles = ["steps", "KME away from the printed", "cells below KME", "significantly", "significantly above",
+    titles = ["stopped after", "KME away from the printed", "cells below KME", "significantly", "significantly above",
               "KME worse than its start", "share of components that truncated SVD keeps"]  # fmt: skip
     lines = [_line(titles), _line(["---"] * len(titles))]
     for steps in results.settings["steps"]:
@@ -106,11 +108,26 @@ def _stopping(results: Results, chosen: int) -> str:
         above = [row for row in certain if row["difference"] > DIGITS]
         kept = np.mean([row["kept"] for row in rows if row["estimator"] == "tsvd"])
         worse = sum(_worse_than_start(results, name, steps) for name in results.settings["datasets"])
-        told = "to convergence" if steps == CONVERGED else str(steps)
+        told = steps_in_words(steps)
         cells = [f"**{told}**" if steps == chosen else told, f"{deviation(results, steps):.1f} %"]
         cells += [f"{len(below(rows))} of {len(rows)}", str(len(below(certain))), str(len(above))]
         lines.append(_line([*cells, f"{worse} of {len(results.settings['datasets'])} sets", f"{100 * kept:.1f} %"]))
     return "\n".join(lines)
+
+
+def _reading(results: Results, chosen: int) -> str:
+    """Return what the tables say of stopping and of truncated SVD, in words."""
+    counts = {steps: len(below(shrunk_cells(results, steps))) for steps in results.settings["steps"]}
+    most, last = max(counts, key=lambda steps: counts[steps]), max(counts)
+    also = "also" if most == chosen else "not"
+    folds = [one_cell(results, name, "tsvd", chosen, "kfold") for name in results.settings["datasets"]]
+    kept = 100 * float(np.mean([row["kept"] for row in folds]))
+    return (
+        f"The stop of the first table is {also} the one of those tried that favours shrinkage most: {counts[most]} "
+        f"cells are below KME at {steps_in_words(most)}, {counts[last]} at {steps_in_words(last)}. By GCV truncated "
+        f"SVD keeps nearly all components and is KME; by 5-fold cross-validation it keeps {kept:.0f} % and is below "
+        f"KME on {len(below(folds))} of {len(folds)} data sets."
+    )
 
 
 def _worse_than_start(results: Results, name: str, steps: int) -> bool:

@@ -64,7 +64,8 @@ def table_2_figure(results: Results, steps: int = STEPS) -> Any:
     for ax in grid.flat[len(datasets) :]:
         ax.set_visible(False)
     upper.supxlabel(
-        f"difference from KME's negative log-likelihood after {_steps(steps)} (nats per point)", fontsize="medium"
+        f"difference from KME's negative log-likelihood after {steps_in_words(steps)} (nats per point)",
+        fontsize="medium",
     )
     counts = lower.subplots()
     _counts(counts, results.rows)
@@ -119,7 +120,8 @@ def _listed(ax: Any, names: Sequence[str]) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _steps(steps: int) -> str:
+def steps_in_words(steps: int) -> str:
+    """Return when the solver stopped."""
     return "convergence" if steps == CONVERGED else f"{steps} steps"
 
 
