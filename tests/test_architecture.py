@@ -58,7 +58,7 @@ WITHIN = {
         *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),
         "__init__",
     ],
-    "evidence": ["printed", "texts", "claims", "table_2", "page", "__init__"],
+    "evidence": ["printed", "texts", "base", "claims", "table_2", "page", "__init__"],
 }
 """The same inside a folder."""
 

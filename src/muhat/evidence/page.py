@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muhat.evidence import table_2
-from muhat.evidence.claims import CLAIMS, LABELS, Claim, select, told
+from muhat.evidence.base import Claim, told
+from muhat.evidence.claims import CLAIMS
 from muhat.evidence.printed import TABLE_2
 from muhat.evidence.texts import TEXTS
 from muhat.experiments import EXPERIMENTS
-from muhat.reproduction import Results
+from muhat.plots.style import name_of
+from muhat.reproduction import Results, where
 
 
 def page(results: Mapping[str, Results], folder: Path, beside: Path) -> str:
@@ -94,10 +96,10 @@ def _improvements(results: Results) -> str:
     samplings = results.settings["samplings"]
     lines = [f"| d = {d} | rule | " + " | ".join(f"mixture {each}" for each in samplings) + " |"]
     lines.append("|---|---|" + "---|" * len(samplings))
-    for row in select(results.rows, sampling=samplings[0], d=d):
+    for row in where(results.rows, sampling=samplings[0], d=d):
         pair = {"estimator": row["estimator"], "rule": row["rule"], "d": d}
-        cells = [told(select(results.rows, sampling=each, **pair)[0]) for each in samplings]
-        lines.append(f"| {LABELS[row['estimator']]} | {row['rule']} | " + " | ".join(cells) + " |")
+        cells = [told(where(results.rows, sampling=each, **pair)[0]) for each in samplings]
+        lines.append(f"| {name_of(row['estimator'])} | {row['rule']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

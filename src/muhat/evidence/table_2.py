@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.evidence.claims import FAILS, HOLDS, LABELS, Claim, minus, one, select
+from muhat.evidence.base import FAILS, HOLDS, Claim, minus, one
+from muhat.evidence.claims import OURS
 from muhat.evidence.printed import COLUMNS, cells_below_kme, printed
 from muhat.experiments.base import Row
 from muhat.experiments.table_2 import LIKELIHOOD, START
 from muhat.plots.dots import steps_in_words
-from muhat.reproduction import Results
+from muhat.plots.style import name_of
+from muhat.reproduction import Results, where
 
 SHRUNK = COLUMNS[1:]
 SIGNIFICANT = 0.05
 DIGITS = 5e-5
 """Cells that differ by less are the same in the four decimals of the paper."""
 
-EXTRA = (("auto", "loo"), ("tsvd", "kfold"), (START, "baseline"), (LIKELIHOOD, "baseline"), ("best", "oracle"))
-"""Our own rows and the baselines, with what they are called."""
-
-EXTRA_LABELS = {
-    "auto": "auto",
-    "tsvd": "truncated SVD by 5-fold",
-    START: "K-means, the start",
-    LIKELIHOOD: "maximum likelihood (EM)",
-    "best": "best of the seven (oracle)",
+EXTRA = {
+    ("auto", "loo"): "auto",
+    ("tsvd", "kfold"): "truncated SVD by 5-fold",
+    (START, "baseline"): "K-means, the start",
+    (LIKELIHOOD, "baseline"): "maximum likelihood (EM)",
+    ("best", "oracle"): "best of the seven (oracle)",
 }
+"""Our own estimators and rules, and the baselines, with what they are called."""
 
 
 def nearest_steps(results: Results) -> int:
@@ -66,7 +66,7 @@ def markdown(results: Results) -> str:
 
 
 def _cells(results: Results, steps: int) -> str:
-    lines = [_line(["", *(LABELS[name] for name in COLUMNS), "KME against the printed"]), _line(["---"] * 9)]
+    lines = [_line(["", *(name_of(name) for name in COLUMNS), "KME against the printed"]), _line(["---"] * 9)]
     for name in results.settings["datasets"]:
         rows = [one_cell(results, name, each, steps) for each in COLUMNS]
         told = [f"{_marked(row)} ({printed(name, row['estimator']):.4f})" for row in rows]
@@ -83,11 +83,9 @@ def _marked(row: Row) -> str:
 
 
 def _extra(results: Results, steps: int) -> str:
-    there = [pair for pair in EXTRA if select(results.rows, estimator=pair[0], rule=pair[1], steps=steps)]
-    lines = [
-        _line(["difference from KME", *(EXTRA_LABELS[name] for name, _ in there)]),
-        _line(["---"] * (1 + len(there))),
-    ]
+    there = [pair for pair in EXTRA if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)]
+    titles = ["difference from KME", *(EXTRA[pair] for pair in there)]
+    lines = [_line(titles), _line(["---"] * len(titles))]
     for name in results.settings["datasets"]:
         rows = [one_cell(results, name, estimator, steps, rule) for estimator, rule in there]
         told = [
@@ -168,11 +166,11 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Table 2",
             "The relative performance of the filters varies across data sets.",
-            "best: " + ", ".join(f"{LABELS[each]} on {name}" for name, each in best.items()),
+            "best: " + ", ".join(f"{name_of(each)} on {name}" for name, each in best.items()),
             HOLDS if len(set(best.values())) > 1 else FAILS,
         ),
         Claim(
-            "not in the paper",
+            OURS,
             "Kernel mean matching against maximum likelihood (scikit-learn's EM, same form, same start).",
             f"maximum likelihood is lower on {sum(row['difference'] < 0 for row in likelihood)} of {len(names)} sets, "
             f"by {minus(-float(np.mean([row['difference'] for row in likelihood])), 2)} on average",

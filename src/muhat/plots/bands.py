@@ -80,11 +80,6 @@ def line(estimator: str, rule: str, rows: Sequence[Row], x: str, y: str) -> Line
     return Line(estimator, rule, *(column[order] for column in columns))
 
 
-def where(rows: Iterable[Row], **values: object) -> list[Row]:
-    """Return the rows whose columns have the values given."""
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
-
-
 def as_in_the_paper(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of the paper's estimators with the paper's rules, and of the best of all; without KME."""
     return [row for row in rows if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] == "auto")]

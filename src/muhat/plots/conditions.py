@@ -10,7 +10,7 @@ import numpy as np
 from muhat.experiments.base import Row
 from muhat.experiments.samples import SAMPLINGS
 from muhat.experiments.when_it_pays import rate_name
-from muhat.plots.bands import as_in_the_paper, distinct, entries, handle, line, lines, where
+from muhat.plots.bands import as_in_the_paper, distinct, entries, handle, line, lines
 from muhat.plots.comparison import smooth
 from muhat.plots.figure_3 import IMPROVEMENT, improvements
 from muhat.plots.style import (
@@ -24,7 +24,7 @@ from muhat.plots.style import (
     plain,
     zero_is_kme,
 )
-from muhat.reproduction import Results
+from muhat.reproduction import Results, where
 
 LETTERS = {"c": "$c$", "beta": r"$\beta$"}
 

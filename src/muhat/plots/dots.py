@@ -7,9 +7,9 @@ from typing import Any
 
 from muhat.experiments.base import Row
 from muhat.experiments.table_2 import CONVERGED
-from muhat.plots.bands import as_in_the_paper, distinct, handle, place_of, where
+from muhat.plots.bands import as_in_the_paper, distinct, handle, place_of
 from muhat.plots.style import blank, lettered, name_of, plain, style_of
-from muhat.reproduction import Results
+from muhat.reproduction import Results, where
 
 STEPS = 40
 """The steps of the solver that table 2 is shown after."""

@@ -8,9 +8,9 @@ from typing import Any
 from muhat.experiments.base import Row
 from muhat.experiments.figure_3b import WAYS
 from muhat.experiments.samples import SAMPLINGS
-from muhat.plots.bands import Line, distinct, entries, lines, where
+from muhat.plots.bands import Line, distinct, entries, lines
 from muhat.plots.style import blank, legend_below, lettered, logarithmic, name_of, plain, style_of, zero_is_kme
-from muhat.reproduction import Results
+from muhat.reproduction import Results, where
 
 IMPROVEMENT = "improvement over KME\n(% of its risk)"
 MIXTURES = {"redrawn": "a new mixture for each sample", "once": "one mixture for all samples"}

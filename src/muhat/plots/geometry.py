@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat.plots.bands import distinct, handle, where
+from muhat.plots.bands import distinct, handle
 from muhat.plots.style import blank, legend_below, lettered, logarithmic, name_of, plain, style_of
-from muhat.reproduction import Results
+from muhat.reproduction import Results, where
 
 DIRECTION = 45.0
 """Degrees: where θ is drawn."""

@@ -3,6 +3,7 @@
 from muhat.reproduction.progress import Progress, progress_on
 from muhat.reproduction.results import Results, read_finished, read_results
 from muhat.reproduction.run import reproduce
+from muhat.reproduction.tables import where
 from muhat.reproduction.workers import PieceError
 
-__all__ = ["PieceError", "Progress", "Results", "progress_on", "read_finished", "read_results", "reproduce"]
+__all__ = ["PieceError", "Progress", "Results", "progress_on", "read_finished", "read_results", "reproduce", "where"]

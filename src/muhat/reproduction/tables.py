@@ -1,9 +1,9 @@
-"""Tables as CSV: numbers that come back to the last bit."""
+"""Tables: some of their rows, and all of them as CSV, in which numbers come back to the last bit."""
 
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -41,6 +41,17 @@ def from_csv(content: bytes) -> list[Row]:
     """
     header, *lines = csv.reader(io.StringIO(content.decode(), newline=""))
     return [dict(zip(header, map(_read, line), strict=True)) for line in lines]
+
+
+def where(rows: Iterable[Row], **values: object) -> list[Row]:
+    """Return the rows whose columns have the values given.
+
+    Examples
+    --------
+    >>> where([{"n": 10, "loss": 0.1}, {"n": 20, "loss": 0.2}], n=20)
+    [{'n': 20, 'loss': 0.2}]
+    """
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 def _written(key: str, value: object) -> str:
