@@ -53,6 +53,11 @@ def minus(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
+def listed(parts: Iterable[str]) -> str:
+    """Return parts one under the other, inside a cell of a table."""
+    return "<br>".join(parts)
+
+
 def all_or_some(holding: list[str], asked: Iterable[str]) -> str:
     """Return the verdict on a claim about several estimators, given those that it holds for."""
     if not holding:
