@@ -43,7 +43,8 @@ def _preface(results: Mapping[str, Results]) -> str:
         "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and "
         "Schölkopf, 2014), computed by `muhat reproduce`, which also writes this page. Brackets are 95 % confidence "
         "intervals unless said otherwise.",
-        f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
+        f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core, each experiment on all that the "
+        "machine has.",
     ]
     if small:
         lines.append(f"**Quick run, far below the paper's sizes, proving nothing: {small}.**")
@@ -79,7 +80,7 @@ def _section(name: str, results: Results, links: Path) -> str:
         parts.append(_missing(results))
     if name == "figure-3c":
         parts.append(_improvements(results))
-    settings = ", ".join(f"{key} = {_short(value)}" for key, value in results.settings.items())
+    settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
     files = " · ".join(f"[{kind}]({(links / f'{name}.{kind}').as_posix()})" for kind in ("csv", "json", "svg"))
     parts.append(f"{files}. {settings}.")
     return "\n\n".join(part for part in parts if part)
@@ -104,4 +105,8 @@ def _improvements(results: Results) -> str:
 
 
 def _short(value: object) -> str:
-    return str(value).replace("'", "").strip("[]{}")
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return "(" + ", ".join(map(_short, value)) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)
