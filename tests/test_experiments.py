@@ -11,7 +11,7 @@ from muhat.datasets import SyntheticFamily, load, standardised
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
 from muhat.experiments import EXPERIMENTS
-from muhat.experiments.contenders import BY_GCV, PAPER, Batch, filter_named, median_bandwidth
+from muhat.experiments.contenders import PAPER, Batch, filter_named, median_bandwidth
 from muhat.experiments.figure_1 import probability_closer
 from muhat.experiments.figure_3a import iterations
 from muhat.experiments.figure_3b import scores_by_inverting, scores_by_iterating
@@ -71,16 +71,18 @@ def test_constant_losses_need_no_decomposition_and_are_the_same(batch):
     assert "spectrum" not in vars(Batch.of(SyntheticFamily(3).draw(range(2), 5, 0)).problem)
 
 
-@pytest.mark.parametrize("name", PAPER)
-def test_a_batch_chooses_nearly_what_single_fits_choose(draws, batch, name):
-    """Nearly, because a batch has one grid of parameters for all its samples."""
-    single = [
-        draw.distribution.squared_distance(
-            KernelMean(filter=name, selection="gcv" if name in BY_GCV else "loo").fit(draw.X).embedding_
-        )
-        for draw in draws
-    ]
-    assert np.mean(losses(batch, name, "paper")) == pytest.approx(np.mean(single), rel=0.03)
+RULES = [*((name, "paper") for name in PAPER), ("tsvd", "loo"), ("componentwise", "loo")]
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES)
+def test_a_batch_chooses_what_single_fits_choose(draws, name, rule):
+    """On a batch of one, to rounding; on more, the λ of Tikhonov's filters come from a grid that all have in common."""
+    selection = "gcv" if (name, rule) == ("tsvd", "paper") else "loo"
+    fits = [KernelMean(filter=name, selection=selection).fit(draw.X) for draw in draws]
+    single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
+    assert np.allclose([losses(Batch.of([draw]), name, rule)[0] for draw in draws], single, rtol=1e-6)
+    together = losses(Batch.of(draws), name, rule)
+    assert np.allclose(together, single, rtol=0.02 if "tikhonov" in name or name == "f-kmse" else 1e-6)
 
 
 def test_no_rule_beats_the_oracle(batch):
@@ -88,8 +90,22 @@ def test_no_rule_beats_the_oracle(batch):
     assert {estimator for estimator, rule in found if rule == "oracle"} == set(PAPER) - {"kme"}
     for (estimator, rule), values in found.items():
         if rule != "oracle" and (estimator, "oracle") in found:
-            # The oracle of truncated SVD looks at the grid of GCV, which is also that of leave-one-out.
             assert (found[estimator, "oracle"] <= values + 1e-15).all()
+
+
+def test_the_oracles_of_simple_shrinkage_and_truncation_are_the_best_there_are(draws, batch):
+    simple, truncated = losses(batch, "s-kmse", "oracle"), losses(batch, "tsvd", "oracle")
+    assert np.allclose(simple, batch.constant(np.linspace(0, 1, 10_001)).min(axis=1), rtol=1e-6)
+    for i, draw in enumerate(draws):
+        gamma = KernelMean(filter="f-kmse").fit(draw.X).eigenvalues_
+        means = [KernelMean(filter="tsvd", selection=Fixed(0.999 * each)).fit(draw.X) for each in gamma[gamma > 0]]
+        every = [draw.distribution.squared_distance(mu.embedding_) for mu in means]
+        assert truncated[i] == pytest.approx(min(every), rel=1e-6)
+
+
+def test_a_batch_takes_a_bandwidth_for_each_sample(draws):
+    with pytest.raises(ValueError, match="shorter"):
+        Batch.of(draws, bandwidths=[1.0])
 
 
 def test_auto_takes_the_estimator_with_the_least_leave_one_out_score(draws):
@@ -181,7 +197,7 @@ def test_the_interval_of_a_mean_is_students():
 
 
 def test_blocks_hold_every_sample_once_and_tables_do_not_depend_on_them():
-    settings = {"m": 250, "n": 50}
+    settings = {"m": 250, "n": 50, "block": 200}
     for case, count in (({"d": 1}, 2), ({"n": 1000}, 13), ({"n": 10**6}, 250)):
         pieces = blocks(settings, [case])
         assert [index for piece in pieces for index in range(piece["first"], piece["last"])] == list(range(250))

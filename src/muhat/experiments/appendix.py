@@ -5,7 +5,7 @@ import numpy as np
 from muhat.datasets import SyntheticFamily
 from muhat.experiments.base import Experiment, Piece, Row, Settings
 from muhat.experiments.contenders import Batch, Result, filter_named
-from muhat.experiments.samples import SAMPLINGS, blocks, indices, raw_rows, risk_table
+from muhat.experiments.samples import BLOCK, SAMPLINGS, blocks, indices, raw_rows, risk_table
 
 
 def settings(quick: bool) -> Settings:
@@ -13,6 +13,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 20 if quick else 1000,
+        "block": BLOCK,
         "d": 20,
         "sizes": [10, 50] if quick else [10, 20, 50, 100, 200, 500, 1000],
         "samplings": list(SAMPLINGS),

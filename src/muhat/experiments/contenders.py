@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from muhat.datasets import Draw
 from muhat.filters import FILTERS, Shrinker
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
-from muhat.problem import Problem
+from muhat.problem import Components, Problem
 from muhat.selection import GCV, LEAVE_OUT_UP_TO, Choice, LeaveOneOut
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
@@ -59,36 +58,61 @@ class Result:
     losses: Array
 
 
+class LeadingComponents(Shrinker):
+    """Truncated SVD by the number of components it keeps, which suits samples with different eigenvalues."""
+
+    def on(self, components: Components, grid: Array) -> Array:
+        """s = 1 for the leading components, 0 for the others."""
+        n = components.gamma.shape[-1]
+        ranks = np.broadcast_to(np.arange(n, 0, -1), components.gamma.shape)  # eigenvalues ascend
+        return np.greater_equal.outer(grid, ranks).astype(np.float64)
+
+    def at_zero(self, grid: Array) -> Array:
+        """s(0) = 0."""
+        return np.zeros(len(grid))
+
+    def grid(self, problem: Problem) -> Array:
+        """Return every number of components from 1 to n."""
+        return np.arange(1, problem.n + 1)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Samples of one size, with what is known of their distributions.
 
     Attributes
     ----------
-    problem : Problem
-        Their Gram matrices, of shape (m, n, n).
+    matrices : array of shape (m, n, n)
+        Their Gram matrices A = K/n.
     cross : array of shape (m, n)
         μ_P(x_i).
     squared_norms : array of shape (m,)
         ‖μ_P‖².
     """
 
-    problem: Problem
+    matrices: Array
     cross: Array
     squared_norms: Array
 
     @classmethod
     def of(cls, draws: Iterable[Draw], factor: float = 1.0, bandwidths: Iterable[float] | None = None) -> Batch:
         """Return the batch under Gaussian kernels, each bandwidth given or a multiple of the median rule's."""
+        draws = list(draws)
+        if bandwidths is None:
+            bandwidths = [factor * median_bandwidth(draw.X) for draw in draws]
         matrices, cross, squared_norms = [], [], []
-        for draw, given in zip(draws, repeat(None) if bandwidths is None else bandwidths, strict=False):
-            kernel = Gaussian(factor * median_bandwidth(draw.X) if given is None else float(given))
+        for draw, bandwidth in zip(draws, bandwidths, strict=True):
+            kernel = Gaussian(float(bandwidth))
             matrices.append(DenseGram.of(kernel, draw.X).matrix)
             cross.append(draw.distribution.mean(kernel, draw.X))
             squared_norms.append(draw.distribution.inner(kernel, draw.distribution))
-        n = len(matrices[0])
-        gram = DenseGram(np.stack(matrices), np.full(n, 1 / n))
-        return cls(Problem(gram), np.stack(cross), np.array(squared_norms))
+        return cls(np.stack(matrices), np.stack(cross), np.array(squared_norms))
+
+    @cached_property
+    def problem(self) -> Problem:
+        """All of them as one problem."""
+        n = self.matrices.shape[-1]
+        return Problem(DenseGram(self.matrices, np.full(n, 1 / n)))
 
     @cached_property
     def _own(self) -> Array:
@@ -115,33 +139,60 @@ class Batch:
 
     def constant(self, s: Array) -> Array:
         """Return the losses of sμ̂ for every s, of shape (m, parameters), without a decomposition."""
-        squared = (self.problem.root_masses * self.problem.mean_values).sum(axis=-1)  # ‖μ̂‖²
-        cross = self.cross @ self.problem.masses  # ⟨μ̂, μ_P⟩
-        losses = np.multiply.outer(squared, s**2) - 2 * np.multiply.outer(cross, s) + self.squared_norms[:, None]
-        return np.maximum(losses, 0)
+        squared, cross, norms = (each[:, None] for each in self._squares())
+        return np.maximum(squared * s**2 - 2 * cross * s + norms, 0)
+
+    def best_constant(self) -> Array:
+        """Return the losses of sμ̂ for the best s in [0, 1] of each sample."""
+        squared, cross, norms = self._squares()
+        s = np.clip(cross / squared, 0, 1)
+        return np.maximum(squared * s**2 - 2 * cross * s + norms, 0)
+
+    def _squares(self) -> tuple[Array, Array, Array]:
+        """‖μ̂‖², ⟨μ̂, μ_P⟩ and ‖μ_P‖²."""
+        squared = (self.problem.root_masses * self.problem.mean_values).sum(axis=-1)
+        return squared, self.cross @ self.problem.masses, self.squared_norms
 
     def results(self) -> list[Result]:
-        """Return the losses of the estimators with the paper's rules, with ours, and with the oracle's."""
-        by_loo = [name for name in PAPER if name not in BY_GCV]
-        if self.problem.n <= LEAVE_OUT_UP_TO:
-            by_loo.extend(LEFT_OUT)
-        choices = LeaveOneOut().choices(self.problem, [filter_named(name) for name in by_loo])
-        results = [self._result(*each) for each in zip(by_loo, choices, strict=True)]
-        best = np.stack([choice.score for choice in choices]).argmin(axis=0)
-        automatic = np.stack([result.losses for result in results])[best, np.arange(len(best))]
-        by_gcv = [GCV().choose(self.problem, filter_named(name)) for name in BY_GCV]
-        results += [Result(name, "paper", self._chosen(choice)) for name, choice in zip(BY_GCV, by_gcv, strict=True)]
-        tuned = dict(zip([*by_loo, *BY_GCV], [*choices, *by_gcv], strict=True))
-        oracles = [
-            Result(name, "oracle", self.path(choice.filter, choice.grid).min(axis=-1))
-            for name, choice in tuned.items()
-            if not choice.filter.parameterless
-        ]
-        return [*results, Result("auto", "loo", automatic), *oracles]
+        """Return the losses of the estimators with the paper's rules, with ours, and with the oracle's.
 
-    def _result(self, name: str, choice: Choice) -> Result:
-        return Result(name, "loo" if name in LEFT_OUT else "paper", self._chosen(choice))
+        A batch has one grid of λ for all its samples; truncated SVD is chosen by the number of components, which is the
+        same as a threshold between a sample's own eigenvalues.
+        """
+        names = [name for name in PAPER if name not in BY_GCV]
+        choices = LeaveOneOut().choices(self.problem, [filter_named(name) for name in names])
+        chosen = [self._chosen(choice) for choice in choices]
+        scores = [np.asarray(choice.score) for choice in choices]
+        results = [Result(name, "paper", losses) for name, losses in zip(names, chosen, strict=True)]
+        truncated = GCV().choose(self.problem, LeadingComponents())
+        results.append(Result("tsvd", "paper", self._chosen(truncated)))
+        if self.problem.n <= LEAVE_OUT_UP_TO:
+            for name in LEFT_OUT:
+                singles = [LeaveOneOut().choose(problem, filter_named(name)) for problem in self._singles]
+                s = [choice.shrinkage(problem) for choice, problem in zip(singles, self._singles, strict=True)]
+                chosen.append(self.losses(np.stack(s)[None])[:, 0])
+                scores.append(np.array([choice.score for choice in singles]))
+                results.append(Result(name, "loo", chosen[-1]))
+        best = np.stack(scores).argmin(axis=0)
+        results.append(Result("auto", "loo", np.stack(chosen)[best, np.arange(len(best))]))
+        return results + self._oracles(dict(zip(names, choices, strict=True)))
+
+    def _oracles(self, choices: dict[str, Choice]) -> list[Result]:
+        """Return the least losses that any rule could reach: on the grid of λ or t, or over all s and truncations."""
+        least = {
+            name: self.path(choice.filter, choice.grid).min(axis=-1)
+            for name, choice in choices.items()
+            if not choice.filter.constant
+        }
+        truncations = self.path(LeadingComponents(), np.arange(self.problem.n + 1))
+        least |= {"s-kmse": self.best_constant(), "tsvd": truncations.min(axis=-1)}
+        return [Result(name, "oracle", losses) for name, losses in least.items()]
 
     def _chosen(self, choice: Choice) -> Array:
         """Return the losses of a choice."""
         return self.losses(choice.shrinkage(self.problem)[None])[:, 0]
+
+    @cached_property
+    def _singles(self) -> list[Problem]:
+        """The samples one by one, for filters that have no score on a batch."""
+        return [Problem(DenseGram(matrix, self.problem.masses)) for matrix in self.matrices]

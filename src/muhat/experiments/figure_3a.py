@@ -8,7 +8,7 @@ from muhat.arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.experiments.base import Experiment, Piece, Row, Settings
 from muhat.experiments.contenders import Batch, filter_named
-from muhat.experiments.samples import SAMPLINGS, blocks, indices, joined
+from muhat.experiments.samples import BLOCK, SAMPLINGS, blocks, indices, joined
 from muhat.experiments.statistics import improvement, mean_of
 from muhat.selection import LeaveOneOut
 
@@ -21,6 +21,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 20 if quick else 1000,
+        "block": BLOCK,
         "n": 50,
         "d": 20,
         "samplings": list(SAMPLINGS),

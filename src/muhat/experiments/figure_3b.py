@@ -9,16 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
+from scipy.linalg import solve
 
 from muhat.arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.experiments.base import Experiment, Piece, Row, Settings
 from muhat.experiments.contenders import filter_named
-from muhat.filters import Filter, Landweber, NuMethod
+from muhat.filters import Filter, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
 from muhat.problem import Problem
-from muhat.selection import LeaveOneOut
+from muhat.selection import Choice, LeaveOneOut
 
 ESTIMATORS = ("f-kmse", "landweber", "nu-method")
 WAYS = ("parameter known", "choosing, the paper's way", "choosing, ours")
@@ -31,44 +32,41 @@ def settings(quick: bool) -> Settings:
 
 
 def pieces(settings: Settings) -> list[Piece]:
-    """Return a piece for each size."""
-    return [{"n": n} for n in settings["sizes"]]
+    """Return a piece for each size, estimator and way."""
+    return [{"n": n, "estimator": name, "way": way} for n in settings["sizes"] for name in ESTIMATORS for way in WAYS]
 
 
 def run(settings: Settings, piece: Piece) -> list[Row]:
-    """Return the times of every estimator, done every way; the ways take turns, so that noise hits all."""
-    (draw,) = SyntheticFamily(settings["d"]).draw([0], piece["n"], settings["seed"])
+    """Return the times of one estimator, done one way, and the parameter that leave-one-out chooses."""
+    n, name = piece["n"], piece["estimator"]
+    (draw,) = SyntheticFamily(settings["d"]).draw([0], n, settings["seed"])
     gram = DenseGram.of(Gaussian().resolve(draw.X), draw.X)
-    works = {
-        (name, way): work for name in ESTIMATORS for way, work in _works(name, gram, settings["candidates"]).items()
-    }
-    times: dict[tuple[str, str], list[float]] = {key: [] for key in works}
-    for repetition in range(settings["repetitions"] + 1):
-        for key, work in works.items():
-            begin = time.perf_counter()
-            work()
-            if repetition:  # the first is to warm up
-                times[key].append(time.perf_counter() - begin)
-    return [{"n": piece["n"], "estimator": name, "way": way, "seconds": taken} for (name, way), taken in times.items()]
+    count = settings["candidates"]
+    grid = np.geomspace(1 / n**2, 1, count) if name == "f-kmse" else np.arange(1, count + 1)
+    choice = LeaveOneOut(grid).choose(Problem(gram), filter_named(name))
+    work = _works(gram, choice)[piece["way"]]
+    times = []
+    for _ in range(settings["repetitions"] + 1):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return [{**piece, "parameter": choice.parameter, "at_edge": bool(choice.at_edge), "seconds": times[1:]}]
 
 
-def _works(name: str, gram: DenseGram, candidates: int) -> dict[str, Callable[[], Any]]:
+def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
     """Return what is timed for an estimator, by way."""
-    n = len(gram.matrix)
-    filter = cast(Filter, filter_named(name))
-    grid = np.arange(1, candidates + 1) if name != "f-kmse" else np.geomspace(1 / n**2, 1, candidates)
-    parameter = LeaveOneOut(grid).choose(Problem(gram), filter).parameter
+    filter, grid, n = cast(Filter, choice.filter), choice.grid, len(gram.matrix)
     K, ones = n * gram.matrix, np.full(n, 1 / n)
 
     def known() -> Array:
-        if name == "f-kmse":
-            return np.linalg.solve(K + n * parameter * np.eye(n), K @ ones)
+        if isinstance(filter, Tikhonov):
+            return solve(K + n * choice.parameter * np.eye(n), K @ ones, assume_a="pos")
         root = np.sqrt(ones)
-        return root * filter.by_products(gram.product, root, np.zeros(n), parameter)
+        return root * filter.by_products(gram.product, root, np.zeros(n), choice.parameter)
 
     def one_by_one() -> Array:
         if isinstance(filter, Landweber | NuMethod):
-            return scores_by_iterating(K, filter, candidates)
+            return scores_by_iterating(K, filter, int(grid[-1]))
         return scores_by_inverting(K, grid)
 
     return dict(zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(Problem(gram), filter)), strict=True))

@@ -7,14 +7,31 @@ import numpy as np
 from muhat.datasets import SyntheticFamily
 from muhat.experiments.base import Experiment, Piece, Row, Settings
 from muhat.experiments.contenders import Batch
-from muhat.experiments.samples import SAMPLINGS, blocks, case_of, indices, joined, losses_of, raw_rows, risk_table
+from muhat.experiments.samples import (
+    BLOCK,
+    SAMPLINGS,
+    blocks,
+    case_of,
+    indices,
+    joined,
+    losses_of,
+    raw_rows,
+    risk_table,
+)
 from muhat.experiments.statistics import improvement
 
 
 def settings(quick: bool) -> Settings:
     """Return the paper's sizes, or small ones."""
     dimensions = [1, 20, 50] if quick else [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
-    return {"seed": 2014, "m": 20 if quick else 1000, "n": 50, "dimensions": dimensions, "samplings": list(SAMPLINGS)}
+    return {
+        "seed": 2014,
+        "m": 20 if quick else 1000,
+        "block": BLOCK,
+        "n": 50,
+        "dimensions": dimensions,
+        "samplings": list(SAMPLINGS),
+    }
 
 
 def pieces(settings: Settings) -> list[Piece]:
@@ -25,8 +42,9 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def run(settings: Settings, piece: Piece) -> list[Row]:
     """Return the losses of all estimators on a block of samples."""
+    seed = 1000 * settings["seed"] + piece["d"]  # samples of its own for each dimension
     family = SyntheticFamily(piece["d"], redraw=piece["sampling"] == "redrawn")
-    batch = Batch.of(family.draw(indices(piece), settings["n"], settings["seed"]))
+    batch = Batch.of(family.draw(indices(piece), settings["n"], seed))
     return raw_rows(batch.results(), sampling=piece["sampling"], d=piece["d"])
 
 

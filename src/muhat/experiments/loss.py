@@ -1,7 +1,6 @@
 """The measure itself: the closed-form loss against Monte Carlo, and KME's risk against its analytic value."""
 
 from collections.abc import Sequence
-from itertools import repeat
 
 import numpy as np
 
@@ -9,13 +8,10 @@ from muhat.datasets import SyntheticFamily
 from muhat.embedding import Embedding
 from muhat.estimator import KernelMean
 from muhat.experiments.base import Experiment, Piece, Row, Settings
-from muhat.experiments.contenders import PAPER, Batch, median_bandwidth
-from muhat.experiments.samples import blocks, indices
+from muhat.experiments.contenders import BY_GCV, PAPER, Batch, median_bandwidth
+from muhat.experiments.samples import BLOCK, PILOT, blocks, indices
 from muhat.experiments.statistics import mean_of
 from muhat.kernels import Gaussian
-
-PILOT = 10**6
-"""The index of the sample that only the bandwidth is taken from."""
 
 AT_ONCE = 10_000
 """Draws whose kernel values are in memory at a time."""
@@ -23,7 +19,14 @@ AT_ONCE = 10_000
 
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
-    return {"seed": 2014, "m": 20 if quick else 1000, "n": 50, "d": 20, "draws": 20_000 if quick else 1_000_000}
+    return {
+        "seed": 2014,
+        "m": 20 if quick else 1000,
+        "block": BLOCK,
+        "n": 50,
+        "d": 20,
+        "draws": 20_000 if quick else 1_000_000,
+    }
 
 
 def pieces(settings: Settings) -> list[Piece]:
@@ -38,7 +41,9 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     bandwidth = median_bandwidth(pilot.X)
     if piece["estimator"] is not None:
         return [_by_both(settings, piece["estimator"], bandwidth)]
-    batch = Batch.of(family.draw(indices(piece), settings["n"], settings["seed"]), bandwidths=repeat(bandwidth))
+    batch = Batch.of(
+        family.draw(indices(piece), settings["n"], settings["seed"]), bandwidths=[bandwidth] * len(indices(piece))
+    )
     exact = (1 - float(batch.squared_norms[0])) / settings["n"]  # (∫k(x, x)dP − ‖μ‖²)/n
     return [{"losses": batch.constant(np.ones(1))[:, 0].tolist(), "exact": exact}]
 
@@ -46,7 +51,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
 def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
     """Return the loss of one estimate in closed form and by averages over draws Y of ‖f‖² − 2f(Y) + k(Y, Y′)."""
     (draw,) = SyntheticFamily(settings["d"], redraw=False).draw([0], settings["n"], settings["seed"])
-    selection = "gcv" if name == "tsvd" else "loo"
+    selection = "gcv" if name in BY_GCV else "loo"
     f: Embedding = KernelMean(kernel=Gaussian(bandwidth), filter=name, selection=selection).fit(draw.X).embedding_
     rng = np.random.default_rng([settings["seed"], PAPER.index(name)])
     values = []
@@ -75,13 +80,13 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         for row in rows
         if "loss" in row
     ]
-    blocks = [row for row in rows if "losses" in row]
-    risk = mean_of(np.concatenate([row["losses"] for row in blocks]))
+    samples = [row for row in rows if "losses" in row]
+    risk = mean_of(np.concatenate([row["losses"] for row in samples]))
     told = {
         "quantity": "risk under one kernel",
         "estimator": "kme",
         "draws": settings["m"],
-        "exact": blocks[0]["exact"],
+        "exact": samples[0]["exact"],
     }
     return [*table, {**told, **risk.columns("average")}]
 

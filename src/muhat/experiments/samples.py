@@ -16,6 +16,9 @@ SAMPLINGS = ("redrawn", "once")
 BLOCK = 200
 """Samples in a piece of work: some seconds, and enough that what a batch shares costs little."""
 
+PILOT = 10**6
+"""Added to a sample's index for one that only its bandwidth is taken from."""
+
 KERNEL_VALUES = 2 * 10**7
 """In the Gram matrices of a piece, at most: 160 MB."""
 
@@ -25,7 +28,7 @@ def blocks(settings: Settings, cases: Iterable[Piece]) -> list[Piece]:
     m = settings["m"]
     pieces = []
     for case in cases:
-        size = min(BLOCK, max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2))
+        size = min(settings["block"], max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2))
         pieces += [{**case, "first": first, "last": min(first + size, m)} for first in range(0, m, size)]
     return pieces
 

@@ -1,7 +1,7 @@
 """Table 2: the negative log-likelihood of mixtures fitted by kernel mean matching, on nine data sets.
 
-The paper does not say when its solver stops, and much depends on it: each fit is read off after several numbers of
-steps, the same for all estimators.
+The paper does not say when its solver stops, and much depends on it: each fit is done with several numbers of steps,
+the same for all estimators.
 """
 
 import warnings

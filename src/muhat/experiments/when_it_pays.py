@@ -8,11 +8,8 @@ from muhat.arrays import Array
 from muhat.datasets import Draw, SyntheticFamily
 from muhat.experiments.base import Experiment, Piece, Row, Settings
 from muhat.experiments.contenders import Batch, Result, filter_named, median_bandwidth
-from muhat.experiments.samples import blocks, indices, joined, raw_rows, risk_table
+from muhat.experiments.samples import BLOCK, PILOT, blocks, indices, joined, raw_rows, risk_table
 from muhat.theory import admissible_fraction
-
-PILOT = 10**6
-"""Added to a sample's index for one that only its bandwidth is taken from."""
 
 
 def settings(quick: bool) -> Settings:
@@ -21,6 +18,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 20 if quick else 1000,
+        "block": BLOCK,
         "n": 50,
         "d": 20,
         "factors": factors,
