@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_the_list_names_every_experiment(tmp_path):
     [
         (["figure-3d"], "did you mean 'figure-3c'?"),
         (["loss", "--data", "nowhere"], "svmguide2: a folder that holds svmguide2.csv"),
-        (["loss", "--processes", "0"], "processes must be a whole number from 1"),
+        (["loss", "--processes", "0"], "--processes"),
         (["loss", "--page", "nowhere/page.md"], "a folder is needed to write into"),
         (["loss", "--out", "taken"], "taken"),
     ],
@@ -83,6 +84,56 @@ def test_a_mistake_is_told_in_one_sentence(tmp_path, arguments, sentence):
     assert done.returncode == 2
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_full_results_are_not_lost_by_a_quick_run(folder):
+    done = muhat("reproduce", "figure-2", "--out", "muhat-results-quick", folder=folder)
+    assert done.returncode == 2
+    assert "other settings" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_wrong_data_folder_in_the_environment_is_told_before_the_work(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "muhat", "reproduce", "table-2"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "MUHAT_DATA": str(tmp_path / "nowhere")},
+    )
+    assert done.returncode == 2
+    assert "no such folder" in done.stderr
+    assert not (tmp_path / "muhat-results").exists()
+
+
+def test_a_place_that_is_taken_is_told_before_the_work(tmp_path):
+    (tmp_path / "out" / "figure-2.png").mkdir(parents=True)
+    done = muhat("reproduce", "figure-2", "--quick", "--out", "out", folder=tmp_path)
+    assert done.returncode == 2
+    assert "figure-2.png" in done.stderr
+    assert not (tmp_path / "out" / "figure-2.csv").exists()
+
+
+def test_the_page_may_go_to_a_new_folder_of_results_and_links_survive_spaces(tmp_path):
+    out, page = "my results", "my results/evidence.md"
+    done = muhat("reproduce", "figure-2", "--quick", "--out", out, "--page", page, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = muhat("reproduce", "figure-2", "--quick", "--out", out, "--page", "page.md", folder=tmp_path)
+    assert "](my%20results/figure-2.png)" in (tmp_path / "page.md").read_text()
+
+
+def test_results_of_another_version_are_left_out_of_the_page(folder, tmp_path):
+    copied = tmp_path / "old"
+    shutil.copytree(folder / "muhat-results-quick", copied)
+    about = copied / "figure-3c.json"
+    about.write_text(about.read_text().replace('"muhat": "', '"muhat": "0.0.'))
+    (copied / "loss.json").write_text("{}")
+    done = muhat("reproduce", "figure-2", "--quick", "--out", "old", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (copied / "evidence.md").read_text()
+    assert "## figure-3a:" in text
+    assert "## figure-3c:" not in text
+    assert "## loss:" not in text
 
 
 def test_a_run_that_is_interrupted_says_so_and_goes_on(tmp_path):

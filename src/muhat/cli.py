@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 
 from muhat import __version__
 from muhat.comparison import Comparison, Row, compare
-from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load, wine
+from muhat.datasets import FOLDER_VARIABLE, load, wine
 from muhat.evidence import page as evidence_page
 from muhat.experiments import EXPERIMENTS, Experiment
 from muhat.files import check_writable, read_table, write_whole
@@ -34,6 +34,7 @@ from muhat.selection import RULES
 
 OF_POINTS = [name for name in KERNELS if name != "precomputed"]
 FIGURES = (".png", ".svg", ".pdf")
+FORMS = (".png", ".svg")
 DEFAULT_FIGURE = Path("muhat-compare.png")
 RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
 
@@ -63,7 +64,7 @@ class OneSentence(TyperGroup):
         except MemoryError:
             code = USER_ERROR
             needed, advice = "the matrix of all pairs of points must fit in memory", "take fewer points"
-            _tell(refusal("compare", needed, "too many points", advice))
+            _tell(refusal("muhat", needed, "too many points", advice))
         except Exception as problem:
             if not hasattr(problem, "format_message"):  # what the parser refuses has one
                 raise
@@ -161,7 +162,7 @@ def reproduce_command(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Compute also what is done already.")] = False,
     processes: Annotated[
-        int | None, typer.Option(help="How many pieces of work at a time; by default one per core.")
+        int | None, typer.Option(min=1, help="How many pieces of work at a time; by default one per core.")
     ] = None,
 ) -> None:
     """Reproduce the paper's figures and tables, and write them up beside its claims.
@@ -176,30 +177,49 @@ def reproduce_command(
     folder = out or (QUICK_RESULTS if quick else RESULTS)
     place = page or folder / "evidence.md"
     if data is not None:
-        load("svmguide2", data)
         os.environ[FOLDER_VARIABLE] = str(data.resolve())
-    elif TABLE_2 in chosen and not quick and len(at_hand()) < len(NAMES):
+    if os.environ.get(FOLDER_VARIABLE):
+        load("svmguide2")
+    elif TABLE_2 in chosen and not quick:
         _tell("table-2 is without svmguide2, which is not in the package; --data names the folder that has it.")
-    if page is not None:
-        check_writable(page)
-    reproduce(chosen, folder, quick=quick, again=again, processes=processes)
-    for experiment in chosen:
-        _write_experiment(experiment.name, folder)
-    write_whole(place, evidence_page(read_finished(folder, EXPERIMENTS), folder, place).encode())
+    _check_outputs(chosen, folder, place)
+    if not again:
+        _check_settings(chosen, folder, quick)
+
+    def write() -> None:
+        for experiment in chosen:
+            figure = experiment_figure(experiment.name, read_results(folder, experiment.name))
+            for form in FORMS:
+                save(figure, folder / f"{experiment.name}{form}")
+        there = read_finished(folder, EXPERIMENTS.values())
+        write_whole(place, evidence_page(there, folder, place).encode())
+
+    reproduce(chosen, folder, quick=quick, again=again, processes=processes, then=write)
     typer.echo(f"Evidence: {place}")
+
+
+def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
+    """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
+    outputs = [page, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMS))]
+    for path in outputs:
+        if folder.is_dir() or path.parent.resolve() != folder.resolve():
+            check_writable(path)
+
+
+def _check_settings(chosen: Iterable[Experiment], folder: Path, quick: bool) -> None:
+    """Refuse to write over finished results of other settings: a full run is not lost by a quick one."""
+    there = read_finished(folder, chosen)
+    for experiment in chosen:
+        if experiment.name in there and there[experiment.name].settings != experiment.settings(quick):
+            needed = f"a folder without results of {experiment.name} that have other settings is needed"
+            came, advice = "one with such", "name another by --out, or write over them with --again"
+            raise ValueError(refusal(str(folder), needed, came, advice))
 
 
 def _experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         raise ValueError(unknown_name("reproduce", name, EXPERIMENTS))
     return EXPERIMENTS[name]
-
-
-def _write_experiment(name: str, folder: Path) -> None:
-    """Write the figure of an experiment as PNG and SVG."""
-    figure = experiment_figure(name, read_results(folder, name))
-    for form in ("png", "svg"):
-        save(figure, folder / f"{name}.{form}")
 
 
 def _tell(message: object) -> None:

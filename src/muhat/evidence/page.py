@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from muhat.evidence import table_2
 from muhat.evidence.base import Claim, told
@@ -28,7 +29,7 @@ def page(results: Mapping[str, Results], folder: Path, beside: Path) -> str:
     beside : path
         Where the page will be, from which it links to them.
     """
-    links = Path(os.path.relpath(folder, beside.parent))
+    links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
     parts = ["# The paper's evidence", _preface(results), "## Claims", _claims(results)]
     for name in (name for name in EXPERIMENTS if name in results):
         parts += [f"## {name}: {EXPERIMENTS[name].title}", _section(name, results[name], links)]
@@ -73,20 +74,22 @@ def _claim(claim: Claim) -> str:
     return f"| {claim.place} | {claim.says} | {claim.number} | **{claim.verdict}** |"
 
 
-def _section(name: str, results: Results, links: Path) -> str:
-    parts = [TEXTS[name], f"![{EXPERIMENTS[name].title}]({(links / f'{name}.png').as_posix()})"]
+def _section(name: str, results: Results, links: str) -> str:
+    parts = [TEXTS[name], f"![{EXPERIMENTS[name].title}]({links}/{name}.png)"]
     if name == "table-2":
         parts.append(table_2.markdown(results))
         parts.append(_missing(results))
     if name == "figure-3c":
         parts.append(_improvements(results))
     settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
-    files = " · ".join(f"[{kind}]({(links / f'{name}.{kind}').as_posix()})" for kind in ("csv", "json", "svg"))
+    files = " · ".join(f"[{kind}]({links}/{name}.{kind})" for kind in ("csv", "json", "svg"))
     parts.append(f"{files}. {settings}.")
     return "\n\n".join(part for part in parts if part)
 
 
 def _missing(results: Results) -> str:
+    if results.settings == _settings("table-2", quick=True):
+        return ""
     absent = [name for name in TABLE_2 if name not in results.settings["datasets"]]
     return f"Not on the machine, and left out: {', '.join(absent)}." if absent else ""
 

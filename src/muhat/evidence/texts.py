@@ -24,15 +24,15 @@ TEXTS = {
         "eigendecomposition and a contour."
     ),
     "figure-3c": (
-        "100 (R − R_λ)/R, n = 50, with the paper's rules, with ours, and with an oracle that knows the loss "
-        "and bounds what any rule could reach."
+        "100 (R − R_λ)/R, n = 50, with the paper's rules, with ours, and with an oracle that knows the loss and bounds "
+        "what any rule could reach. Where one mixture serves all samples, intervals are those of that mixture: another "
+        "one for the same d gives other values."
     ),
     "appendix": ("S-KMSE with λ = c·n^(−β). The paper does not say which c, β and n it took."),
     "when-it-pays": (
-        "Not in the paper. Shrinkage gains much where the bandwidth is small, n is small, and ‖μ‖² is far "
-        "below ∫k(x, x)dP; at the median bandwidth there is little to gain. On the right the bandwidth is "
-        "fixed in advance, so that Theorem 1 applies to the letter: left of its boundary S-KMSE with that "
-        "rate must win for every n."
+        "Not in the paper. (a) Gains are large where the bandwidth is far below the median rule's, and small at it; "
+        "(b) they fall with n. (c) The bandwidth is fixed in advance, so that Theorem 1 applies to the letter: left of "
+        "its boundary S-KMSE with that rate must win for every n."
     ),
     "table-2": (
         "Mean negative log-likelihood on the test part, ours (printed). Bold: significantly below KME (paired "

@@ -9,7 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from muhat.experiments.base import Row, Settings
+from muhat import __version__
+from muhat.experiments.base import Experiment, Row, Settings
 from muhat.files import FileError, write_whole
 from muhat.messages import refusal
 from muhat.reproduction.tables import from_csv, to_csv
@@ -67,15 +68,21 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
     if about.get("sha256") != _sha256(table):
         needed, advice = f"the table of {name} as it was computed is needed", "compute it again"
         raise FileError(refusal(str(place), needed, "a file that was changed since", advice))
+    if not {"settings", "seconds", "versions"} <= about.keys():
+        needed, advice = f"the settings of {name} are needed beside its table", "compute it again"
+        raise FileError(refusal(str(_about_path(Path(folder), name)), needed, "none", advice))
     return Results(about.pop("settings"), from_csv(table), about)
 
 
-def read_finished(folder: str | PathLike[str], names: Iterable[str]) -> dict[str, Results]:
-    """Return the results of those experiments that have some."""
+def read_finished(folder: str | PathLike[str], experiments: Iterable[Experiment]) -> dict[str, Results]:
+    """Return the results of those experiments that have some by this version of muhat, by name."""
     found = {}
-    for name in names:
+    for experiment in experiments:
         with suppress(FileError):
-            found[name] = read_results(folder, name)
+            results = read_results(folder, experiment.name)
+            same_version = results.about["versions"].get("muhat") == __version__
+            if same_version and results.settings.keys() == experiment.settings(False).keys():
+                found[experiment.name] = results
     return found
 
 

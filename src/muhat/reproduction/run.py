@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,7 @@ def reproduce(
     again: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
+    then: Callable[[], object] | None = None,
 ) -> None:
     """Run experiments and write a table for each, going on where an interrupted run ended.
 
@@ -47,6 +48,8 @@ def reproduce(
         How many pieces run at a time; by default one per core.
     progress : Progress, optional
         What is told of the run; by default a bar or lines on stderr.
+    then : callable, optional
+        Called at the end, while no other run can write to the folder.
 
     Raises
     ------
@@ -72,6 +75,8 @@ def reproduce(
             else:
                 told.done_before(experiment.name, same_source=there.about.get("source") == circumstances.source)
             run.store.forget()
+        if then is not None:
+            then()
 
 
 @dataclass(frozen=True)

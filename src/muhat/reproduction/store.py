@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ except ImportError:  # on Windows
     fcntl = None
 
 PIECES = ".pieces"
-TEMPORARY = ".muhat-*"
+TEMPORARY = re.compile(r"\.muhat-[0-9a-f]{16}")
 DIGITS = 16
 
 
@@ -133,7 +134,7 @@ def _lock(place: int, folder: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Delete what killed runs were writing."""
-    for pattern in (TEMPORARY, f"{PIECES}/*/{TEMPORARY}"):
-        for path in folder.glob(pattern):
+    for path in (*folder.glob(".muhat-*"), *folder.glob(f"{PIECES}/*/.muhat-*")):
+        if TEMPORARY.fullmatch(path.name):
             with suppress(OSError):
                 path.unlink()
