@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from muhat.experiments.base import Row
 from muhat.experiments.figure_3b import WAYS
 from muhat.experiments.samples import SAMPLINGS
@@ -29,7 +31,7 @@ SPAN, CLEARANCE = 3, 8
 
 
 def figure_3a(results: Results) -> Any:
-    """Return figure 3a: improvement against the iterations, and below it how often leave-one-out stops there."""
+    """Return figure 3a: improvement against the iterations, and below it where leave-one-out stops."""
     samplings = distinct(results.rows, "sampling", SAMPLINGS)
     iterative = [row for row in results.rows if row["estimator"] != "kme"]
     figure = blank(3.9)
@@ -45,19 +47,19 @@ def figure_3a(results: Results) -> Any:
         lower.set_xlabel("iterations $t$")
     top = max([1e-3, *(row["improvement_high"] for row in iterative)])
     axes[0, 0].set(ylim=(-1.2 * top, 1.15 * top), ylabel=IMPROVEMENT)
-    axes[1, 0].set(ylim=(0, None), ylabel="LOO stops here\n(% of samples)")
+    axes[1, 0].set(ylim=(0, 104), ylabel="LOO has stopped\n(% of samples)")
     lettered(axes[0], [MIXTURES[sampling] for sampling in samplings])
     legend_below(figure, entries(lines(iterative, "t", "improvement")))
     return figure
 
 
 def _stops(ax: Any, rows: Sequence[Row]) -> None:
-    """Draw how often leave-one-out stops at each iteration."""
+    """Draw in how many samples leave-one-out has stopped by each iteration."""
     for estimator in distinct(rows, "estimator"):
-        stops = [row for row in where(rows, estimator=estimator) if row["chosen"]]
-        share = [100 * row["chosen"] for row in stops]
+        own = where(rows, estimator=estimator)
+        share = 100 * np.cumsum([row["chosen"] for row in own])
         colour = style_of(estimator)["color"]
-        ax.vlines([row["t"] for row in stops], 0, share, color=colour, linewidth=1.6, label=name_of(estimator))
+        ax.step([row["t"] for row in own], share, where="post", color=colour, linewidth=1.6, label=name_of(estimator))
     plain(ax)
 
 
