@@ -31,7 +31,7 @@ TEXTS = {
     "appendix": ("S-KMSE with λ = c·n^(−β). The paper does not say which c, β and n it took."),
     "when-it-pays": (
         "Not in the paper. (a) Gains are large where the bandwidth is far below the median rule's, and small at it; "
-        "(b) they fall with n. (c) The bandwidth is fixed in advance, so that Theorem 1 applies to the letter: left of "
+        "(b) most fall with n. (c) The bandwidth is fixed in advance, so that Theorem 1 applies to the letter: left of "
         "its boundary S-KMSE with that rate must win for every n."
     ),
     "table-2": (
