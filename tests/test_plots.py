@@ -29,7 +29,7 @@ from muhat.plots import (
 )
 from muhat.plots.bands import entries, lines
 from muhat.plots.dots import table_2_figure
-from muhat.plots.figure_3 import far_below
+from muhat.plots.figure_3 import SHARES, far_below
 from muhat.plots.style import PRINT
 from muhat.reproduction import Results
 from muhat.reproduction.tables import from_csv, to_csv
@@ -266,7 +266,7 @@ def test_an_estimator_has_its_colour_in_the_figure_of_every_experiment(drawn, na
 @pytest.mark.parametrize("name", ["figure-3a", "figure-3b", "figure-3c", "appendix", "when-it-pays"])
 def test_curves_have_bands(drawn, name):
     for ax in panels_of(drawn[name]):
-        assert ax.collections
+        assert ax.collections or ax.get_ylim() == SHARES  # shares of the samples at hand have no error
 
 
 @pytest.mark.parametrize("name", ["loss", "table-2"])

@@ -23,6 +23,9 @@ DIMENSIONS = [1, 2, 5, 10, 20, 50, 100]
 OFF_SCALE = 1.0
 """A line that is everywhere this many times farther below KME than the best is above it is told, not drawn."""
 
+SHARES = (0, 104)
+"""The limits of an axis of percents of samples."""
+
 POWERS = {2: "top", 3: "bottom"}
 """Of n: what the slopes of run times are compared with, and the side of its name that is at its end."""
 
@@ -47,7 +50,7 @@ def figure_3a(results: Results) -> Any:
         lower.set_xlabel("iterations $t$")
     top = max([1e-3, *(row["improvement_high"] for row in iterative)])
     axes[0, 0].set(ylim=(-1.2 * top, 1.15 * top), ylabel=IMPROVEMENT)
-    axes[1, 0].set(ylim=(0, 104), ylabel="LOO has stopped\n(% of samples)")
+    axes[1, 0].set(ylim=SHARES, ylabel="LOO has stopped\n(% of samples)")
     lettered(axes[0], [MIXTURES[sampling] for sampling in samplings])
     legend_below(figure, entries(lines(iterative, "t", "improvement")))
     return figure
