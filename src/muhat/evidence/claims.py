@@ -146,8 +146,7 @@ def _times_as_fast(row: Row, peer: Row) -> str:
 
 def dimension(results: Results) -> list[Claim]:
     """Figure 3c: improvement against dimension, the filters against S-KMSE, and truncated SVD."""
-    dimensions = results.settings["dimensions"]
-    typical = min(dimensions, key=lambda d: abs(d - TYPICAL))
+    dimensions, typical = results.settings["dimensions"], typical_dimension(results)
     ends = [(next(d for d in dimensions if d > 1), typical), (typical, max(dimensions))]
     claims = []
     for sampling in results.settings["samplings"]:
@@ -155,6 +154,11 @@ def dimension(results: Results) -> list[Claim]:
         claims += [_growth(rows, sampling, *pair) for pair in ends if pair[0] < pair[1]]
         claims += [_against_simple(where(rows, d=typical), sampling), _truncation(where(rows, d=typical), sampling)]
     return claims
+
+
+def typical_dimension(results: Results) -> int:
+    """Return the dimension of the paper's other figures, or the nearest to it that there is."""
+    return int(min(results.settings["dimensions"], key=lambda d: abs(d - TYPICAL)))
 
 
 def _growth(rows: list[Row], sampling: str, low: int, high: int) -> Claim:

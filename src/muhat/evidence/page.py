@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from muhat.evidence import table_2
 from muhat.evidence.base import Claim, told
-from muhat.evidence.claims import CLAIMS
+from muhat.evidence.claims import CLAIMS, typical_dimension
 from muhat.evidence.printed import TABLE_2
 from muhat.evidence.texts import TEXTS
 from muhat.experiments import EXPERIMENTS
@@ -39,21 +39,20 @@ def page(results: Mapping[str, Results], folder: Path, beside: Path) -> str:
 def _preface(results: Mapping[str, Results]) -> str:
     commits = sorted({str(each.about.get("commit") or "unknown") for each in results.values()})
     seconds = sum(each.about["seconds"] for each in results.values())
-    small = ", ".join(name for name, each in results.items() if each.settings == _settings(name, quick=True))
+    small = ", ".join(name for name, each in results.items() if _is_quick(name, each))
     lines = [
         "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and "
         "Schölkopf, 2014), computed by `muhat reproduce`, which also writes this page. Brackets are 95 % confidence "
         "intervals unless said otherwise.",
-        f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core, each experiment on all that the "
-        "machine has.",
+        f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
     if small:
         lines.append(f"**Quick run, far below the paper's sizes, proving nothing: {small}.**")
     return "\n\n".join(lines)
 
 
-def _settings(name: str, quick: bool) -> object:
-    return EXPERIMENTS[name].settings(quick)
+def _is_quick(name: str, results: Results) -> bool:
+    return results.settings == EXPERIMENTS[name].settings(True)
 
 
 def _claims(results: Mapping[str, Results]) -> str:
@@ -88,7 +87,7 @@ def _section(name: str, results: Results, links: str) -> str:
 
 
 def _missing(results: Results) -> str:
-    if results.settings == _settings("table-2", quick=True):
+    if _is_quick("table-2", results):
         return ""
     absent = [name for name in TABLE_2 if name not in results.settings["datasets"]]
     return f"Not on the machine, and left out: {', '.join(absent)}." if absent else ""
@@ -96,8 +95,7 @@ def _missing(results: Results) -> str:
 
 def _improvements(results: Results) -> str:
     """Return the improvements of all estimators and rules at one dimension, for both ways of drawing the mixture."""
-    d = min(results.settings["dimensions"], key=lambda each: abs(each - 20))
-    samplings = results.settings["samplings"]
+    d, samplings = typical_dimension(results), results.settings["samplings"]
     lines = [f"| d = {d} | rule | " + " | ".join(f"mixture {each}" for each in samplings) + " |"]
     lines.append("|---|---|" + "---|" * len(samplings))
     for row in where(results.rows, sampling=samplings[0], d=d):

@@ -1,6 +1,6 @@
 """What an experiment is: settings, independent pieces of work, and the table that is made of their results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,3 +48,13 @@ class Experiment:
     run: Callable[[Settings, Piece], list[Row]]
     table: Callable[[Settings, list[list[Row]]], list[Row]]
     alone: bool = False
+
+
+def one_piece(settings: Settings) -> list[Piece]:
+    """Return the pieces of an experiment that is not worth cutting."""
+    return [{}]
+
+
+def as_they_are(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the raw rows, where they are the table."""
+    return [row for rows in results for row in rows]

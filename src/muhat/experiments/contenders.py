@@ -139,19 +139,28 @@ class Batch:
 
     def constant(self, s: Array) -> Array:
         """Return the losses of sμ̂ for every s, of shape (m, parameters), without a decomposition."""
-        squared, cross, norms = (each[:, None] for each in self._squares())
-        return np.maximum(squared * s**2 - 2 * cross * s + norms, 0)
+        return self._of_multiples(np.broadcast_to(s, (len(self.cross), len(s))))
 
     def best_constant(self) -> Array:
         """Return the losses of sμ̂ for the best s in [0, 1] of each sample."""
-        squared, cross, norms = self._squares()
-        s = np.clip(cross / squared, 0, 1)
+        return self._of_multiples(np.clip(self._mean_with_truth / self._mean_squared, 0, 1)[:, None])[:, 0]
+
+    def _of_multiples(self, s: Array) -> Array:
+        """Return ‖sμ̂ − μ_P‖² = s²‖μ̂‖² − 2s⟨μ̂, μ_P⟩ + ‖μ_P‖² for s of shape (m, parameters)."""
+        squared, cross, norms = (
+            each[:, None] for each in (self._mean_squared, self._mean_with_truth, self.squared_norms)
+        )
         return np.maximum(squared * s**2 - 2 * cross * s + norms, 0)
 
-    def _squares(self) -> tuple[Array, Array, Array]:
-        """‖μ̂‖², ⟨μ̂, μ_P⟩ and ‖μ_P‖²."""
-        squared = (self.problem.root_masses * self.problem.mean_values).sum(axis=-1)
-        return squared, self.cross @ self.problem.masses, self.squared_norms
+    @cached_property
+    def _mean_squared(self) -> Array:
+        """‖μ̂‖²."""
+        return (self.problem.root_masses * self.problem.mean_values).sum(axis=-1)
+
+    @property
+    def _mean_with_truth(self) -> Array:
+        """⟨μ̂, μ_P⟩."""
+        return self.cross @ self.problem.masses
 
     def results(self) -> list[Result]:
         """Return the losses of the estimators with the paper's rules, with ours, and with the oracle's.

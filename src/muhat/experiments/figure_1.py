@@ -5,13 +5,11 @@ x ~ N(θ, Σ) in the plane. Shrinking x to (1−α)x brings it closer to θ exac
 α²(uᵀΣu + ⟨θ, u⟩²) − 2α uᵀΣu, least at α = uᵀΣu/(uᵀΣu + ⟨θ, u⟩²): as in Theorem 2, component by component.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.special import ndtr
 
 from muhat.arrays import Array
-from muhat.experiments.base import Experiment, Piece, Row, Settings
+from muhat.experiments.base import Experiment, Piece, Row, Settings, as_they_are, one_piece
 
 SHAPES = {"isotropic": [1.0, 1.0], "anisotropic": [1.8, 0.2]}
 """The variances along both axes, with the same sum."""
@@ -20,11 +18,6 @@ SHAPES = {"isotropic": [1.0, 1.0], "anisotropic": [1.8, 0.2]}
 def settings(quick: bool) -> Settings:
     """Return θ's length and the amount of shrinkage."""
     return {"length": 1.5, "alpha": 0.3, "angles": 7 if quick else 91, "shapes": SHAPES}
-
-
-def pieces(settings: Settings) -> list[Piece]:
-    """Return one piece."""
-    return [{}]
 
 
 def run(settings: Settings, piece: Piece) -> list[Row]:
@@ -73,16 +66,11 @@ def probability_closer(theta: Array, variances: Array, alpha: float, nodes: int 
     return float(1 - weight @ (density * chord * half))
 
 
-def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the rows as they are."""
-    return [row for rows in results for row in rows]
-
-
 EXPERIMENT = Experiment(
     name="figure-1",
     title="the geometry of shrinkage, isotropic and anisotropic",
     settings=settings,
-    pieces=pieces,
+    pieces=one_piece,
     run=run,
-    table=table,
+    table=as_they_are,
 )

@@ -1,11 +1,10 @@
 """Figure 2: the filters s_λ(γ) = γ g_λ(γ) as functions of γ."""
 
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from muhat.experiments.base import Experiment, Piece, Row, Settings
+from muhat.experiments.base import Experiment, Piece, Row, Settings, as_they_are, one_piece
 from muhat.experiments.contenders import PAPER, filter_named
 from muhat.filters import Filter
 
@@ -13,11 +12,6 @@ from muhat.filters import Filter
 def settings(quick: bool) -> Settings:
     """Return the λ that all filters are drawn for."""
     return {"lambdas": [0.1, 0.01], "points": 20 if quick else 200, "least": 1e-4}
-
-
-def pieces(settings: Settings) -> list[Piece]:
-    """Return one piece."""
-    return [{}]
 
 
 def run(settings: Settings, piece: Piece) -> list[Row]:
@@ -37,16 +31,11 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     return rows
 
 
-def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the rows as they are."""
-    return [row for rows in results for row in rows]
-
-
 EXPERIMENT = Experiment(
     name="figure-2",
     title="the filter functions s_λ(γ) of all estimators",
     settings=settings,
-    pieces=pieces,
+    pieces=one_piece,
     run=run,
-    table=table,
+    table=as_they_are,
 )
