@@ -20,12 +20,13 @@ ORDER = [
     "messages",
     "arrays",
     "kernels",
+    "embedding",
+    "features",
     "spectrum",
     "gram",
     "problem",
     "filters",
     "selection",
-    "embedding",
     "validation",
     "estimator",
     "theory",
@@ -42,7 +43,8 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it."""
 
 WITHIN = {
-    "kernels": ["bandwidth", "base", "tiles", "dot", "foreign", "radial", "mixtures", "__init__"],
+    "kernels": ["bandwidth", "base", "checks", "tiles", "dot", "foreign", "radial", "mixtures", "__init__"],
+    "features": ["base", "landmarks", "nystrom", "fourier", "__init__"],
     "gram": ["base", "dense", "__init__"],
     "filters": ["base", "componentwise", "constant", "landweber", "tikhonov", "truncation", "__init__"],
     "selection": ["base", "contour", "leave_out", "gcv", "given", "kfold", "leave_one_out", "lepski", "__init__"],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,8 +14,75 @@ from muhat.kernels import Kernel
 from muhat.messages import refusal
 
 
+class Element(ABC):
+    """A vector of a space of functions: its values, its geometry and its algebra.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k, whose RKHS this is, or is near to.
+    weights : array
+        What the function is a sum with; it is linear in them.
+    """
+
+    kernel: Kernel
+    weights: Array
+
+    @abstractmethod
+    def __call__(self, Y: Array) -> Array:
+        """Return the function's values at the rows of Y."""
+
+    @abstractmethod
+    def inner(self, other: Any) -> float:
+        """Return the inner product ⟨f, g⟩."""
+
+    @abstractmethod
+    def squared_norm(self) -> float:
+        """Return ‖f‖², not negative."""
+
+    @abstractmethod
+    def _check_same_space(self, other: Element) -> None:
+        """Refuse an element of another space."""
+
+    @abstractmethod
+    def _plus(self, other: Any) -> Self:
+        """Return the sum with an element of the same space."""
+
+    @abstractmethod
+    def _times(self, factor: float) -> Self:
+        """Return the multiple."""
+
+    def norm(self) -> float:
+        """Return ‖f‖."""
+        return float(np.sqrt(self.squared_norm()))
+
+    def distance(self, other: Element) -> float:
+        """Return ‖f − g‖: between two kernel means, the maximum mean discrepancy (MMD)."""
+        return (self - other).norm()
+
+    def __add__(self, other: Element) -> Self:
+        if not isinstance(other, Element):
+            return NotImplemented
+        self._check_same_space(other)
+        return self._plus(other)
+
+    def __mul__(self, factor: float) -> Self:
+        return self._times(factor) if isinstance(factor, Real) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Self:
+        return self * -1
+
+    def __sub__(self, other: Element) -> Self:
+        return self + other * -1 if isinstance(other, Element) else NotImplemented
+
+    def __truediv__(self, divisor: float) -> Self:
+        return self * (1 / divisor)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Embedding:
+class Embedding(Element):
     """The function Σ_i β_i k(x_i, ·), a vector of the kernel's RKHS.
 
     Parameters
@@ -65,41 +134,24 @@ class Embedding:
             raise ValueError(refusal("Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice))
         return 0.0
 
-    def norm(self) -> float:
-        """Return ‖f‖."""
-        return float(np.sqrt(self.squared_norm()))
+    def __repr__(self) -> str:
+        return f"Embedding({self.kernel!r}, {len(self.points)} points, weights sum to {self.weights.sum():.6g})"
 
-    def distance(self, other: Embedding) -> float:
-        """Return ‖f − g‖: between two kernel means, the maximum mean discrepancy (MMD)."""
-        return (self - other).norm()
-
-    def __add__(self, other: Embedding) -> Embedding:
-        if not isinstance(other, Embedding):
-            return NotImplemented
-        self._check_same_space(other)
+    def _plus(self, other: Embedding) -> Self:
         if self.points is other.points or np.array_equal(self.points, other.points):
             return replace(self, weights=self.weights + other.weights)
         points = np.concatenate([self.points, other.points])
         return replace(self, points=points, weights=np.concatenate([self.weights, other.weights]))
 
-    def __mul__(self, factor: float) -> Embedding:
-        return replace(self, weights=factor * self.weights) if isinstance(factor, Real) else NotImplemented
+    def _times(self, factor: float) -> Self:
+        return replace(self, weights=factor * self.weights)
 
-    __rmul__ = __mul__
-
-    def __neg__(self) -> Embedding:
-        return -1 * self
-
-    def __sub__(self, other: Embedding) -> Embedding:
-        return self + -1 * other if isinstance(other, Embedding) else NotImplemented
-
-    def __truediv__(self, divisor: float) -> Embedding:
-        return self * (1 / divisor)
-
-    def __repr__(self) -> str:
-        return f"Embedding({self.kernel!r}, {len(self.points)} points, weights sum to {self.weights.sum():.6g})"
-
-    def _check_same_space(self, other: Embedding) -> None:
+    def _check_same_space(self, other: Element) -> None:
+        if not isinstance(other, Embedding):
+            advice = (
+                "carry this one over first: features.embedding(features.coordinates(f)), features being the other's"
+            )
+            raise ValueError(refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice))
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with one kernel, its bandwidth a number"

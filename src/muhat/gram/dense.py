@@ -8,7 +8,7 @@ import numpy as np
 
 from muhat.arrays import Array, rounding
 from muhat.kernels import Kernel
-from muhat.messages import refusal
+from muhat.kernels.checks import check_semidefinite, check_values
 from muhat.spectrum import Spectrum
 
 
@@ -33,7 +33,7 @@ class DenseGram:
         """Return the Gram operator of a sample; equal masses by default."""
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
             K = kernel(X)
-        _check_values(K, kernel)
+        check_values(K, kernel)
         if masses is None:
             K /= len(X)
             return cls(K, np.full(len(X), 1 / len(X)))
@@ -53,27 +53,7 @@ class DenseGram:
     def spectrum(self) -> Spectrum:
         """Return all eigenpairs of A; rounding below zero is zero, a truly negative eigenvalue is refused."""
         gamma, U = np.linalg.eigh(self.matrix)
-        allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
-        if np.any(gamma[..., 0] < -allowed):
-            share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
-            needed = "the Gram matrix must be positive semi-definite"
-            came = f"an eigenvalue of {share:.2g} times the largest"
-            raise ValueError(refusal("kernel", needed, came, "use a kernel that is, or clip the matrix's spectrum"))
+        check_semidefinite(gamma)
         # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
         floor = self.matrix.shape[-1] * rounding(gamma) * gamma[..., -1:]
         return Spectrum(np.where(gamma <= floor, 0, gamma), U, self.masses)
-
-
-def _check_values(K: Array, kernel: Kernel) -> None:
-    """Refuse kernel values that are not finite or not symmetric."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = bool(np.isfinite(K.sum()))
-    if not finite:
-        needed, came = "values k(x, y) must be finite", "NaN or infinite ones"
-        raise ValueError(refusal(type(kernel).__name__, needed, came, "rescale X or choose another kernel"))
-    if not kernel.positive_semidefinite:
-        gap = float(np.abs(K - K.T).max())
-        scale = float(np.abs(K).max())
-        if gap > rounding(K) ** 0.5 * scale:
-            needed, came = "k(x, y) = k(y, x) is needed", f"a difference of {gap:.2g} where values reach {scale:.2g}"
-            raise ValueError(refusal(type(kernel).__name__, needed, came, "pass (K + K.T)/2 if this is rounding"))
