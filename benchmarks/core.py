@@ -12,7 +12,7 @@ from muhat import KernelMean
 from muhat.filters import FILTERS, IteratedTikhonov, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import GCV, LeaveOneOut
 
 RNG = np.random.default_rng(0)
@@ -22,7 +22,7 @@ def leave_one_out() -> Iterator[Ratio]:
     """(a) All scores of all filters that one decomposition serves, at n = 2000."""
     n, really = 2000, 3
     X = RNG.normal(size=(n, 20)) * np.linspace(0.2, 2, 20)
-    problem = Problem(DenseGram.of(Gaussian().resolve(X), X))
+    problem = SampleProblem(DenseGram.of(Gaussian().resolve(X), X))
     problem.spectrum  # noqa: B018 — computed before the clock starts
     filters = [kind().bounded_by(1.0) for kind in FILTERS.values() if kind.analytic]
     candidates = sum(len(choice.grid) for choice in LeaveOneOut().choices(problem, filters))
@@ -92,7 +92,7 @@ def many_small_samples() -> Iterator[Ratio]:
     matrices, masses = grams(), np.full(n, 1 / n)
 
     def estimate() -> None:
-        problem = Problem(DenseGram(grams(), masses))
+        problem = SampleProblem(DenseGram(grams(), masses))
         tuned = [SimpleShrinkage(), Tikhonov(), IteratedTikhonov(), Landweber(), NuMethod()]
         choices = LeaveOneOut().choices(problem, [FILTERS["kme"](), *tuned])
         choices.append(GCV().choose(problem, TruncatedSVD()))

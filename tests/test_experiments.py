@@ -21,7 +21,7 @@ from muhat.experiments.table_2 import _mean_log_density, estimates, matched
 from muhat.filters import as_filter
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import Fixed, KFold, LeaveOneOut
 
 SEED = 7
@@ -128,10 +128,10 @@ def test_scores_by_inverting_and_by_iterating_are_leave_one_out_scores(draws):
     gram = DenseGram.of(Gaussian().resolve(X), X)
     K = len(X) * gram.matrix
     grid = np.geomspace(1e-3, 1, 7)
-    exact = LeaveOneOut(grid).choose(Problem(gram), filter_named("f-kmse")).scores
+    exact = LeaveOneOut(grid).choose(SampleProblem(gram), filter_named("f-kmse")).scores
     assert np.allclose(scores_by_inverting(K, grid), exact, rtol=1e-9)
     for name in ("landweber", "nu-method"):
-        exact = LeaveOneOut(np.arange(1, 13)).choose(Problem(gram), filter_named(name)).scores
+        exact = LeaveOneOut(np.arange(1, 13)).choose(SampleProblem(gram), filter_named(name)).scores
         assert np.allclose(scores_by_iterating(K, filter_named(name), 12), exact, rtol=1e-9)
 
 
@@ -230,7 +230,7 @@ def test_exact_risks_under_theorem_1_agree_with_samples():
 def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture():
     X = standardised(load("wine").data)[:60]
     kernel = Gaussian().resolve(X)
-    found = {(name, rule): weights for name, rule, weights, _ in estimates(Problem(DenseGram.of(kernel, X)))}
+    found = {(name, rule): weights for name, rule, weights, _ in estimates(SampleProblem(DenseGram.of(kernel, X)))}
     assert set(found) == {*((name, "paper") for name in PAPER), ("tsvd", "kfold"), ("auto", "loo")}
     for name in ("kme", "f-kmse", "nu-method"):
         assert np.allclose(found[name, "paper"], KernelMean(filter=name).fit(X).weights_)

@@ -11,7 +11,7 @@ from muhat import Embedding, KernelMean
 from muhat.filters import FILTERS, Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD, as_filter
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian, Polynomial
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import Fixed, LeaveOneOut
 
 BY_PRODUCTS = {
@@ -24,7 +24,7 @@ BY_PRODUCTS = {
 
 
 def problem_of(sample, kernel=None):
-    return Problem(DenseGram.of(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
+    return SampleProblem(DenseGram.of(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")

@@ -9,7 +9,7 @@ from muhat import Embedding, KernelMean
 from muhat.filters import FILTERS, KME, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import GCV, LEAVE_OUT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Lepski, Rate
 
 KERNEL = Gaussian(1.4)
@@ -164,7 +164,7 @@ def test_a_thousand_samples_go_through_the_same_lines_as_one(rule):
     samples = rng.normal(size=(2, 3, 10, 2))
     masses = np.full(10, 0.1)
     grams = np.stack([[KERNEL(one) / 10 for one in row] for row in samples])
-    batch = Problem(DenseGram(grams, masses))
+    batch = SampleProblem(DenseGram(grams, masses))
     for filter in (Tikhonov(), Landweber(), NuMethod(), *(kind() for kind in (FILTERS["tsvd"], FILTERS["s-kmse"]))):
         if isinstance(rule, GCV) and filter.constant:
             continue
@@ -175,7 +175,7 @@ def test_a_thousand_samples_go_through_the_same_lines_as_one(rule):
         weights = choice.weights(batch)
         assert weights.shape == (2, 3, 10)
         for place in np.ndindex(2, 3):
-            problem = Problem(DenseGram(grams[place], masses))
+            problem = SampleProblem(DenseGram(grams[place], masses))
             one = rule.choose(problem, filter)
             np.testing.assert_allclose(choice.scores[place], one.scores, rtol=1e-9)
             assert np.asarray(choice.parameter)[place] == one.parameter

@@ -1,8 +1,11 @@
 """The array type, and how a computation is cut into pieces that fit in cache and shared between cores."""
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeAlias, TypeVar
 
@@ -24,6 +27,18 @@ def share_between_cores(work: Callable[[Piece], object], pieces: Iterable[Piece]
 def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available_memory() -> float:
+    """Return how many bytes this process may still take, infinite where the system does not say."""
+    limits = [math.inf]
+    with suppress(OSError, ValueError, IndexError):
+        line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
+        limits.append(1024.0 * float(line.split()[1]))
+    with suppress(OSError, ValueError):  # a container's own limit
+        group = Path("/sys/fs/cgroup")
+        limits.append(float((group / "memory.max").read_text()) - float((group / "memory.current").read_text()))
+    return max(min(limits), 0.0)
 
 
 def stay_on_one_core() -> None:

@@ -16,7 +16,7 @@ from muhat.filters import FILTERS, KME, Iteration, Shrinker, as_filter, name_of
 from muhat.gram import DenseGram
 from muhat.kernels import Kernel, Precomputed, as_kernel
 from muhat.messages import refusal
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import GCV, RULES, Choice, LeaveOneOut, Rule, as_rule
 from muhat.selection.base import Candidates
 from muhat.validation import checked_sample
@@ -131,7 +131,7 @@ class Comparison:
     def from_estimator(cls, estimator: KernelMean) -> Comparison:
         """Return the comparison of all filters that a ``KernelMean`` has tried, fitted without target and weights."""
         check_is_fitted(estimator)
-        problem = Problem(DenseGram.of(estimator.kernel_, estimator.embedding_.points[: len(estimator.weights_)]))
+        problem = SampleProblem(DenseGram.of(estimator.kernel_, estimator.embedding_.points[: len(estimator.weights_)]))
         weights = estimator.choice_.weights(problem)
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
@@ -244,7 +244,7 @@ def compare(
         X = standardised(X)
 
     kernel = kernel.resolve(X)
-    problem = Problem(DenseGram.of(kernel, X))
+    problem = SampleProblem(DenseGram.of(kernel, X))
     tuned = _tune(problem, rule, [filter.bounded_by(problem.kappa2(kernel.bound)) for filter in shrinkers])
     return _compared(problem, tuned, kernel, _name_of_rule(rule), X.shape[1])
 
@@ -268,7 +268,7 @@ def _shrinkers(filters: Any) -> list[Shrinker]:
     return shrinkers
 
 
-def _tune(problem: Problem, wanted: Rule, filters: Sequence[Shrinker]) -> list[_Tuned]:
+def _tune(problem: SampleProblem, wanted: Rule, filters: Sequence[Shrinker]) -> list[_Tuned]:
     """Choose a parameter for each filter, by the wanted rule where it can; what filters share is computed once."""
     rules = [_rule_for(filter, wanted, problem.n) for filter in filters]
     tuned: dict[int, _Tuned] = {}
@@ -296,7 +296,7 @@ def _affordable(filter: Shrinker, n: int) -> bool:
     return filter.analytic or filter.constant or n <= EXACT_UP_TO
 
 
-def _compared(problem: Problem, tuned: Sequence[_Tuned], kernel: Kernel, selection: str, d: int) -> Comparison:
+def _compared(problem: SampleProblem, tuned: Sequence[_Tuned], kernel: Kernel, selection: str, d: int) -> Comparison:
     """Score every choice by leave-one-out and measure it against KME, the first."""
     choices = [each.choice for each in tuned]
     scores = _leave_one_out(problem, tuned)
@@ -326,7 +326,7 @@ def _compared(problem: Problem, tuned: Sequence[_Tuned], kernel: Kernel, selecti
     return Comparison(rows, winner, risk, problem.spectrum.gamma, kernel, selection, problem.n, d)
 
 
-def _leave_one_out(problem: Problem, tuned: Sequence[_Tuned]) -> list[Array | None]:
+def _leave_one_out(problem: SampleProblem, tuned: Sequence[_Tuned]) -> list[Array | None]:
     """Return the leave-one-out scores along each grid: known already where that rule chose, None where too dear."""
     known = [each.choice.scores if isinstance(each.rule, LeaveOneOut) else None for each in tuned]
     choices = [each.choice for each, scores in zip(tuned, known, strict=True) if scores is None]

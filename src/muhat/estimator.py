@@ -9,19 +9,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.arrays import Array
-from muhat.embedding import Embedding
-from muhat.filters import Shrinker, as_filter
+from muhat.batches import InBatches
+from muhat.embedding import Element, Embedding
+from muhat.features import Approximation
 from muhat.gram import DenseGram
+from muhat.gram.plan import plan
 from muhat.kernels import Kernel, Precomputed, as_kernel
-from muhat.messages import refusal, unknown_name
-from muhat.problem import Problem, Target
-from muhat.selection import Rule, as_rule, every_filter
+from muhat.problem import SampleProblem, Target
+from muhat.selection import as_rule
+from muhat.sources import Slices
+from muhat.targets import as_target
 from muhat.validation import checked_gram, checked_masses, checked_sample
 
-GRAMS = ("auto", "dense")
 
-
-class KernelMean(BaseEstimator):
+class KernelMean(InBatches, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -39,16 +40,18 @@ class KernelMean(BaseEstimator):
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``, ``'lepski'``,
         ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``.
-    gram : {'auto', 'dense'}, default='auto'
-        How the Gram matrix is held.
+    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact products with it in
+        memory proportional to n; ``Nystrom(m)`` or ``RandomFeatures(m)`` by m features of each row, for any number of
+        rows. ``'auto'`` chooses by n, d and the memory at hand, and says why in ``gram_reason_``.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
 
     Attributes
     ----------
-    weights_ : array of shape (n,)
-        β, the weights of the estimate on the sample.
-    embedding_ : Embedding
+    weights_ : array of shape (n,) or (m,)
+        β, the weights of the estimate on the sample; on the m landmarks or features where it is held by these.
+    embedding_ : Embedding or FeatureEmbedding
         The estimate: a function that can be called, measured, added and compared.
     filter_ : Shrinker
         The filter, the winner if there were several.
@@ -58,8 +61,19 @@ class KernelMean(BaseEstimator):
         The choices of all filters that were tried.
     kernel_ : Kernel
         The kernel, every parameter a number.
-    eigenvalues_ : array of shape (n,)
+    eigenvalues_ : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; None where none were needed.
+    rule_ : Rule
+        The rule that chose: the one asked for, or k-fold where that one would need what is not held.
+    gram_, gram_reason_ : str or Approximation, and str
+        How the Gram matrix was held, and why.
+    features_ : FeatureMap
+        The features, where it is held by these; else None.
+    approximation_error_ : float
+        What their mean misses on 2000 rows: Nyström's in the RKHS, random features' as the root mean square of the
+        values; zero where nothing is approximated.
+    n_samples_seen_ : int
+        The number of rows.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of shape (n_features_in_,)
@@ -115,20 +129,24 @@ class KernelMean(BaseEstimator):
         present = masses > 0
         rule = as_rule(self.selection)
         self._check_enough(rule, int(present.sum()))
+        planned = plan(self.gram, as_kernel(self.kernel), int(present.sum()), X.shape[1], X.itemsize)
+        self.gram_, self.gram_reason_ = planned.gram, planned.reason
+        self._accumulated = None
+        if isinstance(planned.gram, Approximation):
+            rows, masses = (X, masses) if present.all() else (X[present], masses[present])
+            return self._fit_source(Slices(rows, None if _equal(masses) else masses), planned.gram, rule)
 
         self.kernel_, points = self._kernel_and_points(X, present)
-        target = self._target(points)
+        target = as_target(self.target, self.kernel_, points.shape[1], points)
         problem = self._problem(points, masses, present, target)
-        self.choices_ = rule.choices(problem, self._filters(rule, problem))
-        self.choice_ = rule.best(problem, self.choices_)
-        self.filter_ = self.choice_.filter
-
+        self._choose(problem, rule)
         self.weights_ = np.zeros(len(X), X.dtype)
         self.weights_[present] = self.choice_.weights(problem)
         self.embedding_ = Embedding(self.kernel_, points, self.weights_)
         if target is not None:
-            self.embedding_ += (1 - self.choice_.shrinkage_at_zero) * target
+            self.embedding_ = self.embedding_ + (1 - self.choice_.shrinkage_at_zero) * target
         self.eigenvalues_ = problem.spectrum.gamma if "spectrum" in vars(problem) else None
+        self.features_, self.approximation_error_ = None, 0.0
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -174,7 +192,8 @@ class KernelMean(BaseEstimator):
             return text
         parameter = "" if self.choice_.parameter is None else f" at {self.choice_.parameter:.4g}"
         moved = f"{100 * self.choice_.strength:.3g} % shrunk"
-        return f"{text} fitted to {len(self.weights_)} points: {self.filter_!r}{parameter}, {moved}"
+        how = "" if self.features_ is None else f" by {self.features_.size} features"
+        return f"{text} fitted to {self.n_samples_seen_} points{how}: {self.filter_!r}{parameter}, {moved}"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -184,49 +203,19 @@ class KernelMean(BaseEstimator):
     def _values(self, X: Array) -> Array:
         return X @ self.embedding_.weights if isinstance(self.kernel_, Precomputed) else self.embedding_(X)
 
-    def _check_enough(self, rule: Rule, n: int) -> None:
-        if n < rule.least_points:
-            needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
-            advice = "give more rows; for a filter with a parameter, selection=Fixed(...) needs one row only"
-            raise ValueError(refusal(type(self).__name__, needed, f"n_samples = {n}", advice))
-
     def _kernel_and_points(self, X: Array, present: Array) -> tuple[Kernel, Array]:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
             return Precomputed(checked_gram(self, X)), np.arange(len(X))[:, None]
         return kernel.resolve(X[present]), X
 
-    def _problem(self, points: Array, masses: Array, present: Array, target: Embedding | None) -> Problem:
-        if self.gram not in GRAMS:
-            raise ValueError(unknown_name("gram", self.gram, GRAMS))
-        equal = np.all(masses == masses[0])
-        gram = DenseGram.of(self.kernel_, points[present], None if equal else masses[present])
+    def _problem(self, points: Array, masses: Array, present: Array, target: Element | None) -> SampleProblem:
+        points, masses = points[present], masses[present]
+        gram = DenseGram.of(self.kernel_, points, None if _equal(masses) else masses)
         if target is None:
-            return Problem(gram)
-        return Problem(gram, Target(target(points[present]), target.squared_norm()))
+            return SampleProblem(gram)
+        return SampleProblem(gram, Target(target(points), target.squared_norm()))
 
-    def _filters(self, rule: Rule, problem: Problem) -> list[Shrinker]:
-        if not self.kernel_.positive_semidefinite:
-            problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
-        automatic = isinstance(self.filter, str) and self.filter == "auto"
-        filters = every_filter(problem.n, rule) if automatic else [as_filter(self.filter)]
-        return [filter.bounded_by(problem.kappa2(self.kernel_.bound)) for filter in filters]
 
-    def _target(self, points: Array) -> Embedding | None:
-        """Return the target f* as an element of the RKHS, or refuse it."""
-        who = f"{type(self).__name__}(target=…)"
-        if self.target is None:
-            return None
-        if isinstance(self.target, Embedding):
-            if self.target.kernel != self.kernel_:
-                needed, advice = f"the target must have the kernel {self.kernel_!r}", "pass kernel=target.kernel"
-                raise ValueError(refusal(who, needed, repr(self.target.kernel), advice))
-            if self.target.points.shape[1] != points.shape[1]:
-                needed = f"the target's points must have {points.shape[1]} features, as X has"
-                raise ValueError(refusal(who, needed, self.target.points.shape[1]))
-            return self.target
-        weights = np.asarray(self.target)
-        if weights.shape != (len(points),) or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
-            needed = f"an Embedding or {len(points)} finite weights on the sample are needed"
-            raise ValueError(refusal(who, needed, f"{type(self.target).__name__} of shape {weights.shape}"))
-        return Embedding(self.kernel_, points, weights.astype(np.result_type(points.dtype, np.float32)))
+def _equal(masses: Array) -> bool:
+    return bool(np.all(masses == masses[0]))

@@ -8,8 +8,39 @@ import numpy as np
 from muhat.arrays import Array
 
 
+class Eigenvalues:
+    """What follows from the eigenvalues and from Uᵀq alone, whether or not U is held."""
+
+    gamma: Array
+    """Eigenvalues of A, ascending, none negative."""
+    coordinates: Array
+    """Uᵀq, so that ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i for the eigenfunctions v_i of Ĉ (Proposition 1)."""
+    effective_size: float
+    """1/Σp_i²: n for equal masses."""
+
+    @property
+    def trace(self) -> Array:
+        """tr A = Σ p_i k(x_i, x_i)."""
+        return self.gamma.sum(axis=-1)
+
+    @property
+    def squared_norm(self) -> Array:
+        """‖μ̂‖²."""
+        return (self.gamma * self.coordinates**2).sum(axis=-1)
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue, over the whole batch."""
+        return float(self.gamma.max(initial=0.0))
+
+    @property
+    def risk(self) -> Array:
+        """The unbiased estimate of KME's risk E‖μ̂ − μ‖²: (tr A − ‖μ̂‖²)/(n − 1)."""
+        return (self.trace - self.squared_norm) / (self.effective_size - 1)
+
+
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(Eigenvalues):
     """Eigenpairs of A = D K D, D = diag(√p): with equal masses p_i = 1/n this is A = K/n.
 
     Arrays may have leading batch dimensions: many samples of one size go through the same lines as one.
@@ -39,8 +70,8 @@ class Spectrum:
         return np.sqrt(self.masses).astype(self.U.dtype)
 
     @cached_property
-    def coordinates(self) -> Array:
-        """Uᵀq, so that ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i for the eigenfunctions v_i of Ĉ (Proposition 1)."""
+    def coordinates(self) -> Array:  # type: ignore[override]
+        """Uᵀq."""
         return self.project(self.root_masses)
 
     def project(self, vector: Array) -> Array:
@@ -48,26 +79,6 @@ class Spectrum:
         return (vector[..., None, :] @ self.U)[..., 0, :]
 
     @property
-    def trace(self) -> Array:
-        """tr A = Σ p_i k(x_i, x_i)."""
-        return self.gamma.sum(axis=-1)
-
-    @property
-    def squared_norm(self) -> Array:
-        """‖μ̂‖²."""
-        return (self.gamma * self.coordinates**2).sum(axis=-1)
-
-    @property
-    def largest(self) -> float:
-        """The largest eigenvalue, over the whole batch."""
-        return float(self.gamma.max(initial=0.0))
-
-    @property
-    def effective_size(self) -> float:
+    def effective_size(self) -> float:  # type: ignore[override]
         """1/Σp_i²: n for equal masses."""
         return float(1 / (self.masses**2).sum())
-
-    @property
-    def risk(self) -> Array:
-        """The unbiased estimate of KME's risk E‖μ̂ − μ‖²: (tr A − ‖μ̂‖²)/(n − 1)."""
-        return (self.trace - self.squared_norm) / (self.effective_size - 1)

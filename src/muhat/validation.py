@@ -86,9 +86,16 @@ def _check_finite(who: str, X: Array) -> None:
 
 def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
     """Return sample weights as masses with sum one, or refuse them; equal masses without weights."""
-    who = type(estimator).__name__
     if sample_weight is None:
         return np.full(n, 1 / n)
+    weights = checked_weights(estimator, sample_weight, n)
+    scaled = weights / weights.max()
+    return scaled / scaled.sum()
+
+
+def checked_weights(estimator: Any, sample_weight: Any, n: int) -> Array:
+    """Return sample weights as floats, finite, not negative and not all zero, or refuse them."""
+    who = type(estimator).__name__
     if np.asarray(sample_weight).dtype.kind not in "fiub":
         came = f"values of type {np.asarray(sample_weight).dtype}"
         raise ValueError(refusal(who, "sample_weight must be real numbers", came))
@@ -103,8 +110,7 @@ def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
         raise ValueError(refusal(who, "sample_weight must be finite and not negative", came))
     if not weights.max() > 0:
         raise ValueError(refusal(who, "sample_weight must not sum to zero", "only zeros"))
-    scaled = weights / weights.max()
-    return scaled / scaled.sum()
+    return weights
 
 
 def checked_gram(estimator: Any, K: Array) -> Array:

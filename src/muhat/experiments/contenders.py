@@ -13,7 +13,7 @@ from muhat.datasets import Draw
 from muhat.filters import FILTERS, Shrinker
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
-from muhat.problem import Components, Problem
+from muhat.problem import Components, Problem, SampleProblem
 from muhat.selection import GCV, LEAVE_OUT_UP_TO, Choice, LeaveOneOut
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
@@ -109,10 +109,10 @@ class Batch:
         return cls(np.stack(matrices), np.stack(cross), np.array(squared_norms))
 
     @cached_property
-    def problem(self) -> Problem:
+    def problem(self) -> SampleProblem:
         """All of them as one problem."""
         n = self.matrices.shape[-1]
-        return Problem(DenseGram(self.matrices, np.full(n, 1 / n)))
+        return SampleProblem(DenseGram(self.matrices, np.full(n, 1 / n)))
 
     @cached_property
     def _own(self) -> Array:
@@ -202,6 +202,6 @@ class Batch:
         return self.losses(choice.shrinkage(self.problem)[None])[:, 0]
 
     @cached_property
-    def _singles(self) -> list[Problem]:
+    def _singles(self) -> list[SampleProblem]:
         """The samples one by one, for filters that have no score on a batch."""
-        return [Problem(DenseGram(matrix, self.problem.masses)) for matrix in self.matrices]
+        return [SampleProblem(DenseGram(matrix, self.problem.masses)) for matrix in self.matrices]

@@ -18,7 +18,7 @@ from muhat.experiments.contenders import filter_named
 from muhat.filters import Filter, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import Choice, LeaveOneOut
 
 ESTIMATORS = ("f-kmse", "landweber", "nu-method")
@@ -43,7 +43,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     gram = DenseGram.of(Gaussian().resolve(draw.X), draw.X)
     count = settings["candidates"]
     grid = np.geomspace(1 / n**2, 1, count) if name == "f-kmse" else np.arange(1, count + 1)
-    choice = LeaveOneOut(grid).choose(Problem(gram), filter_named(name))
+    choice = LeaveOneOut(grid).choose(SampleProblem(gram), filter_named(name))
     work = _works(gram, choice)[piece["way"]]
     times = []
     for _ in range(settings["repetitions"] + 1):
@@ -69,7 +69,9 @@ def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
             return scores_by_iterating(K, filter, int(grid[-1]))
         return scores_by_inverting(K, grid)
 
-    return dict(zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(Problem(gram), filter)), strict=True))
+    return dict(
+        zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(SampleProblem(gram), filter)), strict=True)
+    )
 
 
 def scores_by_inverting(K: Array, grid: Array) -> Array:

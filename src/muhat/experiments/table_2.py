@@ -24,7 +24,7 @@ from muhat.experiments.statistics import mean_of
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
 from muhat.kernels.mixtures import Mixture
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
 
 CONVERGED = 10**4
@@ -70,7 +70,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     start = kmeans_start(train, settings["components"], settings["starts"], random_state=piece["repetition"])
     kernel = Gaussian().resolve(train)
     rows = []
-    for estimator, rule, weights, kept in estimates(Problem(DenseGram.of(kernel, train))):
+    for estimator, rule, weights, kept in estimates(SampleProblem(DenseGram.of(kernel, train))):
         embedding = Embedding(kernel, train, weights)
         scores = [matched(embedding, start, steps).score(test) for steps in settings["steps"]]
         rows += [
@@ -85,7 +85,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     ]
 
 
-def estimates(problem: Problem) -> list[tuple[str, str, Array, float]]:
+def estimates(problem: SampleProblem) -> list[tuple[str, str, Array, float]]:
     """Return name, rule, weights and share of the components kept, of the paper's estimators and of ours."""
     by_loo = [name for name in PAPER if name not in BY_GCV]
     rule = LeaveOneOut()
@@ -97,7 +97,7 @@ def estimates(problem: Problem) -> list[tuple[str, str, Array, float]]:
     return [(name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in told]
 
 
-def _kept(problem: Problem, choice: Choice) -> float:
+def _kept(problem: SampleProblem, choice: Choice) -> float:
     """Return tr s(A)/n."""
     return float(choice.shrinkage(problem).mean())
 

@@ -3,6 +3,7 @@
 from muhat.features.base import Approximation, FeatureEmbedding, FeatureMap
 from muhat.features.fourier import FourierFeatures, RandomFeatures
 from muhat.features.nystrom import Nystrom, NystromFeatures
+from muhat.features.summary import Folds, Summary
 
 GRAMS_BY_NAME: dict[str, type[Approximation]] = {"nystrom": Nystrom, "random-features": RandomFeatures}
 """The approximations by name, with their default parameters."""
@@ -12,8 +13,10 @@ __all__ = [
     "Approximation",
     "FeatureEmbedding",
     "FeatureMap",
+    "Folds",
     "FourierFeatures",
     "Nystrom",
     "NystromFeatures",
     "RandomFeatures",
+    "Summary",
 ]

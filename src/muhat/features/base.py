@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
@@ -51,6 +51,10 @@ class FeatureMap(ABC):
     def _features(self, X: Array) -> Array:
         """Return z(x_i) of points whose type is at least as precise as the map's own."""
 
+    def turned(self, V: Array) -> Callable[[Array], Array]:
+        """Return the map x ↦ Vᵀ z(x), for V of shape (r, directions)."""
+        return lambda X: self(X) @ V.astype(self.dtype)
+
     @abstractmethod
     def embedding(self, coordinates: Array) -> Element:
         """Return the function x ↦ ⟨coordinates, z(x)⟩."""
@@ -58,6 +62,10 @@ class FeatureMap(ABC):
     @abstractmethod
     def coordinates(self, embedding: Element) -> Array:
         """Return the coordinates of the function of the map's space that is nearest to the one given."""
+
+    def of_same_space(self, embedding: Element) -> Element:
+        """Return a function in the space where those of ``embedding`` live: nearest to the one given, or itself."""
+        return self.embedding(self.coordinates(embedding))
 
     @abstractmethod
     def outside(self, embedding: Element) -> float:
@@ -106,6 +114,11 @@ class FeatureMap(ABC):
 
 class Approximation(BaseEstimator, ABC):
     """A way to a feature map: what it is made from, before kernel and data are known."""
+
+    @property
+    def rows_to_learn_from(self) -> int:
+        """How many rows, drawn uniformly, are enough to resolve a kernel and this on."""
+        return 20_000
 
     @abstractmethod
     def resolve(self, kernel: Kernel, X: Array) -> FeatureMap:

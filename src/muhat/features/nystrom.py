@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,11 @@ class NystromFeatures(FeatureMap):
     def _features(self, X: Array) -> Array:
         return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ self.whitening.astype(X.dtype, copy=False)
 
+    def turned(self, V: Array) -> Callable[[Array], Array]:
+        """Return the map x ↦ VᵀWᵀ k(L, x) for the price of z(x)."""
+        whitening = (self.whitening @ V).astype(self.dtype)
+        return lambda X: self.kernel(X, self.landmarks) @ whitening
+
     def embedding(self, coordinates: Array) -> Embedding:
         """Return Σ_j w_j k(l_j, ·) with w = W · coordinates: a function on the m landmarks."""
         weights = self.whitening @ self._check_coordinates(coordinates)
@@ -87,6 +93,10 @@ class NystromFeatures(FeatureMap):
             raise ValueError(refusal("NystromFeatures", needed, came, "fit it without random features"))
         self._check_kernel(embedding)
         return self.whitening.T @ embedding(self.landmarks)
+
+    def of_same_space(self, embedding: Element) -> Element:
+        """Return the function itself: landmarks span a part of its space."""
+        return embedding
 
     def outside(self, embedding: Element) -> float:
         """Return ‖f‖² − ‖P f‖², what the projection leaves out."""
@@ -137,6 +147,12 @@ class Nystrom(Approximation):
     m: int | None = None
     landmarks: Any = "uniform"
     seed: int = 0
+
+    @property
+    def rows_to_learn_from(self) -> int:
+        """How many rows, drawn uniformly, are enough: several for each landmark."""
+        drawn = self.m if isinstance(self.m, int) and isinstance(self.landmarks, str) else 0
+        return max(super().rows_to_learn_from, 4 * drawn)
 
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""

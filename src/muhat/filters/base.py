@@ -94,9 +94,9 @@ class Filter(Shrinker):
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
-        """Return λ from tr(A)/n², where even an average component shrinks by less than 1/n, to 10 γ_max."""
+        """Return λ from tr(A)/nr, where even an average one of r components shrinks by less than 1/n, to 10 γ_max."""
         largest = problem.spectrum.largest or 1.0
-        smallest = float(np.mean(problem.spectrum.trace)) / problem.n**2 or largest / problem.n**2
+        smallest = (float(np.mean(problem.spectrum.trace)) or largest) / (problem.n * problem.rank)
         return np.geomspace(smallest, 10 * largest, GRID_SIZE)
 
     def check(self, grid: Array) -> Array:
@@ -159,8 +159,8 @@ class Iteration(Filter):
         return values.astype(np.int64)
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where λ ≈ tr(A)/10n, a tenth of the average eigenvalue (but not without end)."""
-        average = float(np.mean(problem.spectrum.trace)) / problem.n
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue (but not without end)."""
+        average = float(np.mean(problem.spectrum.trace)) / problem.rank
         last = self.from_lambda(average / 10) if average > 0 else 1
         return np.unique(np.geomspace(1, min(last, self.longest), GRID_SIZE).round().astype(np.int64))
 

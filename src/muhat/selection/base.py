@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat.arrays import Array, rounding
+from muhat.arrays import Array
 from muhat.filters import Shrinker
 from muhat.messages import refusal
 from muhat.problem import Problem
@@ -61,7 +61,7 @@ class Choice:
     strengths: Array
     at_edge: Any
     solution: Array | None = None
-    """x with β = Dx, where products with A alone have found it."""
+    """β, where products with A alone have found it."""
 
     def __repr__(self) -> str:
         parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
@@ -97,9 +97,9 @@ class Choice:
     def weights(self, problem: Problem) -> Array:
         """Return β, the weights of the chosen estimate on the sample."""
         if self.solution is not None:
-            return problem.root_masses * self.solution
+            return self.solution
         if self.filter.constant:
-            return np.multiply.outer(self.shrinkage_at_zero, problem.masses).astype(problem.root_masses.dtype)
+            return np.multiply.outer(self.shrinkage_at_zero, problem.mean_weights).astype(problem.dtype)
         return problem.weights(self.shrinkage(problem), self.shrinkage_at_zero)
 
 
@@ -114,6 +114,10 @@ class Rule(BaseEstimator, ABC):
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return a choice for each filter; what they have in common is computed once."""
 
+    def in_one_pass(self) -> Rule:
+        """Return the rule that does this one's work where rows cannot be looked at again."""
+        return self
+
     def choose(self, problem: Problem, filter: Shrinker) -> Choice:
         """Return the choice for one filter."""
         return self.choices(problem, [filter])[0]
@@ -124,12 +128,12 @@ class Rule(BaseEstimator, ABC):
         return only
 
 
-def check_rest(rule: Rule, rest: Array) -> None:
+def check_rest(rule: Rule, rest: float) -> None:
     """Refuse masses so uneven that next to nothing is left when some points are left out."""
-    if float(np.min(rest)) < LEAST_REST:
+    if rest < LEAST_REST:
         needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
         advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
-        raise ValueError(refusal(type(rule).__name__, needed, f"{100 * float(np.min(rest)):.2g} %", advice))
+        raise ValueError(refusal(type(rule).__name__, needed, f"{100 * rest:.2g} %", advice))
 
 
 class Scored(Rule):
@@ -148,7 +152,7 @@ class Scored(Rule):
 
     def tie(self, problem: Problem) -> Array:
         """Return the difference up to which two scores are one."""
-        return max(TIE, 16 * rounding(problem.root_masses)) * np.abs(self.scale(problem))
+        return max(TIE, 16 * float(np.finfo(problem.dtype).eps)) * np.abs(self.scale(problem))
 
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""
@@ -190,7 +194,7 @@ def strengths_of(problem: Problem, candidates: Candidates) -> Array:
     with np.errstate(all="ignore"):
         at_zero = filter.at_zero(grid)
         if filter.constant:
-            return np.broadcast_to(np.abs(1 - at_zero), (*problem.mean_values.shape[:-1], len(at_zero)))
+            return np.broadcast_to(np.abs(1 - at_zero), (*problem.batch, len(at_zero)))
         s = np.asarray(filter.on(problem.components, grid))
     shape = (len(grid), *problem.components.gamma.shape)
     if s.shape != shape or np.iscomplexobj(s) or not (np.isfinite(s).all() and np.isfinite(at_zero).all()):

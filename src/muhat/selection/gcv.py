@@ -28,7 +28,7 @@ class GCV(Scored):
 
     def scale(self, problem: Problem) -> Array:
         """Return ‖Aq‖², the score's numerator at full shrinkage."""
-        return (problem.mean_values**2).sum(axis=-1)
+        return problem.squared_mean_values
 
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the GCV scores of every filter's parameters."""

@@ -9,7 +9,7 @@ import numpy as np
 from muhat.arrays import Array
 from muhat.filters import Filter, Shrinker
 from muhat.messages import positive, refusal
-from muhat.problem import Problem
+from muhat.problem import Problem, SampleProblem
 from muhat.selection.base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of
 
 
@@ -26,21 +26,21 @@ class Given(Rule):
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
-        single = problem.mean_values.ndim == 1
-        if single and isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n:
+        by_products = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
+        if by_products and isinstance(problem, SampleProblem) and not problem.batch:
             return self._by_products(problem, filter, candidates)
         strengths = strengths_of(problem, candidates)
         index = np.zeros(strengths.shape[:-1], dtype=np.int64)
         return choice_at(candidates, index, np.full(strengths.shape, np.nan), strengths)
 
     @staticmethod
-    def _by_products(problem: Problem, filter: Filter, candidates: Candidates) -> Choice:
+    def _by_products(problem: SampleProblem, filter: Filter, candidates: Candidates) -> Choice:
         """Run the filter's own iteration: fewer products with A than an eigendecomposition would cost."""
         parameter = candidates.grid[0]
         x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
         strength = problem.strength_of(x, filter.at_zero(candidates.grid)[0])
         choice = choice_at(candidates, np.array(0), np.full(1, np.nan), np.array([strength]))
-        return replace(choice, solution=x)
+        return replace(choice, solution=problem.root_masses * x)
 
 
 @dataclass

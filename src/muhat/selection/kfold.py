@@ -9,9 +9,10 @@ import numpy as np
 
 from muhat.arrays import Array
 from muhat.messages import refusal
-from muhat.problem import Problem
+from muhat.problem import FeatureProblem, Problem, SampleProblem
+from muhat.problem.base import summed
 from muhat.selection.base import Candidates, Scored, check_rest
-from muhat.selection.leave_out import scores_with_folds_left_out
+from muhat.selection.leave_out import HeldOut, scores_with_folds_left_out, scores_without
 
 
 @dataclass
@@ -23,7 +24,8 @@ class KFold(Scored):
     n_splits : int, default=5
         The number of folds.
     seed : int, default=0
-        The seed that deals the points out to the folds.
+        The seed that deals the points out to the folds: at random, or, of a sample that is known by its features only,
+        by a hash of each row, so that it does not matter how rows are batched.
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     """
@@ -43,11 +45,30 @@ class KFold(Scored):
             raise ValueError(refusal("KFold", "n_splits must be a whole number of at least 2", repr(self.n_splits)))
         if not isinstance(self.seed, Integral) or self.seed < 0:
             raise ValueError(refusal("KFold", "seed must be a whole number, not negative", repr(self.seed)))
+        if isinstance(problem, FeatureProblem):
+            return self._of_features(problem, candidates)
+        assert isinstance(problem, SampleProblem)
+        return self._of_sample(problem, candidates)
+
+    def _of_sample(self, problem: SampleProblem, candidates: Sequence[Candidates]) -> list[Array]:
+        """Deal out the points at random, folds of one size at a time."""
         dealt = np.array_split(np.random.default_rng(self.seed).permutation(problem.n), self.n_splits)
-        check_rest(self, 1 - np.array([problem.masses[fold].sum() for fold in dealt]))
-        sizes = sorted({len(fold) for fold in dealt})
-        parts = [
-            scores_with_folds_left_out(problem, np.stack([fold for fold in dealt if len(fold) == size]), candidates)
-            for size in sizes
-        ]
-        return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
+        check_rest(self, 1 - max(float(problem.masses[fold].sum()) for fold in dealt))
+        alike = [np.stack([fold for fold in dealt if len(fold) == size]) for size in sorted({len(f) for f in dealt})]
+        return summed([scores_with_folds_left_out(problem, problem.rows, folds, candidates) for folds in alike])
+
+    def _of_features(self, problem: FeatureProblem, candidates: Sequence[Candidates]) -> list[Array]:
+        """Take the folds that the rows were dealt out to as they were summed up."""
+        summary, V = problem.summary, problem.spectrum.V
+        filled = summary.count > 0
+        mass = summary.mass[filled] / summary.total_mass
+        check_rest(self, 1 - float(mass.max()))
+        covariance = V.T @ (summary.covariance[filled] / summary.total_mass) @ V
+        held_out = HeldOut(
+            mass=mass,
+            squared_masses=summary.squared_masses[filled] / summary.total_mass**2,
+            own=np.trace(covariance, axis1=1, axis2=2).sum(),
+            mean=(summary.mean[filled] / summary.total_mass) @ V,
+            covariance=covariance,
+        )
+        return scores_without(problem, held_out, candidates)

@@ -11,13 +11,14 @@ import numpy as np
 
 from muhat.arrays import Array
 from muhat.filters import Filter
-from muhat.problem import Problem
+from muhat.problem import Problem, Rows
+from muhat.problem.base import summed
 from muhat.selection.base import Candidates, Scored, check_rest
 from muhat.selection.contour import Contour, Interval, accurate_contour, is_accurate
+from muhat.selection.kfold import KFold
 from muhat.selection.leave_out import scores_with_folds_left_out
+from muhat.selection.moments import Moments, Nodes
 
-NODES_AT_ONCE = 64
-GROUPS_AT_ONCE = 64
 HEAVY = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
 
@@ -42,21 +43,22 @@ class LeaveOneOut(Scored):
     grid: Any = None
     least_points: ClassVar[int] = 2
 
+    def in_one_pass(self) -> KFold:
+        """Return k-fold with the same grid."""
+        return KFold(grid=self.grid)
+
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the leave-one-out scores of every filter's parameters."""
-        check_rest(self, 1 - problem.masses)
+        check_rest(self, 1 - problem.mass_range[1])
         scores = {place: _closed_form(problem, each) for place, each in enumerate(candidates) if each.filter.constant}
-        for contour, places in _contours(problem, candidates).items():
-            moments = _Moments.of(problem, contour)
-            scores.update({place: moments.scores(candidates[place]) for place in places})
-        integrated = [place for place in scores if not candidates[place].filter.constant]
-        heavy = _heavy(problem)
-        if integrated and len(heavy):
-            parts = _left_out_one_by_one(problem, heavy, [candidates[place] for place in integrated])
-            scores.update({place: scores[place] + part for place, part in zip(integrated, parts, strict=True)})
-        hard = [place for place in range(len(candidates)) if place not in scores]
+        ways = {
+            contour: {place: candidates[place] for place in places}
+            for contour, places in _contours(problem, candidates).items()
+        }
+        scores.update(_on_contours(problem, ways))
+        hard = {place: each for place, each in enumerate(candidates) if place not in scores}
         if hard:
-            scores.update(zip(hard, _really(problem, [candidates[place] for place in hard]), strict=True))
+            scores.update(_really(problem, hard))
         # A mean of squared norms: where it is zero, rounding may not make it less.
         return [np.maximum(scores[place], 0) for place in range(len(candidates))]
 
@@ -81,16 +83,69 @@ def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contou
     return shared
 
 
+def _on_contours(problem: Problem, ways: dict[Contour, dict[int, Candidates]]) -> dict[int, Array]:
+    """Return the scores of filters on their contours, by place, in one pass over the rows."""
+    if not ways:
+        return {}
+    nodes = Nodes.of(problem.components.gamma, _interval(problem).largest, list(ways))
+    candidates = [list(served.values()) for served in ways.values()]
+    lightest, heaviest = problem.mass_range
+    if lightest < heaviest:
+        scores = problem.sum_over_rows(_scores_of_rows, nodes, candidates)
+    else:  # moments add up, so that filters are looked at once, whatever the number of batches
+        sums = problem.sum_over_rows(_moments_of_rows, nodes)
+        scores = _integrated(Moments(nodes, np.array([1 - lightest]), *sums), candidates)
+    return dict(zip((place for served in ways.values() for place in served), scores, strict=True))
+
+
+def _moments_of_rows(problem: Problem, rows: Rows, nodes: Nodes) -> list[Array]:
+    """Return the moments of rows that all have one mass."""
+    moments = Moments.of(problem, rows, np.ones(len(rows.masses), dtype=bool), nodes)
+    return [moments.linear, moments.quadratic, moments.unshrunk]
+
+
+def _scores_of_rows(problem: Problem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]) -> list[Array]:
+    """Return the rows' part of the scores on each contour, with heavy points really left out."""
+    heavy = _is_heavy(problem, rows)
+    parts = [_integrated(Moments.of(problem, rows, ~heavy, nodes), candidates)]
+    if heavy.any():
+        everyone = [each for served in candidates for each in served]
+        parts.append(scores_with_folds_left_out(problem, rows, np.flatnonzero(heavy)[:, None], everyone))
+    return summed(parts)
+
+
+def _integrated(moments: Moments, candidates: list[list[Candidates]]) -> list[Array]:
+    """Return the scores of all filters, each list of them on a contour of its own."""
+    return [moments.scores(place, each) for place, served in enumerate(candidates) for each in served]
+
+
+def _really(problem: Problem, candidates: dict[int, Candidates]) -> dict[int, Array]:
+    """Return the scores of filters for which every point is really left out, by place."""
+    if problem.n > WARN_ABOVE:
+        names = " and ".join(type(each.filter).__name__ for each in candidates.values())
+        warnings.warn(
+            f"LeaveOneOut: {names} has no cheap exact score; leaving out each of {problem.n} points takes as many "
+            "eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return dict(zip(candidates, problem.sum_over_rows(_one_by_one, list(candidates.values())), strict=True))
+
+
+def _one_by_one(problem: Problem, rows: Rows, candidates: list[Candidates]) -> list[Array]:
+    return scores_with_folds_left_out(problem, rows, np.arange(len(rows.masses))[:, None], candidates)
+
+
 def _interval(problem: Problem) -> Interval:
     """Return where the eigenvalues can be when a point that is not heavy is left out."""
-    bound, rest = problem.largest_value, np.delete(1 - problem.masses, _heavy(problem))
-    return Interval(min(problem.spectrum.largest, float(rest.max()) * bound), rest, bound)
+    lightest, heaviest = problem.mass_range
+    rest = np.array([1 - lightest, max(1 - heaviest, (1 - HEAVY) * (1 - lightest))])
+    return Interval(min(problem.spectrum.largest, rest[0] * problem.largest_value), rest, problem.largest_value)
 
 
-def _heavy(problem: Problem) -> Array:
-    """Return the points so heavy that what is left without them is a share of its own: few, and really left out."""
-    rest = 1 - problem.masses
-    return np.flatnonzero(rest < (1 - HEAVY) * rest.max())
+def _is_heavy(problem: Problem, rows: Rows) -> Array:
+    """Tell which points are so heavy that what is left without them is a share of its own: few, and really left out."""
+    return 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
 
 
 def _closed_form(problem: Problem, candidates: Candidates) -> Array:
@@ -100,133 +155,3 @@ def _closed_form(problem: Problem, candidates: Candidates) -> Array:
         part.sum(axis=-1)[..., None] for part in (left_out.base, left_out.linear, left_out.quadratic)
     )
     return base - 2 * linear * s + quadratic * s**2
-
-
-def _really(problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
-    if problem.n > WARN_ABOVE:
-        names = " and ".join(type(each.filter).__name__ for each in candidates)
-        warnings.warn(
-            f"LeaveOneOut: {names} has no cheap exact score; leaving out each of {problem.n} points takes as many "
-            "eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return _left_out_one_by_one(problem, np.arange(problem.n), candidates)
-
-
-def _left_out_one_by_one(problem: Problem, points: Array, candidates: Sequence[Candidates]) -> list[Array]:
-    """Return the points' part of the scores, each really left out."""
-    return scores_with_folds_left_out(problem, points[:, None], candidates)
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Points of equal mass: what is left without one of them is the same share of the whole."""
-
-    order: Array
-    starts: Array
-    mass: Array
-    """Σ p_i over the group."""
-    rest: Array
-    """1 − p_i."""
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Groups:
-        """Group all points but the heavy ones."""
-        points = np.delete(np.arange(problem.n), _heavy(problem))
-        kinds, members, counts = np.unique(problem.masses[points], return_inverse=True, return_counts=True)
-        order = points[np.argsort(members, kind="stable")]
-        return cls(order, np.cumsum(counts) - counts, counts * kinds, 1 - kinds)
-
-    def sum(self, values: Array) -> Array:
-        """Return the sums over the points of each group: (..., n, nodes) to (..., groups, nodes)."""
-        if len(self.starts) == 1 and len(self.order) == values.shape[-2]:  # all points have one mass
-            return values.sum(axis=-2, keepdims=True)
-        return np.add.reduceat(values[..., self.order, :], self.starts, axis=-2)
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """What the sample contributes to the score at each node z of a contour, summed over points of equal mass.
-
-    With c = 1 − p_i, ⟨φ_i − f*, s(Ĉ_i)(m_i − f*)⟩ integrates s(z/c) times ``linear``, and ⟨m_i − f*, s(Ĉ_i)(m_i − f*)⟩
-    integrates s(z/c) times ``quadratic``, both summed over i. Steps of the contour are included.
-    """
-
-    nodes: Array
-    rest: Array
-    linear: Array
-    quadratic: Array
-    unshrunk: Array
-    """The points' part of the score of KME."""
-
-    @classmethod
-    def of(cls, problem: Problem, contour: Contour) -> _Moments:
-        """Compute them, some nodes at a time."""
-        largest = _interval(problem).largest
-        nodes, steps = contour.nodes * largest, contour.steps * largest
-        groups, squares = _Groups.of(problem), problem.spectrum.U**2
-        blocks = [
-            _at_nodes(problem, squares, nodes[start : start + NODES_AT_ONCE], groups)
-            for start in range(0, len(nodes), NODES_AT_ONCE)
-        ]
-        linear, quadratic = (np.concatenate(parts, axis=-1) * steps for parts in zip(*blocks, strict=True))
-        return cls(nodes, groups.rest, linear, quadratic, problem.left_out.unshrunk[..., groups.order].sum(axis=-1))
-
-    def scores(self, candidates: Candidates) -> Array:
-        """Integrate a filter against them; the lower half of the contour is the conjugate of the upper.
-
-        In terms of r = 1 − s, so that what is integrated is small wherever the score is close to that of KME.
-        """
-        filter = cast(Filter, candidates.filter)
-        scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None]
-        for start in range(0, len(self.rest), GROUPS_AT_ONCE):
-            some = slice(start, start + GROUPS_AT_ONCE)
-            r = 1 - filter.path(self.nodes / self.rest[some, None], candidates.grid)
-            r = r.reshape(len(r), -1).T
-            linear, quadratic = (
-                values[..., some, :].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
-            )
-            scores = scores + 2 * np.real(2 * (linear - quadratic) @ r + quadratic @ r**2)
-        return scores
-
-
-def _at_nodes(problem: Problem, squares: Array, z: Array, groups: _Groups) -> tuple[Array, Array]:
-    """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
-
-    R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i of
-    A changes vᵀ(z − A)⁻¹v by −(Gv)_i²/G_ii, with G = (z − A)⁻¹ (Schur complement). With v = zq − (1 − p_i) D f*(X),
-    constants that integrate to zero against s dropped, the two are
-
-        (Gv)_i/(√p_i G_ii) / (1−p_i)z − ⟨f*, ·⟩   and   [vᵀGv − (Gv)_i²/G_ii] / (1−p_i)²z + ‖f*‖²/z.
-    """
-    spectrum, q = problem.spectrum, problem.root_masses[:, None]
-    resolvent = 1 / (z - spectrum.gamma[..., None])
-    resolvent = resolvent.astype(np.result_type(spectrum.U.dtype, np.complex64), copy=False)
-    projected = [spectrum.coordinates[..., None]]
-    if problem.target is not None:
-        projected.append(spectrum.project(problem.target_values)[..., None])
-    G = _times(squares, resolvent)
-    Gv = [q * _times(spectrum.U, vector * resolvent) for vector in projected]  # √p_i (G·)_i
-    ratio = [vector / G for vector in Gv]
-    mass, c = groups.mass[:, None], groups.rest[:, None]
-
-    def without(j: int, k: int) -> Array:
-        """Σ_i p_i [v_jᵀGv_k − (Gv_j)_i (Gv_k)_i/G_ii]."""
-        whole = (projected[j] * projected[k] * resolvent).sum(axis=-2)[..., None, :]
-        return mass * whole - groups.sum(Gv[j] * ratio[k])
-
-    if problem.target is None:
-        return groups.sum(ratio[0]) / c, without(0, 0) * z / c**2
-    mean, target = groups.sum(ratio[0]), groups.sum(ratio[1])
-    mean_mean, mean_target, target_target = without(0, 0), without(0, 1), without(1, 1)
-    outside = mass * problem.target_squared_norm / z
-    linear = (z * mean - c * target - z * mean_target + c * target_target) / (c * z) + outside
-    quadratic = (z**2 * mean_mean - 2 * z * c * mean_target + c**2 * target_target) / (c**2 * z) + outside
-    return linear, quadratic
-
-
-def _times(real: Array, complex_values: Array) -> Array:
-    """Return the product of a real and a complex matrix, as one real product."""
-    values = np.ascontiguousarray(complex_values)
-    return (real @ values.view(values.real.dtype)).view(values.dtype)

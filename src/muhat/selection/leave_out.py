@@ -1,11 +1,15 @@
 """Really leaving points out: an eigendecomposition for every set of points left out, whatever the filter."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from muhat.arrays import Array, rounding, share_between_cores
-from muhat.problem import Components, Problem
+from muhat.problem import Components, Problem, Rows
+from muhat.problem.base import summed
 from muhat.selection.base import Candidates
 
 CHUNK = 2**22
@@ -15,15 +19,53 @@ AT_LEAST = 4
 """Chunks, so that every core has something to do."""
 
 
-def scores_with_folds_left_out(problem: Problem, folds: Array, candidates: Sequence[Candidates]) -> list[Array]:
-    """Return Σ over folds F, Σ over i in F, of p_i ‖k(x_i, ·) − μ^(−F)‖², with the same fold left out of all filters.
+@dataclass(frozen=True)
+class HeldOut:
+    """Sets F of points, each to be left out in turn, in the kernel PCA basis.
 
-    In the kernel PCA basis Ĉ is diag(γ), and leaving out F takes away its points' own Σ p_i φ_i φ_iᵀ.
+    Parameters
+    ----------
+    mass, squared_masses : arrays of shape (sets,)
+        Σ_F p_i and Σ_F p_i².
+    own : array of shape (...)
+        Σ p_i k(x_i, x_i) over the points of all sets.
+    mean : array of shape (..., sets, r)
+        Σ_F p_i φ_i.
+    covariance : array of shape (..., sets, r, r)
+        Σ_F p_i φ_i φ_iᵀ.
+    """
+
+    mass: Array
+    squared_masses: Array
+    own: Array
+    mean: Array
+    covariance: Array
+
+    @classmethod
+    def of(cls, problem: Problem, rows: Rows, folds: Array) -> HeldOut:
+        """Return the sets of rows that the folds, of shape (sets, size), number."""
+        p = rows.masses[folds]
+        features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[..., folds, :]  # √p_i φ_i
+        return cls(
+            mass=p.sum(axis=-1),
+            squared_masses=(p**2).sum(axis=-1),
+            own=rows.own[..., folds].sum(axis=(-1, -2)),
+            mean=np.einsum("fi,...fir->...fr", rows.root_masses[folds], features),
+            covariance=np.swapaxes(features, -1, -2) @ features,
+        )
+
+
+def scores_with_folds_left_out(
+    problem: Problem, rows: Rows, folds: Array, candidates: Sequence[Candidates]
+) -> list[Array]:
+    """Return Σ over folds F, Σ over i in F, of p_i ‖k(x_i, ·) − μ^(−F)‖², with the same fold left out of all filters.
 
     Parameters
     ----------
     problem : Problem
         The sample.
+    rows : Rows
+        The points that the folds number.
     folds : array of shape (folds, size)
         The rows of each fold.
     candidates : sequence of Candidates
@@ -39,20 +81,16 @@ def scores_with_folds_left_out(problem: Problem, folds: Array, candidates: Seque
     parts: list[list[Array]] = [[] for _ in chunks]
 
     def work(place: int) -> None:
-        parts[place] = _one_chunk(problem, chunks[place], candidates)
+        parts[place] = scores_without(problem, HeldOut.of(problem, rows, chunks[place]), candidates)
 
     share_between_cores(work, range(len(chunks)))
-    return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
+    return summed(parts)
 
 
-def _one_chunk(problem: Problem, folds: Array, candidates: Sequence[Candidates]) -> list[Array]:
-    spectrum, whole = problem.spectrum, problem.components
-    p = problem.masses[folds]
-    left = p.sum(axis=-1)
-    rest = (1 - left)[:, None]
-    features = (spectrum.U * np.sqrt(whole.gamma)[..., None, :])[..., folds, :]  # √p_i φ_i
-    held_out = np.einsum("fi,...fir->...fr", problem.root_masses[folds], features)  # Σ_F p_i φ_i
-    covariance = -np.swapaxes(features, -1, -2) @ features
+def scores_without(problem: Problem, held_out: HeldOut, candidates: Sequence[Candidates]) -> list[Array]:
+    """Return the scores with each set left out in turn: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
+    whole, rest = problem.components, (1 - held_out.mass)[:, None]
+    covariance = -held_out.covariance
     diagonal = np.arange(covariance.shape[-1])
     covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
     gamma, V = np.linalg.eigh(covariance / rest[..., None])
@@ -61,11 +99,10 @@ def _one_chunk(problem: Problem, folds: Array, candidates: Sequence[Candidates])
     def turned(vectors: Array) -> Array:
         return np.einsum("...ri,...r->...i", V, vectors)
 
-    mean = turned((whole.mean[..., None, :] - held_out) / rest)
-    target = turned(np.broadcast_to(whole.target[..., None, :], held_out.shape))
-    towards = turned(held_out)
-    own = problem.gram.diagonal()[..., folds].sum(axis=(-1, -2))
-    squared_masses = (problem.masses**2).sum() - (p**2).sum(axis=-1, keepdims=True)
+    mean = turned((whole.mean[..., None, :] - held_out.mean) / rest)
+    target = turned(np.broadcast_to(whole.target[..., None, :], held_out.mean.shape))
+    towards = turned(held_out.mean)
+    squared_masses = 1 / problem.spectrum.effective_size - held_out.squared_masses[:, None]
     components = Components(gamma, mean, target, rest**2 / squared_masses)
 
     scores = []
@@ -74,6 +111,7 @@ def _one_chunk(problem: Problem, folds: Array, candidates: Sequence[Candidates])
         outside = np.multiply.outer((1 - each.filter.at_zero(each.grid)) ** 2, problem.target_outside)
         estimate = target + s * (mean - target)
         crossed = np.einsum("g...fr,...fr->g...", estimate, towards)
-        squared = np.einsum("g...fr,g...fr,f->g...", estimate, estimate, left) + outside * left.sum()
-        scores.append(np.moveaxis(own - 2 * crossed + squared, 0, -1))
+        squared = np.einsum("g...fr,g...fr,f->g...", estimate, estimate, held_out.mass)
+        squared += outside * held_out.mass.sum()
+        scores.append(np.moveaxis(held_out.own - 2 * crossed + squared, 0, -1))
     return scores

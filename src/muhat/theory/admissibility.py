@@ -10,7 +10,7 @@ import numpy as np
 from muhat.gram import Gram
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.messages import refusal
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.theory.arguments import above
 
 
@@ -104,7 +104,7 @@ def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
     True
     """
     bound = admissible_fraction(c, beta)
-    problem = Problem(gram)
+    problem = SampleProblem(gram)
     p, n = problem.masses, problem.n
     if n < 2:
         raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {n}"))

@@ -13,7 +13,7 @@ from muhat.filters import Filter
 from muhat.gram import DenseGram
 from muhat.kernels import Kernel, as_kernel
 from muhat.messages import refusal
-from muhat.problem import Problem
+from muhat.problem import SampleProblem
 from muhat.spectrum import Spectrum
 from muhat.theory.arguments import above, bound_to, lambdas_of
 
@@ -184,7 +184,7 @@ class SmoothOperator:
     def of(cls, kernel: Any, X: Array, filter: Filter, parameter: float) -> SmoothOperator:
         """Return the operator of a sample under a kernel, for a filter and its parameter."""
         kernel = as_kernel(kernel).resolve(X)
-        problem = Problem(DenseGram.of(kernel, X))
+        problem = SampleProblem(DenseGram.of(kernel, X))
         filter, spectrum = bound_to(filter, problem.kappa2(kernel.bound)), problem.spectrum
         grid = filter.check(np.array([parameter]))
         return cls(kernel, X, spectrum, filter.path(spectrum.gamma, grid)[0], float(filter.at_zero(grid)[0]))

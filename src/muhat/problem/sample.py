@@ -1,14 +1,17 @@
-"""One sample's estimation problem, as numbers: what every filter and every selection rule works on."""
+"""The problem of a sample that is held in memory, from its Gram operator."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from muhat.arrays import Array
 from muhat.gram import Gram
+from muhat.problem.base import Components, LeftOut, Problem, Rows
 from muhat.spectrum import Spectrum
 
 
@@ -21,33 +24,8 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Components:
-    """μ̂ and f* in the kernel PCA basis (v_i) of Ĉ: what a shrinker shrinks, component by component."""
-
-    gamma: Array
-    mean: Array
-    target: Array
-    effective_size: Array
-    """1/Σp_i², in a shape that broadcasts with the others."""
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """What the sample is without point i, for every i, with m_i = μ̂^(−i): all that a constant filter's score needs."""
-
-    base: Array
-    """p_i ‖k(x_i, ·) − f*‖²."""
-    linear: Array
-    """p_i ⟨k(x_i, ·) − f*, m_i − f*⟩."""
-    quadratic: Array
-    """p_i ‖m_i − f*‖²."""
-    unshrunk: Array
-    """p_i ‖k(x_i, ·) − m_i‖², whose sum is the score of KME."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Estimate μ from a sample's Gram operator, shrinking μ̂ towards f*: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*).
+class SampleProblem(Problem):
+    """The problem of a sample with its Gram operator A.
 
     Parameters
     ----------
@@ -66,24 +44,49 @@ class Problem:
         return self.gram.masses
 
     @property
-    def n(self) -> int:
+    def n(self) -> int:  # type: ignore[override]
         """The number of points."""
         return len(self.masses)
 
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """The type of the Gram operator's numbers."""
+        return self.gram.diagonal().dtype
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading batch dimensions."""
+        return self.gram.diagonal().shape[:-1]
+
+    @property
+    def has_target(self) -> bool:  # type: ignore[override]
+        """Whether f* is not zero."""
+        return self.target is not None
+
     @cached_property
-    def spectrum(self) -> Spectrum:
+    def spectrum(self) -> Spectrum:  # type: ignore[override]
         """The eigenpairs of A: computed once, when first asked for."""
         return self.gram.spectrum()
 
     @cached_property
     def root_masses(self) -> Array:
         """q = √p."""
-        return np.sqrt(self.masses).astype(self.gram.diagonal().dtype)
+        return np.sqrt(self.masses).astype(self.dtype)
+
+    @cached_property
+    def mean_weights(self) -> Array:  # type: ignore[override]
+        """p, the weights of μ̂ on the sample."""
+        return self.masses.astype(self.dtype)
 
     @cached_property
     def mean_values(self) -> Array:
         """Aq = D μ̂(X)."""
         return self.gram.product(self.root_masses)
+
+    @property
+    def squared_mean_values(self) -> Array:
+        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
+        return (self.mean_values**2).sum(axis=-1)
 
     @cached_property
     def target_values(self) -> Array:
@@ -91,21 +94,22 @@ class Problem:
         return self.root_masses * (0 if self.target is None else self.target.values)
 
     @property
-    def target_squared_norm(self) -> float:
+    def target_squared_norm(self) -> float:  # type: ignore[override]
         """‖f*‖²."""
         return 0.0 if self.target is None else self.target.squared_norm
 
     @property
-    def largest_value(self) -> float:
+    def largest_value(self) -> float:  # type: ignore[override]
         """max k(x_i, x_i)."""
         return float((self.gram.diagonal() / self.masses).max())
 
-    def kappa2(self, bound: float) -> float:
-        """Return κ² for a kernel with that bound: max k(x_i, x_i) where it has none, and never zero."""
-        return bound if np.isfinite(bound) else self.largest_value or 1.0
+    @property
+    def mass_range(self) -> tuple[float, float]:  # type: ignore[override]
+        """The least and the largest p_i."""
+        return float(self.masses.min()), float(self.masses.max())
 
     @cached_property
-    def components(self) -> Components:
+    def components(self) -> Components:  # type: ignore[override]
         """μ̂ and f* in the kernel PCA basis: ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i."""
         root = np.sqrt(self.spectrum.gamma)
         mean = root * self.spectrum.coordinates
@@ -115,29 +119,26 @@ class Problem:
         return Components(self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size))
 
     @cached_property
-    def target_outside(self) -> Array:
-        """‖f*_⊥‖²: the part of f* that the sample does not span."""
-        return np.maximum(self.target_squared_norm - (self.components.target**2).sum(axis=-1), 0)
-
-    @cached_property
-    def left_out(self) -> LeftOut:
+    def left_out(self) -> LeftOut:  # type: ignore[override]
         """What is left without each point, from products with A alone."""
         p, q = self.masses, self.root_masses
-        rest = 1 - p
-        own = self.gram.diagonal()  # p_i k(x_i, x_i)
-        mean, target = q * self.mean_values, q * self.target_values  # p_i μ̂(x_i) and p_i f*(x_i)
-        target_mean = target.sum(axis=-1, keepdims=True)  # ⟨f*, μ̂⟩
-        target_norm = self.target_squared_norm
-        with_left_out = (target_mean - target) / rest  # ⟨f*, m_i⟩
-        own_with_left_out = (mean - p * own) / rest  # p_i ⟨k(x_i, ·), m_i⟩
-        mean_norm = mean.sum(axis=-1, keepdims=True)  # ‖μ̂‖²
-        squared = (mean_norm - 2 * mean + p * own) / rest**2  # ‖m_i‖²
-        return LeftOut(
-            base=own - 2 * target + p * target_norm,
-            linear=own_with_left_out - target - p * with_left_out + p * target_norm,
-            quadratic=p * (squared - 2 * with_left_out + target_norm),
-            unshrunk=(own - 2 * mean + p * mean_norm) / rest**2,
-        )
+        mean, target = q * self.mean_values, q * self.target_values
+        mean_norm, target_mean = mean.sum(axis=-1, keepdims=True), target.sum(axis=-1, keepdims=True)
+        own = self.gram.diagonal()
+        return LeftOut.of(p, p, own, mean, target, mean_norm, target_mean, self.target_squared_norm)
+
+    @property
+    def rows(self) -> Rows:
+        """All points in the eigenbasis."""
+        return Rows(self.spectrum.U, self.masses, self.gram.diagonal(), self.mean_values, self.target_values)
+
+    def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
+        """Return what the work returns for all rows at once."""
+        return work(self, self.rows, *arguments)
+
+    def left_out_of(self, rows: Rows) -> LeftOut:
+        """Return what is left without each point: the rows are all there are."""
+        return self.left_out
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
         """Return β, the weights on the sample, of f* + s(Ĉ)(μ̂ − f*) given s at each eigenvalue and at zero.
@@ -152,17 +153,6 @@ class Problem:
             np.divide(s - np.asarray(s_at_zero)[..., None], gamma, out=h, where=gamma > 0)
             coordinates = coordinates - h * self.spectrum.project(self.target_values)
         return self.root_masses * (self.spectrum.U @ coordinates[..., None])[..., 0]
-
-    def strengths(self, s: Array, s_at_zero: Array) -> Array:
-        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, how far μ̂ was moved, of which 0 is not at all and 1 is onto the target.
-
-        s has the shape (parameters, ..., components); the result (..., parameters).
-        """
-        gap = (self.components.mean - self.components.target) ** 2
-        outside = self.target_outside
-        moved = ((1 - s) ** 2 * gap).sum(axis=-1) + np.multiply.outer((1 - s_at_zero) ** 2, outside)
-        whole = gap.sum(axis=-1) + outside
-        return np.sqrt(np.moveaxis(np.divide(moved, whole, out=np.zeros_like(moved), where=whole > 0), 0, -1))
 
     def strength_of(self, x: Array, s_at_zero: float) -> float:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ for the weights β = Dx, from products with A alone."""

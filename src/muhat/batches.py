@@ -1,0 +1,198 @@
+"""Fitting to rows that come in batches: sums over them, in as many passes as they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any, Self
+
+from muhat.accumulation import Accumulation, folds_for
+from muhat.arrays import Array
+from muhat.features import Approximation, FeatureMap, Summary
+from muhat.filters import Shrinker, as_filter
+from muhat.gram.plan import plan_for_stream
+from muhat.kernels import Kernel, as_kernel
+from muhat.messages import refusal
+from muhat.problem import FeatureProblem, Problem
+from muhat.selection import Choice, Rule, as_rule, every_filter
+from muhat.sources import Draw, Slices, Source, Stream
+from muhat.targets import as_target
+from muhat.validation import checked_sample, checked_weights
+
+LOOKED_AT = 2000
+"""Rows on which the error of an approximation is measured."""
+
+
+class InBatches:
+    """The part of ``KernelMean`` that fits by features, to rows that need not be held."""
+
+    kernel: Any
+    filter: Any
+    selection: Any
+    gram: Any
+    target: Any
+    n_features_in_: int
+    kernel_: Kernel
+    gram_: str | Approximation
+    eigenvalues_: Array | None
+    features_: FeatureMap | None
+    embedding_: Any
+    weights_: Array
+    choice_: Choice
+    _accumulated: Accumulation | None
+
+    def fit_batches(self, batches: Iterable[Any]) -> Self:
+        """Estimate the kernel mean of rows that come in batches, of any number.
+
+        Parameters
+        ----------
+        batches : iterable of arrays or data frames of shape (rows, d)
+            What can be iterated anew, such as a list or ``muhat.files.open_batches("big.parquet")``, is passed over
+            three times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator,
+            which can be passed over once, is given to ``partial_fit`` batch by batch.
+
+        Returns
+        -------
+        self : KernelMean
+            The fitted estimator. If a batch of an iterator cannot be taken, what came before it is kept.
+        """
+        self._accumulated = None
+        remaining = iter(batches)
+        first = next(remaining, None)
+        if first is None:
+            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+        checked_sample(self, first, reset=True)  # learns the names of the features
+        if isinstance(batches, Iterator):
+            return self._fit_once(chain([first], remaining))
+        approximation = self._approximation()
+        return self._fit_source(Stream(batches), approximation, as_rule(self.selection))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to the sample, which is not held: only what its features sum up to is.
+
+        The first call settles kernel and features on its rows: give the bandwidth as a number, and the landmarks as an
+        array, where these should not depend on which rows come first. As rows are seen once, leave-one-out becomes
+        k-fold, the folds being dealt out by a hash of each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (rows, d)
+            More rows.
+        y : None
+            Ignored.
+        sample_weight : array of shape (rows,), default=None
+            Their weights, not negative, in the same unit in all calls; one each by default.
+
+        Returns
+        -------
+        self : KernelMean
+            The estimator, fitted to all rows so far.
+        """
+        before = getattr(self, "_accumulated", None)
+        X = checked_sample(self, X, reset=before is None)
+        weights = None if sample_weight is None else checked_weights(self, sample_weight, len(X))
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+        return self._select((before or self._begun(X)).with_rows(X, weights))
+
+    def merge(self, other: InBatches) -> Self:
+        """Add the rows that another estimator has seen by ``partial_fit``, with the same kernel and features.
+
+        Parameters
+        ----------
+        other : KernelMean
+            The other one, which stays as it is.
+
+        Returns
+        -------
+        self : KernelMean
+            The estimator, fitted to the rows of both.
+        """
+        mine, its = (getattr(each, "_accumulated", None) for each in (self, other))
+        if mine is None or its is None:
+            needed, came = "both estimators must be fitted by partial_fit", "one that was not"
+            raise ValueError(refusal("KernelMean.merge", needed, came, "fit both so"))
+        return self._select(mine + its)
+
+    def _check_enough(self, rule: Rule, n: int) -> None:
+        if n < rule.least_points:
+            needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
+            advice = "give more rows; for a filter with a parameter, selection=Fixed(...) needs one row only"
+            raise ValueError(refusal(type(self).__name__, needed, f"n_samples = {n}", advice))
+
+    def _approximation(self) -> Approximation:
+        """Return the features to hold the Gram matrix of batches by."""
+        planned = plan_for_stream(self.gram)
+        self.gram_, self.gram_reason_ = planned.gram, planned.reason
+        return planned.gram
+
+    def _learn(self, approximation: Approximation, rows: Array) -> FeatureMap:
+        """Settle kernel and features on some rows, and measure on them what the features miss."""
+        self.kernel_ = as_kernel(self.kernel).resolve(rows)
+        self.features_ = features = approximation.resolve(self.kernel_, rows)
+        self.approximation_error_ = features.error(rows[:: -(-len(rows) // LOOKED_AT)])
+        return features
+
+    def _fit_source(self, source: Source, approximation: Approximation, rule: Rule) -> Self:
+        """Fit in passes over the rows: to learn features from some, to sum up, and, if need be, to leave rows out."""
+        drawn = source.total(partial(Draw.of, size=approximation.rows_to_learn_from))
+        self._check_enough(rule, drawn.count)
+        features = self._learn(approximation, drawn.rows)
+        summary = source.total(partial(Summary.of, features=features, folds=folds_for(rule)))
+        return self._choose_by_features(features, summary, rule, source)
+
+    def _begun(self, rows: Array) -> Accumulation:
+        """Return an accumulation without rows, its features settled on these."""
+        rule = as_rule(self.selection).in_one_pass()
+        self._check_enough(rule, len(rows))
+        return Accumulation(self._learn(self._approximation(), rows), rule)
+
+    def _fit_once(self, batches: Iterator[Any]) -> Self:
+        """Fit to an iterator in its one pass; whatever stops it, what came before is kept."""
+        accumulated = None
+        try:
+            for batch in Stream(batches):
+                accumulated = (accumulated or self._begun(batch.X)).with_rows(batch.X)
+        except BaseException as problem:
+            if accumulated is not None:
+                self._select(accumulated)
+                problem.add_note(f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit.")
+            raise
+        assert accumulated is not None  # a stream without batches raises
+        return self._select(accumulated)
+
+    def _select(self, accumulated: Accumulation) -> Self:
+        """Choose by what has been accumulated, and keep it."""
+        assert accumulated.summary is not None
+        self._choose_by_features(accumulated.features, accumulated.summary, accumulated.rule)
+        self._accumulated = accumulated
+        return self
+
+    def _choose_by_features(
+        self, features: FeatureMap, summary: Summary, rule: Rule, source: Source | None = None
+    ) -> Self:
+        points = source.X if isinstance(source, Slices) else None
+        target = as_target(self.target, self.kernel_, self.n_features_in_, points)
+        problem = FeatureProblem.of(features, summary, source, target)
+        self._choose(problem, rule)
+        self.embedding_ = features.embedding(self.choice_.weights(problem).astype(features.dtype))
+        self.weights_ = self.embedding_.weights
+        if target is not None:
+            rest = 1 - self.choice_.shrinkage_at_zero
+            self.embedding_ = self.embedding_ + rest * features.of_same_space(target)
+        self.eigenvalues_ = problem.spectrum.gamma
+        return self
+
+    def _choose(self, problem: Problem, rule: Rule) -> None:
+        self.choices_ = rule.choices(problem, self._filters(rule, problem))
+        self.choice_ = rule.best(problem, self.choices_)
+        self.filter_, self.rule_ = self.choice_.filter, rule
+        self.n_samples_seen_ = problem.n
+
+    def _filters(self, rule: Rule, problem: Problem) -> list[Shrinker]:
+        if not self.kernel_.positive_semidefinite:
+            problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
+        automatic = isinstance(self.filter, str) and self.filter == "auto"
+        filters = every_filter(problem.n, rule) if automatic else [as_filter(self.filter)]
+        return [filter.bounded_by(problem.kappa2(self.kernel_.bound)) for filter in filters]

@@ -1,0 +1,7 @@
+"""Where rows come from when there are too many to hold: slices, streams and clusters."""
+
+from muhat.sources.base import Batch, BatchError, Columns, Source, checked_batch
+from muhat.sources.draw import Draw, folds_of
+from muhat.sources.stream import Slices, Stream
+
+__all__ = ["Batch", "BatchError", "Columns", "Draw", "Slices", "Source", "Stream", "checked_batch", "folds_of"]

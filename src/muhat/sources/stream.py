@@ -1,0 +1,92 @@
+"""Rows in this process, a batch at a time: slices of an array, or whatever yields arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from muhat.arrays import Array
+from muhat.messages import refusal
+from muhat.sources.base import Batch, Columns, Source, Sum, checked_batch
+
+ROWS = 8192
+"""Rows worked on at a time: many enough for BLAS, few enough for the cache."""
+
+
+class InProcess(Source):
+    """Batches that are worked on one after the other."""
+
+    def total(self, work: Callable[[Batch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches."""
+        return reduce(add, map(work, self))
+
+    def __iter__(self) -> Iterator[Batch]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Slices(InProcess):
+    """An array in slices; one that is mapped from a file is never held as a whole.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The rows, finite floats.
+    weights : array of shape (n,), default=None
+        Their weights, positive; none is one each.
+    """
+
+    X: Array
+    weights: Array | None = None
+
+    def __iter__(self) -> Iterator[Batch]:
+        for start in range(0, len(self.X), ROWS):
+            part = slice(start, start + ROWS)
+            yield Batch(self.X[part], start, None if self.weights is None else self.weights[part])
+
+
+@dataclass(frozen=True)
+class Stream(InProcess):
+    """Batches from elsewhere, each checked when it comes and cut to a size that fits the cache.
+
+    Parameters
+    ----------
+    batches : iterable of arrays or data frames
+        Iterated anew for each pass. All must have as many columns as the first, whose type of numbers all take.
+    """
+
+    batches: Iterable[Any]
+
+    def __iter__(self) -> Iterator[Batch]:
+        start = 0
+        for X in self._gathered():
+            for first in range(0, len(X), ROWS):
+                yield Batch(X[first : first + ROWS], start + first)
+            start += len(X)
+        if not start:
+            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+
+    def _gathered(self) -> Iterator[Array]:
+        """Yield rows in order, small batches put together; if one cannot be taken, those before it come first."""
+        pending: list[Array] = []
+        start, columns = 0, None
+        try:
+            for number, values in enumerate(self.batches):
+                X = checked_batch(values, number, columns, start)
+                columns = columns or Columns.of(X, values)
+                start += len(X)
+                pending.append(X)
+                if sum(map(len, pending)) >= ROWS:
+                    yield np.concatenate(pending)
+                    pending = []
+        except Exception:
+            if pending:
+                yield np.concatenate(pending)
+            raise
+        if pending:
+            yield np.concatenate(pending)
