@@ -18,8 +18,8 @@ from muhat.messages import refusal
 class FileBatches:
     """The rows of a file in batches: an iterable that reads the file from its start each time it is gone through.
 
-    Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is that of one batch, and of
-    one page of each column (a Parquet file's own unit, usually of 1 MiB).
+    Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is that of one batch
+    and of one page of each column (a Parquet file's own unit, usually of 1 MiB).
 
     Attributes
     ----------
