@@ -62,7 +62,7 @@ WITHIN = {
         *("base", "contenders", "statistics", "samples", "loss", "figure_1", "figure_2", "figure_3a", "figure_3b"),
         *("figure_3c", "appendix", "when_it_pays", "table_2", "__init__"),
     ],
-    "files": ["errors", "reading", "writing", "__init__"],
+    "files": ["errors", "pieces", "npy", "parquet", "text", "reading", "batches", "writing", "__init__"],
     "reproduction": ["tables", "circumstances", "store", "results", "workers", "progress", "run", "__init__"],
     "plots": [
         *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),

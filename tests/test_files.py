@@ -245,11 +245,12 @@ def test_parquet_without_pyarrow_says_how_to_install_it(tmp_path, monkeypatch):
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
-    def forbidden(self):
+    def forbidden(self, *_, **__):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", forbidden)
-    assert "Permission denied" in refused(written(tmp_path, "1,2\n"))
+    path = written(tmp_path, "1,2\n")
+    monkeypatch.setattr(Path, "open", forbidden)
+    assert "Permission denied" in refused(path)
 
 
 @pytest.mark.parametrize("content", [b"new", lambda file: file.write(b"new")])
