@@ -78,8 +78,8 @@ def test_an_infinitely_smooth_matern_kernel_is_gaussian_and_a_half_one_is_expone
 
 @pytest.mark.parametrize("nu", [0.8, 3.7])
 def test_a_matern_kernel_vanishes_however_far_points_are_apart(nu):
-    far = np.array([[0.0], [1e3], [1e9], [1e12], [1e100]])
-    np.testing.assert_array_equal(Matern(1.0, nu=nu)(far), np.eye(5))
+    for gap in (1e3, 1e9, 1e12, 1e100):
+        np.testing.assert_array_equal(Matern(1.0, nu=nu)(np.array([[0.0], [gap]])), np.eye(2))
 
 
 def test_the_bandwidth_is_the_median_of_the_pairs():
