@@ -2,10 +2,10 @@
 
 import sys
 
-from benchmarks import core, evidence
+from benchmarks import approximation, core, evidence
 
 missed = 0
-for benchmark in (*core.ALL, *evidence.ALL):
+for benchmark in (*core.ALL, *evidence.ALL, *approximation.ALL):
     for ratio in benchmark():
         print(ratio, flush=True)
         missed += not ratio.kept

@@ -15,6 +15,7 @@ class Ratio:
     peer: float
     limit: float
     larger_is_better: bool = False
+    unit: str = " s"
 
     @property
     def value(self) -> float:
@@ -29,7 +30,7 @@ class Ratio:
     def __str__(self) -> str:
         sign = "≥" if self.larger_is_better else "≤"
         verdict = "kept" if self.kept else "MISSED"
-        times = f"{self.ours:9.4f} s against {self.peer:9.4f} s"
+        times = f"{self.ours:9.4f}{self.unit} against {self.peer:9.4f}{self.unit}"
         return f"{self.what:72} {times}  {self.value:9.3g}  ({sign} {self.limit:g}: {verdict})"
 
 

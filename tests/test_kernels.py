@@ -76,6 +76,12 @@ def test_an_infinitely_smooth_matern_kernel_is_gaussian_and_a_half_one_is_expone
     np.testing.assert_allclose(Matern(1.2, nu=0.5)(X), np.exp(-distances / 1.2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("nu", [0.8, 3.7])
+def test_a_matern_kernel_vanishes_however_far_points_are_apart(nu):
+    for gap in (1e3, 1e9, 1e12, 1e100):
+        np.testing.assert_array_equal(Matern(1.0, nu=nu)(np.array([[0.0], [gap]])), np.eye(2))
+
+
 def test_the_bandwidth_is_the_median_of_the_pairs():
     X = SAMPLES["random"]
     pairs = [((X[i] - X[j]) ** 2).sum() for i in range(len(X)) for j in range(i + 1, len(X))]

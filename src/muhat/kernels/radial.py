@@ -121,8 +121,10 @@ class Matern(Radial):
         # In logarithms, because K_ν is large near zero; kve is K_ν without its decay exp(−scaled).
         logarithm = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(apart) + np.log(kve(nu, apart)) - apart
         # So near zero that K_ν overflows, the leading term of its power series is all there is: 1 − z²/4(ν − 1).
-        near_zero = 1 + scaled**2 / (4 * (1 - nu)) * (1 + scaled**2 / (8 * (2 - nu))) if nu > 2 else 1.0
-        return np.where(np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), near_zero).astype(exponent.dtype)
+        square = np.minimum(scaled, 1) ** 2
+        near_zero = 1 + square / (4 * (1 - nu)) * (1 + square / (8 * (2 - nu))) if nu > 2 else 1.0
+        where_unknown = np.where(scaled < 1, near_zero, 0.0)  # kve gives up beyond a distance of 1e9, too
+        return np.where(np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), where_unknown).astype(exponent.dtype)
 
 
 LARGE_ORDER = 100.0
