@@ -1,0 +1,458 @@
+"""Samples by their features and in batches: against really leaving rows out, against the dense route, in any batching."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference
+from catalogue import EXACT, KERNELS, NAMES, SAMPLES, SEED, VARIANTS
+from muhat import KernelMean
+from muhat.features import FeatureEmbedding, Folds, Nystrom, RandomFeatures, Summary
+from muhat.filters import as_filter
+from muhat.gram.plan import plan
+from muhat.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
+from muhat.problem import FeatureProblem
+from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Lepski, moments
+from muhat.sources import Batch, BatchError, Draw, Slices, Stream, checked_batch, folds_of
+from muhat.sources import stream as stream_module
+
+RNG = np.random.default_rng(SEED)
+X = RNG.normal(size=(60, 3))
+NEW = RNG.normal(size=(25, 3))
+KERNEL = Gaussian(1.5)
+LANDMARKS = RNG.normal(size=(9, 3))
+SAME = 1e-8
+
+MAPS = {
+    "nystrom": Nystrom(landmarks=LANDMARKS),
+    "random features": RandomFeatures(12),
+}
+
+
+def settled(parameter, name):
+    """A parameter of each filter, with what is needed to reach it in the reference."""
+    return {"kme": 0.0, "componentwise": 0.0, "landweber": 7, "nu-method": 4}.get(name, parameter)
+
+
+def problem_of(approximation, rows=X, weights=None, target=None, folds=None, kernel=KERNEL):
+    z = approximation.resolve(kernel, rows)
+    source = Slices(rows, weights)
+    return FeatureProblem.of(z, source.total(lambda batch: Summary.of(batch, z, folds or Folds())), source, target)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("aimed", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("way", MAPS)
+def test_the_leave_one_out_score_is_that_of_really_leaving_rows_out(way, name, aimed, weighted, monkeypatch):
+    monkeypatch.setattr(stream_module, "ROWS", 7)  # many batches
+    rows = X[:20]
+    weights = RNG.integers(1, 4, size=20).astype(float) if weighted else np.ones(20)
+    target = None
+    z = MAPS[way].resolve(KERNEL, rows)
+    if aimed:
+        target = z.embedding(0.3 * z(NEW).mean(axis=0))
+    problem = problem_of(MAPS[way], rows, weights if weighted else None, target)
+    filter, grid = as_filter(name), [0.003, 0.05, 1.0]
+    if name in ("landweber", "nu-method"):
+        grid = [1, 7, 40]
+    rule = LeaveOneOut() if filter.parameterless else LeaveOneOut(grid=grid)
+    choice = rule.choose(problem, filter.bounded_by(1.0))
+    aim = None if target is None else z.coordinates(target)
+    for parameter, score in zip(choice.grid, choice.scores, strict=True):
+        slow = reference.leave_one_out_score(name, parameter, z(rows), weights, aim)
+        assert score == pytest.approx(slow, rel=EXACT)
+    estimate = choice.weights(problem) + (0 if aim is None else (1 - choice.shrinkage_at_zero) * aim)
+    slow = reference.estimate(name, choice.grid[choice.index], z(rows), weights, aim)
+    np.testing.assert_allclose(estimate, slow, atol=1e-10)
+
+
+def test_a_heavy_row_is_really_left_out():
+    weights = np.array([300.0, *np.ones(19)])
+    problem = problem_of(MAPS["nystrom"], X[:20], weights)
+    choice = LeaveOneOut(grid=[0.01, 0.1]).choose(problem, as_filter("f-kmse"))
+    F = problem.features(X[:20])
+    slow = [reference.leave_one_out_score("f-kmse", each, F, weights) for each in choice.grid]
+    np.testing.assert_allclose(choice.scores, slow, rtol=EXACT)
+
+
+def test_resolvents_that_are_put_together_from_few_functions_are_exact(monkeypatch):
+    rows = RNG.normal(size=(300, 3))
+    found = {}
+    for limit in (1, 10**9):
+        monkeypatch.setattr(moments, "COMPRESSED_FROM", limit)
+        found[limit] = KernelMean(gram=Nystrom(250), kernel=Laplacian(1.0)).fit(rows).choices_
+        found[limit] += KernelMean(gram="dense", kernel=Laplacian(1.0)).fit(rows).choices_
+    for few, all_of_them in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(few.scores, all_of_them.scores, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("way", MAPS)
+def test_the_k_fold_score_leaves_out_the_rows_that_the_hash_deals_out(way, name):
+    rule = KFold(4, seed=3) if as_filter(name).parameterless else KFold(4, seed=3, grid=[settled(0.02, name)])
+    problem = problem_of(MAPS[way], folds=Folds(4, seed=3))
+    choice = rule.choose(problem, as_filter(name).bounded_by(1.0))
+    dealt = folds_of(X, 4, seed=3)
+    folds = [np.flatnonzero(dealt == fold) for fold in range(4)]
+    F = problem.features(X)
+    slow = reference.leave_out_score(name, choice.grid[0], F, np.ones(len(X)), folds)
+    assert choice.score == pytest.approx(slow, rel=EXACT)
+
+
+@pytest.mark.parametrize("sample", ["random", "duplicated", "two points", "a constant column", "far from the origin"])
+@pytest.mark.parametrize("name", NAMES)
+def test_with_all_points_as_landmarks_nothing_is_lost(name, sample):
+    rows = SAMPLES[sample]
+    bandwidth = Gaussian().resolve(rows).bandwidth
+    for selection in ("loo", *([] if as_filter(name).parameterless else ["rate"])):
+        if name == "componentwise" and selection == "rate":
+            continue
+        common = {"kernel": Gaussian(bandwidth), "filter": name, "selection": selection}
+        dense = KernelMean(gram="dense", **common).fit(rows)
+        features = KernelMean(gram=Nystrom(len(rows)), **common).fit(rows)
+        np.testing.assert_allclose(features.score_samples(rows), dense.score_samples(rows), atol=SAME)
+        np.testing.assert_allclose(features.choice_.scores, dense.choice_.scores, atol=SAME)
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in ("matern 0.8", "matern 3.7")])
+def test_with_all_points_as_landmarks_every_kernel_gives_its_dense_estimate(name):
+    rows = SAMPLES["random"]
+    dense = KernelMean(gram="dense", kernel=KERNELS[name], filter="f-kmse").fit(rows)
+    features = KernelMean(gram=Nystrom(len(rows)), kernel=KERNELS[name], filter="f-kmse").fit(rows)
+    values = dense.score_samples(rows)
+    np.testing.assert_allclose(features.score_samples(rows), values, atol=SAME * np.abs(values).max())
+    np.testing.assert_allclose(features.choice_.scores, dense.choice_.scores, rtol=SAME)
+
+
+@pytest.mark.parametrize("rule", [GCV(), Lepski(), Fixed(0.03)], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("name", ["f-kmse", "iterated-tikhonov", "tsvd"])
+def test_rules_that_need_no_rows_agree_with_the_dense_route(rule, name):
+    dense = KernelMean(gram="dense", kernel=KERNEL, filter=name, selection=rule).fit(X)
+    features = KernelMean(gram=Nystrom(len(X)), kernel=KERNEL, filter=name, selection=rule).fit(X)
+    assert features.choice_.parameter == pytest.approx(dense.choice_.parameter, rel=1e-6)
+    np.testing.assert_allclose(features.score_samples(NEW), dense.score_samples(NEW), atol=SAME)
+    np.testing.assert_allclose(features.choice_.strength, dense.choice_.strength, atol=1e-6)
+
+
+def test_weights_and_a_target_agree_with_the_dense_route():
+    weights = RNG.integers(0, 4, size=len(X)).astype(float)
+    target = KernelMean(kernel=KERNEL, filter="kme").fit(NEW).embedding_
+    for aim in (None, target, np.full(len(X), 0.1 / len(X))):
+        common = {"kernel": KERNEL, "filter": "f-kmse", "target": aim}
+        if isinstance(aim, np.ndarray):
+            present = np.ones(len(X))
+        else:
+            present = weights
+        dense = KernelMean(gram="dense", **common).fit(X, sample_weight=present)
+        features = KernelMean(gram=Nystrom(landmarks=X), **common).fit(X, sample_weight=present)
+        np.testing.assert_allclose(features.score_samples(NEW), dense.score_samples(NEW), atol=SAME)
+        np.testing.assert_allclose(features.choice_.scores, dense.choice_.scores, rtol=SAME)
+
+
+def test_random_features_carry_their_target_over():
+    common = {"kernel": KERNEL, "filter": "f-kmse", "selection": Fixed(0.1), "gram": RandomFeatures(40)}
+    target = KernelMean(kernel=KERNEL, filter="kme").fit(NEW).embedding_
+    mu = KernelMean(target=target, **common).fit(X)
+    assert isinstance(mu.embedding_, FeatureEmbedding)
+    F = mu.features_(X)
+    slow = reference.estimate("f-kmse", 0.1, F, np.ones(len(X)), mu.features_(NEW).mean(axis=0))
+    np.testing.assert_allclose(mu.embedding_.coordinates, slow, atol=1e-10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, len(X) - 1), max_size=8), st.sampled_from(["loo", "kfold", "gcv"]), st.booleans())
+def test_it_does_not_matter_how_rows_are_batched(cuts, selection, single):
+    rows = X.astype(np.float32) if single else X
+    tolerance = 1e-4 if single else SAME
+    batches = np.split(rows, sorted(set(cuts)))
+    whole = KernelMean(gram=Nystrom(20), selection=selection, filter="f-kmse").fit(rows)
+    batched = KernelMean(gram=Nystrom(20), selection=selection, filter="f-kmse").fit_batches(batches)
+    assert batched.kernel_ == whole.kernel_
+    assert batched.features_ == whole.features_
+    assert batched.n_samples_seen_ == len(X)
+    np.testing.assert_allclose(batched.choice_.scores, whole.choice_.scores, rtol=tolerance)
+    np.testing.assert_allclose(batched.score_samples(NEW), whole.score_samples(NEW), atol=tolerance)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(6, len(X) - 1), max_size=6), st.randoms(use_true_random=False), st.integers(0, len(X)))
+def test_partial_fits_in_any_order_merge_to_one(cuts, random, cut):
+    def blank():
+        return KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
+
+    whole = blank().partial_fit(X)
+    order = list(range(len(X)))
+    random.shuffle(order)
+    rows = X[order]
+    stepwise = blank()
+    for part in np.split(rows, sorted(set(cuts))):
+        stepwise.partial_fit(part)
+    parts = [blank().partial_fit(part) for part in (rows[:cut], rows[cut:]) if len(part) >= 5]
+    if sum(each.n_samples_seen_ for each in parts) == len(X):
+        merged = parts[0] if len(parts) == 1 else parts[0].merge(parts[1])
+        assert merged.n_samples_seen_ == len(X)
+        np.testing.assert_allclose(merged.score_samples(NEW), whole.score_samples(NEW), atol=SAME)
+    np.testing.assert_allclose(stepwise.score_samples(NEW), whole.score_samples(NEW), atol=SAME)
+    np.testing.assert_allclose(stepwise.choice_.scores, whole.choice_.scores, rtol=SAME)
+
+
+def test_a_partial_fit_with_weights_counts_a_row_as_often_as_it_weighs():
+    weights = RNG.integers(0, 4, size=len(X)).astype(float)
+    common = {"gram": MAPS["nystrom"], "kernel": KERNEL, "filter": "f-kmse"}
+    weighted = KernelMean(**common).partial_fit(X[:30], sample_weight=weights[:30])
+    weighted.partial_fit(X[30:], sample_weight=weights[30:])
+    repeated = KernelMean(**common).partial_fit(np.repeat(X, weights.astype(int), axis=0))
+    np.testing.assert_allclose(weighted.choice_.scores, repeated.choice_.scores, rtol=SAME)
+
+
+def test_an_iterator_is_seen_once_and_a_list_three_times():
+    common = {"gram": MAPS["nystrom"], "kernel": KERNEL}
+    once = KernelMean(**common).fit_batches(iter(np.array_split(X, 5)))
+    assert isinstance(once.rule_, KFold)
+    np.testing.assert_allclose(
+        once.score_samples(NEW), KernelMean(**common).partial_fit(X).score_samples(NEW), atol=SAME
+    )
+    again = KernelMean(**common).fit_batches(np.array_split(X, 5))
+    assert isinstance(again.rule_, LeaveOneOut)
+    np.testing.assert_allclose(again.score_samples(NEW), KernelMean(**common).fit(X).score_samples(NEW), atol=SAME)
+
+
+def test_a_fit_forgets_partial_fits():
+    mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(NEW).fit(X)
+    assert mu.n_samples_seen_ == len(X)
+    assert mu.partial_fit(NEW).n_samples_seen_ == len(NEW)
+
+
+def test_a_mapped_file_is_not_held(tmp_path):
+    rows = RNG.normal(size=(200_000, 8))
+    np.save(tmp_path / "rows.npy", rows)
+    common = {"gram": Nystrom(20), "filter": "f-kmse"}
+    whole = KernelMean(**common).fit(rows)
+    del rows
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    tracemalloc.start()
+    mu = KernelMean(**common).fit(mapped)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(mu.weights_, whole.weights_, rtol=SAME)
+    assert mapped.nbytes == 12_800_000
+    assert peak < 0.9 * mapped.nbytes + 4 * 20_000 * 8 * 8  # the draw is held in passing, the rows are not
+
+
+def test_an_estimator_is_pickled_between_partial_fits():
+    mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X[:30])
+    back = pickle.loads(pickle.dumps(mu)).partial_fit(X[30:])
+    np.testing.assert_allclose(back.score_samples(NEW), mu.partial_fit(X[30:]).score_samples(NEW), atol=1e-14)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_of_filters_go_through(variant):
+    name, filter, settings_ = VARIANTS[variant]
+    problem = problem_of(MAPS["nystrom"], X[:15])
+    parameter = 3 if name == "nu-method" else 0.05
+    choice = LeaveOneOut(grid=[parameter]).choose(problem, filter.bounded_by(1.0))
+    slow = reference.leave_one_out_score(name, parameter, problem.features(X[:15]), np.ones(15), **settings_)
+    assert choice.score == pytest.approx(slow, rel=EXACT)
+
+
+@parametrize_with_checks(
+    [KernelMean(gram="nystrom"), KernelMean(gram="random-features"), KernelMean(gram=Nystrom(3), selection="kfold")]
+)
+@pytest.mark.filterwarnings("ignore:bandwidth='median'")
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+class TestDrawing:
+    @settings(max_examples=30, deadline=None)
+    @given(st.lists(st.integers(0, 60), max_size=6), st.integers(1, 80), st.integers(0, 5))
+    def test_a_draw_does_not_depend_on_batches(self, cuts, size, seed):
+        edges = [0, *sorted(cuts), 60]
+        parts = [Batch(X[a:b], a) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+        draws = [Draw.of(part, size, seed) for part in parts]
+        RNG.shuffle(draws)
+        drawn = draws[0]
+        for other in draws[1:]:
+            drawn = drawn + other
+        whole = Draw.of(Batch(X, 0), size, seed)
+        np.testing.assert_array_equal(drawn.rows, whole.rows)
+        assert drawn.count == 60
+        assert len(drawn.rows) == min(size, 60)
+        np.testing.assert_array_equal(drawn.rows, X[drawn.numbers])
+
+    def test_every_row_is_as_likely_as_any_other(self):
+        counts = np.zeros(60)
+        for seed in range(3000):
+            counts[Draw.of(Batch(X, 0), 15, seed).numbers] += 1
+        expected = 3000 * 15 / 60
+        chi2 = ((counts - expected) ** 2 / (expected * 0.75)).sum()
+        assert 25 < chi2 < 105  # 59 degrees of freedom: beyond 1 in 1000 on either side
+
+    def test_folds_are_of_about_one_size_and_equal_rows_share_one(self):
+        rows = RNG.normal(size=(20_000, 2))
+        dealt = folds_of(rows, 5, 0)
+        counts = np.bincount(dealt, minlength=5)
+        assert np.abs(counts - 4000).max() < 4 * np.sqrt(3200)
+        np.testing.assert_array_equal(folds_of(np.vstack([rows, rows]), 5, 0), np.tile(dealt, 2))
+        assert (folds_of(rows, 5, 1) != dealt).mean() > 0.7
+        np.testing.assert_array_equal(folds_of(np.array([[0.0]]), 5, 0), folds_of(np.array([[-0.0]]), 5, 0))
+
+
+class TestPlan:
+    @pytest.mark.parametrize(
+        ("n", "d", "memory", "expected"),
+        [
+            (100, 3, 1e12, "dense"),
+            (5000, 20, 1e12, "dense"),
+            (5001, 20, 1e12, "blocks"),
+            (1000, 3, 4e6, "blocks"),
+            (200_000, 20, 1e12, "nystrom"),
+        ],
+    )
+    def test_auto_goes_by_rows_columns_and_memory_and_says_why(self, monkeypatch, n, d, memory, expected):
+        monkeypatch.setattr("muhat.gram.plan.available_memory", lambda: memory)
+        planned = plan("auto", KERNEL, n, d, 8)
+        assert (planned.gram if isinstance(planned.gram, str) else "nystrom") == expected
+        assert str(n) in planned.reason
+
+    def test_more_columns_make_products_dearer(self):
+        assert plan("auto", KERNEL, 15_000, 3, 8).gram == "blocks"
+        assert isinstance(plan("auto", KERNEL, 15_000, 1000, 8).gram, Nystrom)
+
+    def test_a_given_matrix_is_dense_however_large(self):
+        assert plan("auto", Precomputed(), 10**6, 10**6, 8).gram == "dense"
+
+    def test_a_fitted_estimator_tells_it(self):
+        mu = KernelMean().fit(X)
+        assert mu.gram_ == "dense"
+        assert mu.gram_reason_ == "60 rows are few enough for one eigendecomposition"
+        assert mu.approximation_error_ == 0.0
+        mu = KernelMean(gram=Nystrom(5)).fit(X)
+        assert mu.gram_reason_ == "as asked"
+        assert mu.approximation_error_ == pytest.approx(mu.features_.error(X))
+
+    @pytest.mark.parametrize("gram", ["blocs", 3, None, Nystrom])
+    def test_what_is_no_way_is_refused(self, gram):
+        with pytest.raises((ValueError, TypeError), match="^gram: "):
+            KernelMean(gram=gram).fit(X)
+
+
+class TestRefusals:
+    def refused(self, message, batches, **parameters):
+        with pytest.raises(ValueError, match=message) as caught:
+            KernelMean(**{"gram": MAPS["nystrom"], "kernel": KERNEL, **parameters}).fit_batches(batches)
+        assert "\n" not in str(caught.value)
+        return caught.value
+
+    def test_a_nan_in_batch_700_is_named_with_its_row(self):
+        batches = [X[:2] for _ in range(800)]
+        batches[700] = np.array([[0.0, 1.0, 2.0], [0.0, np.nan, 2.0]])
+        problem = self.refused(r"^batch 700: .*NaN in its row 1 \(row 1401 of all\)", batches)
+        assert isinstance(problem, BatchError)
+        assert (problem.batch, problem.row) == (700, 1)
+
+    def test_what_came_before_a_nan_is_not_lost(self):
+        batches = [RNG.normal(size=(4, 3)) for _ in range(800)]
+        spoilt = [*batches[:700], np.full((4, 3), np.inf), *batches[701:]]
+        mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
+        with pytest.raises(BatchError, match=r"batch 700: .*an infinite value in its row 0") as caught:
+            mu.fit_batches(iter(spoilt))
+        assert any("2800 rows before it are kept" in note for note in caught.value.__notes__)
+        assert mu.n_samples_seen_ == 2800
+        for batch in batches[701:]:
+            mu.partial_fit(batch)
+        rest = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
+        rest.partial_fit(np.concatenate([*batches[:700], *batches[701:]]))
+        np.testing.assert_allclose(mu.score_samples(NEW), rest.score_samples(NEW), atol=SAME)
+
+    def test_a_partial_fit_that_fails_changes_nothing(self):
+        mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X)
+        values = mu.score_samples(NEW)
+        for wrong in (np.full((2, 3), np.nan), X[:, :2], X[:0], [["a", "b", "c"]]):
+            with pytest.raises(ValueError, match="KernelMean"):
+                mu.partial_fit(wrong)
+        assert mu.n_samples_seen_ == len(X)
+        np.testing.assert_array_equal(mu.score_samples(NEW), values)
+
+    def test_batches_with_other_columns(self):
+        self.refused(r"^batch 1: 3 columns are needed, as the first batch has, got 2", [X, X[:, :2]])
+        frames = [pd.DataFrame(X, columns=list("abc")), pd.DataFrame(X, columns=list("acb"))]
+        self.refused(r"^batch 1: column 1 must be 'b', as in the first batch, got 'c'", frames)
+
+    def test_an_empty_batch(self):
+        self.refused("^batch 1: at least one row is needed, got an empty batch", [X, X[:0], X])
+
+    def test_no_batch(self):
+        self.refused("^batches: at least one batch is needed, got none", [])
+        self.refused("^batches: at least one batch is needed, got none", iter([]))
+
+    def test_text_and_shapes(self):
+        self.refused("^batch 1: numbers are needed", [X, np.array([["a", "b", "c"]])])
+        self.refused("^batch 1: two dimensions are needed", [X, X[0]])
+
+    def test_more_landmarks_than_rows(self):
+        self.refused("^Nystrom: m must be at most the number of rows, 60, got 61", [X], gram=Nystrom(61))
+        with pytest.raises(ValueError, match="^Nystrom: m must be at most the number of rows"):
+            KernelMean(gram=Nystrom(61)).fit(X)
+
+    def test_duplicate_landmarks_are_fine(self):
+        doubled = Nystrom(landmarks=np.vstack([LANDMARKS, LANDMARKS]))
+        once, twice = (KernelMean(gram=gram, kernel=KERNEL).fit(X) for gram in (MAPS["nystrom"], doubled))
+        assert once.features_.size == twice.features_.size == len(LANDMARKS)
+        np.testing.assert_allclose(once.score_samples(NEW), twice.score_samples(NEW), atol=SAME)
+
+    @pytest.mark.parametrize("gram", ["dense", "blocks"])
+    def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
+        self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
+        with pytest.raises(ValueError, match="rows that come in batches need gram='nystrom'"):
+            KernelMean(gram=gram).partial_fit(X)
+
+    def test_merging_what_does_not_fit_together(self):
+        one = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X)
+        for other in (
+            KernelMean(gram=MAPS["nystrom"], kernel=Gaussian(2.0)).partial_fit(X),
+            KernelMean(gram=Nystrom(5), kernel=KERNEL).partial_fit(X),
+            KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=KFold(3)).partial_fit(X),
+        ):
+            with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must have the same kernel"):
+                one.merge(other)
+        with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must be fitted by partial_fit"):
+            one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).fit(X))
+
+    def test_rows_that_all_fall_into_one_fold(self):
+        with pytest.raises(ValueError, match="KFold: rows in at least two folds are needed"):
+            KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(np.ones((10, 3)))
+
+    def test_a_target_by_weights_where_no_sample_is_held(self):
+        self.refused("an Embedding is needed where the sample is not held", [X], target=np.ones(60))
+
+    def test_a_checked_batch_keeps_its_type(self):
+        for dtype in (np.float32, np.float64):
+            assert checked_batch(X.astype(dtype), 0).dtype == dtype
+        assert checked_batch(np.ones((2, 2), int), 0).dtype == np.float64
+        assert [batch.X.dtype for batch in Stream([X.astype(np.float32), X])] == [np.float32]
+
+
+def test_features_of_an_unbounded_kernel_take_its_largest_value_for_the_step():
+    rows = RNG.normal(size=(40, 2))
+    for kernel in (Linear(), Polynomial(2)):
+        dense = KernelMean(gram="dense", kernel=kernel, filter="landweber").fit(rows)
+        features = KernelMean(gram=Nystrom(landmarks=rows), kernel=kernel, filter="landweber").fit(rows)
+        assert features.filter_.eta == pytest.approx(dense.filter_.eta, rel=1e-12)
+
+
+def test_matern_and_laplacian_by_random_features_come_near_the_dense_estimate():
+    rows = RNG.normal(size=(400, 2))
+    for kernel in (Gaussian(1.5), Laplacian(3.0), Matern(1.5, nu=1.5)):
+        dense = KernelMean(gram="dense", kernel=kernel, filter="s-kmse").fit(rows)
+        features = KernelMean(gram=RandomFeatures(4000), kernel=kernel, filter="s-kmse").fit(rows)
+        gap = np.abs(features.score_samples(rows) - dense.score_samples(rows)).max()
+        assert gap < 0.06
+        assert 0.002 < features.approximation_error_ < 0.03
