@@ -205,7 +205,8 @@ def test_partial_fits_in_any_order_merge_to_one(cuts, random, cut):
 
 def test_a_partial_fit_with_weights_counts_a_row_as_often_as_it_weighs():
     weights = RNG.integers(0, 4, size=len(X)).astype(float)
-    common = {"gram": MAPS["nystrom"], "kernel": KERNEL, "filter": "f-kmse"}
+    rule = KFold(grid=[0.01, 0.1, 1.0])
+    common = {"gram": MAPS["nystrom"], "kernel": KERNEL, "filter": "f-kmse", "selection": rule}
     weighted = KernelMean(**common).partial_fit(X[:30], sample_weight=weights[:30])
     weighted.partial_fit(X[30:], sample_weight=weights[30:])
     repeated = KernelMean(**common).partial_fit(np.repeat(X, weights.astype(int), axis=0))
@@ -231,9 +232,9 @@ def test_a_fit_forgets_partial_fits():
 
 
 def test_a_mapped_file_is_not_held(tmp_path):
-    rows = RNG.normal(size=(200_000, 8))
+    rows = RNG.normal(size=(500_000, 30))
     np.save(tmp_path / "rows.npy", rows)
-    common = {"gram": Nystrom(20), "filter": "f-kmse"}
+    common = {"gram": Nystrom(20), "filter": "f-kmse", "kernel": Gaussian(7.0)}
     whole = KernelMean(**common).fit(rows)
     del rows
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
@@ -242,8 +243,7 @@ def test_a_mapped_file_is_not_held(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     np.testing.assert_allclose(mu.weights_, whole.weights_, rtol=SAME)
-    assert mapped.nbytes == 12_800_000
-    assert peak < 0.9 * mapped.nbytes + 4 * 20_000 * 8 * 8  # the draw is held in passing, the rows are not
+    assert peak < 0.75 * mapped.nbytes
 
 
 def test_an_estimator_is_pickled_between_partial_fits():

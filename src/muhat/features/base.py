@@ -39,8 +39,13 @@ class FeatureMap(ABC):
 
     @property
     @abstractmethod
+    def m(self) -> int:
+        """The number of landmarks or random features that were asked for."""
+
+    @property
+    @abstractmethod
     def size(self) -> int:
-        """The number of features r."""
+        """The number of features r, at most m."""
 
     @property
     @abstractmethod

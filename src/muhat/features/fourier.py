@@ -41,6 +41,11 @@ class FourierFeatures(FeatureMap):
         object.__setattr__(self, "frequencies", np.array(self.frequencies))
 
     @property
+    def m(self) -> int:
+        """The number of features, two for each frequency."""
+        return self.size
+
+    @property
     def size(self) -> int:
         """The number of features m, two for each frequency."""
         return 2 * len(self.frequencies)

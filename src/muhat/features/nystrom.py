@@ -64,6 +64,11 @@ class NystromFeatures(FeatureMap):
         return Q[:, kept] / np.sqrt(gamma[kept])
 
     @property
+    def m(self) -> int:
+        """The number of landmarks."""
+        return len(self.landmarks)
+
+    @property
     def size(self) -> int:
         """The number of features r, the rank of K_mm."""
         return int(self.whitening.shape[1])

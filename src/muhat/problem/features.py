@@ -103,8 +103,8 @@ class FeatureProblem(Problem):
 
     @property
     def rank(self) -> int:
-        """The number of components, no more than features."""
-        return min(len(self.spectrum.gamma), self.n)
+        """The number of components that m landmarks or features can have."""
+        return min(self.features.m, self.n)
 
     @property
     def dtype(self) -> np.dtype:  # type: ignore[override]

@@ -61,6 +61,10 @@ class KFold(Scored):
         """Take the folds that the rows were dealt out to as they were summed up."""
         summary, V = problem.summary, problem.spectrum.V
         filled = summary.count > 0
+        if filled.sum() < 2:
+            came = f"all {problem.n} in one, as equal rows are"
+            advice = "fix the parameter with selection=Fixed(...)"
+            raise ValueError(refusal("KFold", "rows in at least two folds are needed", came, advice))
         mass = summary.mass[filled] / summary.total_mass
         check_rest(self, 1 - float(mass.max()))
         covariance = V.T @ (summary.covariance[filled] / summary.total_mass) @ V

@@ -128,7 +128,7 @@ class Moments:
         In terms of r = 1 − s, so that what is integrated is small wherever the score is close to that of KME.
         """
         filter, contour = cast(Filter, candidates.filter), slice(*self.nodes.starts[place : place + 2])
-        scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None]
+        scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None] + np.zeros(len(candidates.grid))
         for start in range(0, len(self.rest), GROUPS_AT_ONCE):
             some = slice(start, start + GROUPS_AT_ONCE)
             r = 1 - filter.path(self.nodes.z[contour] / self.rest[some, None], candidates.grid)
