@@ -1,6 +1,9 @@
 """Matrices of pairwise values, filled tile by tile: a tile stays in cache, and serves both halves where it can."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,30 +19,45 @@ Tile = Callable[[slice, slice, Array], Array]
 """Values at rows i and columns j, given a buffer of that shape to work in."""
 
 
-def fill(tile: Tile, rows: int, columns: int, dtype: np.dtype, symmetric: bool) -> Array:
-    """Return the matrix whose block at (i, j) is ``tile(i, j, …)``; a symmetric one is computed once and mirrored."""
-    matrix = np.empty((rows, columns), dtype)
+@dataclass(frozen=True)
+class Pairs:
+    """The values at all pairs of two samples, to be computed tile by tile."""
 
-    def fill_row(start: int) -> None:
-        i = slice(start, min(start + TILE, rows))
-        buffer = np.empty((TILE, TILE), dtype)  # reused: fresh memory costs more than the arithmetic
-        for first in range(start if symmetric else 0, columns, TILE):
-            j = slice(first, min(first + TILE, columns))
-            values = tile(i, j, buffer[: i.stop - i.start, : j.stop - j.start])
-            if symmetric:
-                matrix[j, i] = values.T
-                if first == start:  # a product need not come out symmetric to the last digit
-                    values = (values + values.T) / 2
-            matrix[i, j] = values
+    tile: Tile
+    rows: int
+    columns: int
+    dtype: np.dtype
+    symmetric: bool
+    """Whether both samples are the same one, so that a tile serves both halves."""
+    diagonal: float
+    """The value at a pair of equal points."""
 
-    if rows <= TILE:
-        fill_row(0)
-    else:
-        share_between_cores(fill_row, range(0, rows, TILE))
-    return matrix
+    def matrix(self) -> Array:
+        """Return all values; symmetric ones are computed once and mirrored."""
+        matrix = np.empty((self.rows, self.columns), self.dtype)
+
+        def fill_row(start: int) -> None:
+            i = slice(start, min(start + TILE, self.rows))
+            buffer = np.empty((TILE, TILE), self.dtype)  # reused: fresh memory costs more than the arithmetic
+            for first in range(start if self.symmetric else 0, self.columns, TILE):
+                j = slice(first, min(first + TILE, self.columns))
+                values = self.tile(i, j, buffer[: i.stop - i.start, : j.stop - j.start])
+                if self.symmetric:
+                    matrix[j, i] = values.T
+                    if first == start:  # a product need not come out symmetric to the last digit
+                        values = (values + values.T) / 2
+                matrix[i, j] = values
+
+        if self.rows <= TILE:
+            fill_row(0)
+        else:
+            share_between_cores(fill_row, range(0, self.rows, TILE))
+        if self.symmetric:
+            np.fill_diagonal(matrix, self.diagonal)
+        return matrix
 
 
-def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool) -> Array:
+def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool) -> Pairs:
     """Return profile(−‖x_i − y_j‖²/2σ²).
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
@@ -59,10 +77,8 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
             np.matmul(left[i], right[:, j], out=out)
             return np.minimum(out, 0, out=out)
 
-    matrix = fill(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), U.dtype, Y is None)
-    if Y is None:
-        np.fill_diagonal(matrix, profile(np.zeros(1, U.dtype))[0])
-    return matrix
+    diagonal = profile(np.zeros(1, U.dtype))[0]
+    return Pairs(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), U.dtype, Y is None, diagonal)
 
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
@@ -72,7 +88,7 @@ def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     return U, U if Y is None else ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
-def laplacian(X: Array, Y: Array | None, sigma: float) -> Array:
+def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
     """Return exp(−‖x_i − y_j‖₁/σ)."""
     U, V = _in_units(X, Y, sigma)
     exponents = _by_feature(U, V, lambda gap, out: np.abs(gap, out=out), -1.0)
@@ -80,7 +96,7 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Array:
     def tile(i: slice, j: slice, out: Array) -> Array:
         return np.exp(exponents(i, j, out), out=out)
 
-    return fill(tile, len(U), len(V), U.dtype, Y is None)
+    return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
 
 
 def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Tile:
