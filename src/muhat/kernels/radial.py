@@ -85,6 +85,9 @@ class Gaussian(Radial):
         """exp(−‖x − y‖²/2σ²)."""
         return np.exp(exponent, out=exponent)
 
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+        return tiles.gaussian(X, Y, self._sigma())
+
 
 @dataclass
 class Matern(Radial):

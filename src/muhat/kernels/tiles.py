@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat.arrays import Array, share_between_cores
+from muhat.kernels.exponential import Exponential
 
 TILE = 192
 
@@ -64,21 +65,52 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
     (points far from their centre in units of σ, or a profile with a kink at zero) it is summed over the features.
     """
     U, V = _in_units(X, Y, sigma)
-    half_norms = [np.einsum("ij,ij->i", points, points) / -2 for points in (U, V)]
-    farthest = -min(float(norms.min(initial=0.0)) for norms in half_norms)
-    if not smooth or farthest > ACCURATE / np.finfo(np.float64).eps:
+    half_norms = _half_norms(U), _half_norms(V)
+    if not smooth or max(map(_farthest, half_norms)) > ACCURATE / np.finfo(np.float64).eps:
         exponents = _by_feature(U, V, lambda gap, out: np.multiply(gap, gap, out=out), -0.5)
     else:
-        one = np.ones((1, 1), U.dtype)
-        left = np.hstack([U, half_norms[0][:, None], one.repeat(len(U), axis=0)])
-        right = np.hstack([V, one.repeat(len(V), axis=0), half_norms[1][:, None]]).T.copy()
+        products = _as_product(U, V, *half_norms)
 
         def exponents(i: slice, j: slice, out: Array) -> Array:
-            np.matmul(left[i], right[:, j], out=out)
-            return np.minimum(out, 0, out=out)
+            return np.minimum(products(i, j, out), 0, out=out)
 
     diagonal = profile(np.zeros(1, U.dtype))[0]
     return Pairs(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), U.dtype, Y is None, diagonal)
+
+
+def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
+    """Return exp(−‖x_i − y_j‖²/2σ²), by a polynomial of the matrix product where points are near in units of σ."""
+    U, V = _in_units(X, Y, sigma)
+    half_norms = _half_norms(U), _half_norms(V)
+    lowest = -((sum(_farthest(norms) ** 0.5 for norms in half_norms)) ** 2)  # −(max‖u‖ + max‖v‖)²/2
+    exponential = Exponential.between(lowest, 0.0, U.dtype)
+    if exponential is None:
+        return radial(X, Y, sigma, lambda exponent: np.exp(exponent, out=exponent), smooth=True)
+    products = _as_product(U, V, *half_norms, exponential.slope, exponential.offset)
+
+    def tile(i: slice, j: slice, out: Array) -> Array:
+        return exponential(products(i, j, np.empty_like(out)), out)
+
+    return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
+
+
+def _half_norms(U: Array) -> Array:
+    """Return −‖u_i‖²/2."""
+    return np.einsum("ij,ij->i", U, U) / -2
+
+
+def _farthest(half_norms: Array) -> float:
+    """Return the largest ‖u_i‖²/2."""
+    return -float(half_norms.min(initial=0.0))
+
+
+def _as_product(
+    U: Array, V: Array, of_U: Array, of_V: Array, slope: float = 1.0, offset: float = 0.0
+) -> Tile:
+    """Return the tile slope · (⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2) + offset, given the halves of the norms."""
+    left = np.column_stack([slope * U, slope * of_U + offset, np.ones_like(of_U)])
+    right = np.vstack([V.T, np.ones_like(of_V), slope * of_V])
+    return lambda i, j, out: np.matmul(left[i], right[:, j], out=out)
 
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
