@@ -42,7 +42,18 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it."""
 
 WITHIN = {
-    "kernels": ["bandwidth", "exponential", "tiles", "products", "base", "dot", "foreign", "radial", "mixtures", "__init__"],
+    "kernels": [
+        "bandwidth",
+        "exponential",
+        "tiles",
+        "products",
+        "base",
+        "dot",
+        "foreign",
+        "radial",
+        "mixtures",
+        "__init__",
+    ],
     "gram": ["base", "dense", "__init__"],
     "filters": ["base", "componentwise", "constant", "landweber", "tikhonov", "truncation", "__init__"],
     "selection": ["base", "contour", "leave_out", "gcv", "given", "kfold", "leave_one_out", "lepski", "__init__"],

@@ -16,15 +16,16 @@ DEGREE = 6
 TOLERANCE = {"float64": 5e-14, "float32": 2e-7}
 """The polynomial's share of the relative error of exp(x)."""
 
-SQUARINGS = {"float64": 6, "float32": 4}
+SQUARINGS = 6
 """The most there may be: each of them doubles the rounding error, which stays below the tolerance."""
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """exp(x) = p(w)^(2^s) for x = centre + 2^s w, where p(w) = ((t² + a)² + t + b)((ct + d)² + e) and t = slope · w + offset.
+    """exp(x) = p(w)^(2^s) for x = centre + 2^s w.
 
-    The letters are such that p is the polynomial of degree 6 nearest to exp on the range of w.
+    Here p(w) = ((t² + a)² + t + b)((ct + d)² + e) with t = slope · w + offset, and the letters are such that p is the
+    polynomial of degree 6 nearest to exp on the range of w.
     """
 
     slope: float
@@ -40,27 +41,28 @@ class Exponential:
     def between(cls, lowest: float, highest: float, dtype: np.dtype) -> Exponential | None:
         """Return it for x from lowest to highest, with slope and offset for x instead of w; None if that is too far."""
         centre, half_width = (lowest + highest) / 2, (highest - lowest) / 2
-        for squarings in range(SQUARINGS[dtype.name] + 1):
-            if half_width <= _reach(squarings, TOLERANCE[dtype.name]):
-                slope, offset, a, b, c, d, e = _letters(squarings, TOLERANCE[dtype.name])
+        tolerance = TOLERANCE.get(dtype.name, 0.0)
+        for squarings in range(SQUARINGS + 1):
+            if half_width < _reach(squarings, tolerance):
+                slope, offset, a, b, c, d, e = _letters(squarings, tolerance)
                 slope, part = slope / 2**squarings, exp(centre / 2**squarings)  # p's share of exp(centre)
                 return cls(slope, offset - slope * centre, a, b, c * part**0.5, d * part**0.5, e * part, squarings)
         return None
 
     def __call__(self, t: Array, spare: Array) -> Array:
         """Return exp(x) from t = slope · x + offset, in place of the spare array and at the cost of t."""
-        values = np.square(t, out=spare)
+        values = np.multiply(t, t, out=spare)
         values += self.a
-        np.square(values, out=values)
+        values *= values
         values += t
         values += self.b
         t *= self.c
         t += self.d
-        np.square(t, out=t)
+        t *= t
         t += self.e
         values *= t
         for _ in range(self.squarings):
-            np.square(values, out=values)
+            values *= values
         return values
 
 

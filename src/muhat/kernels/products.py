@@ -17,16 +17,14 @@ ROWS, COLUMNS = 128, 256
 
 def by_blocks(kernel: Callable[[Array, Array | None], Array], X: Array, V: Array, Y: Array | None) -> Array:
     """Return k(X, Y) V from the matrices k(X_i, Y_j) of blocks of rows; with ``Y=None`` each serves both halves."""
-    total: Array | None = None
+    other = X if Y is None else Y
+    total = np.zeros((len(X), V.shape[1]), np.result_type(kernel(X[:1], other[:1]), V))
     for i in _blocks(0, len(X), BLOCK):
         for j in _blocks(i.start if Y is None else 0, len(V), BLOCK):
-            values = kernel(X[i], None if Y is None and i == j else (X if Y is None else Y)[j])
-            if total is None:
-                total = np.zeros((len(X), V.shape[1]), np.result_type(values, V))
+            values = kernel(X[i], None if Y is None and i == j else other[j])
             total[i] += values @ V[j]
             if Y is None and i != j:
                 total[j] += values.T @ V[i]
-    assert total is not None
     return total
 
 
@@ -48,10 +46,9 @@ def by_tiles(pairs: Pairs, V: Array) -> Array:
             finished[number - lanes].wait()
         try:
             upper = np.zeros_like(sums[0, i])
-            buffer = np.empty(ROWS * COLUMNS, pairs.dtype)  # reused: fresh memory costs more than the arithmetic
+            buffers = np.empty((2, ROWS * COLUMNS), pairs.dtype)
             for j in _tiles_of(i, pairs):
-                shape = (i.stop - i.start, j.stop - j.start)
-                values = pairs.tile(i, j, buffer[: shape[0] * shape[1]].reshape(shape))
+                values = pairs.at(i, j, buffers)
                 if pairs.symmetric and i == j:
                     np.fill_diagonal(values, pairs.diagonal)
                 elif pairs.symmetric:

@@ -16,8 +16,8 @@ ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
 
 
-Tile = Callable[[slice, slice, Array], Array]
-"""Values at rows i and columns j, given a buffer of that shape to work in."""
+Tile = Callable[[slice, slice, Array, Array], Array]
+"""Values at rows i and columns j, given two buffers of that shape: fresh memory costs more than the arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,22 @@ class Pairs:
     diagonal: float
     """The value at a pair of equal points."""
 
+    def at(self, i: slice, j: slice, buffers: Array) -> Array:
+        """Return the values at rows i and columns j, in one of two buffers that are large enough."""
+        shape = (i.stop - i.start, j.stop - j.start)
+        first, second = buffers[:, : shape[0] * shape[1]].reshape(2, *shape)
+        return self.tile(i, j, first, second)
+
     def matrix(self) -> Array:
         """Return all values; symmetric ones are computed once and mirrored."""
         matrix = np.empty((self.rows, self.columns), self.dtype)
 
         def fill_row(start: int) -> None:
             i = slice(start, min(start + TILE, self.rows))
-            buffer = np.empty((TILE, TILE), self.dtype)  # reused: fresh memory costs more than the arithmetic
+            buffers = np.empty((2, TILE * TILE), self.dtype)
             for first in range(start if self.symmetric else 0, self.columns, TILE):
                 j = slice(first, min(first + TILE, self.columns))
-                values = self.tile(i, j, buffer[: i.stop - i.start, : j.stop - j.start])
+                values = self.at(i, j, buffers)
                 if self.symmetric:
                     matrix[j, i] = values.T
                     if first == start:  # a product need not come out symmetric to the last digit
@@ -71,11 +77,11 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
     else:
         products = _as_product(U, V, *half_norms)
 
-        def exponents(i: slice, j: slice, out: Array) -> Array:
-            return np.minimum(products(i, j, out), 0, out=out)
+        def exponents(i: slice, j: slice, out: Array, spare: Array) -> Array:
+            return np.minimum(products(i, j, out, spare), 0, out=out)
 
     diagonal = profile(np.zeros(1, U.dtype))[0]
-    return Pairs(lambda i, j, out: profile(exponents(i, j, out)), len(U), len(V), U.dtype, Y is None, diagonal)
+    return Pairs(lambda *tile: profile(exponents(*tile)), len(U), len(V), U.dtype, Y is None, diagonal)
 
 
 def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
@@ -88,8 +94,8 @@ def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
         return radial(X, Y, sigma, lambda exponent: np.exp(exponent, out=exponent), smooth=True)
     products = _as_product(U, V, *half_norms, exponential.slope, exponential.offset)
 
-    def tile(i: slice, j: slice, out: Array) -> Array:
-        return exponential(products(i, j, np.empty_like(out)), out)
+    def tile(i: slice, j: slice, out: Array, spare: Array) -> Array:
+        return exponential(products(i, j, spare, out), out)
 
     return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
 
@@ -104,13 +110,11 @@ def _farthest(half_norms: Array) -> float:
     return -float(half_norms.min(initial=0.0))
 
 
-def _as_product(
-    U: Array, V: Array, of_U: Array, of_V: Array, slope: float = 1.0, offset: float = 0.0
-) -> Tile:
+def _as_product(U: Array, V: Array, of_U: Array, of_V: Array, slope: float = 1.0, offset: float = 0.0) -> Tile:
     """Return the tile slope · (⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2) + offset, given the halves of the norms."""
     left = np.column_stack([slope * U, slope * of_U + offset, np.ones_like(of_U)])
     right = np.vstack([V.T, np.ones_like(of_V), slope * of_V])
-    return lambda i, j, out: np.matmul(left[i], right[:, j], out=out)
+    return lambda i, j, out, _: np.matmul(left[i], right[:, j], out=out)
 
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
@@ -125,8 +129,8 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
     U, V = _in_units(X, Y, sigma)
     exponents = _by_feature(U, V, lambda gap, out: np.abs(gap, out=out), -1.0)
 
-    def tile(i: slice, j: slice, out: Array) -> Array:
-        return np.exp(exponents(i, j, out), out=out)
+    def tile(i: slice, j: slice, out: Array, spare: Array) -> Array:
+        return np.exp(exponents(i, j, out, spare), out=out)
 
     return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
 
@@ -134,9 +138,8 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
 def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Tile:
     """Return the tile factor · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
 
-    def tile(i: slice, j: slice, out: Array) -> Array:
+    def tile(i: slice, j: slice, out: Array, gap: Array) -> Array:
         out[:] = 0
-        gap = np.empty_like(out)
         for u, v in zip(U[i].T, V[j].T, strict=True):
             np.subtract(u[:, None], v, out=gap)
             out += measure(gap, gap)
