@@ -1,5 +1,7 @@
 """Embeddings are vectors: their algebra, their geometry, and what cannot be combined."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from catalogue import SEED
 from muhat import Embedding, KernelMean
-from muhat.kernels import Function, Gaussian, Polynomial
+from muhat.kernels import Function, Gaussian, Polynomial, Precomputed
 
 RNG = np.random.default_rng(SEED)
 X, Y, Z = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2)), RNG.normal(size=(4, 2))
@@ -58,6 +60,31 @@ def test_mmd_is_the_distance_of_two_kernel_means():
     one, other = (KernelMean(kernel=kernel, filter="kme").fit(points) for points in (X, Y))
     biased = kernel(X).mean() - 2 * kernel(X, Y).mean() + kernel(Y).mean()
     assert one.embedding_.distance(other.embedding_) ** 2 == pytest.approx(biased, rel=1e-10)
+
+
+def test_values_inner_products_and_distances_need_no_matrix_of_all_pairs():
+    n = 20_000
+    points = np.random.default_rng(SEED).normal(size=(n, 2))
+    one, other = (Embedding(Gaussian(4.0), half, np.full(n // 2, 2 / n)) for half in (points[::2], points[1::2] + 0.1))
+    tracemalloc.start()
+    try:
+        distance, inner, values = one.distance(other), one.inner(other), one(points)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * n * n / 100
+    assert inner == pytest.approx(float(values[1::2].mean()), rel=0.01)
+    squared = one.squared_norm() - 2 * inner + other.squared_norm()
+    assert distance**2 == pytest.approx(squared, abs=1e-12)
+
+
+def test_a_precomputed_kernel_has_embeddings_on_its_rows():
+    every = np.concatenate([X, Y])
+    kernel, rows = Precomputed(KERNEL(every)), np.arange(12)[:, None]
+    f, g = Embedding(kernel, rows[:7], F.weights), Embedding(kernel, rows[7:], G.weights)
+    assert f.inner(g) == pytest.approx(F.inner(G), rel=1e-12)
+    assert f.distance(g) == pytest.approx(F.distance(G), rel=1e-12)
+    np.testing.assert_allclose(f(rows), F(every), rtol=1e-12)
 
 
 def test_different_kernels_are_refused():

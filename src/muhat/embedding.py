@@ -115,16 +115,16 @@ class Embedding(Element):
         if Y.ndim != 2 or Y.shape[1] != self.points.shape[1]:
             needed = f"points in rows of {self.points.shape[1]} features are needed"
             raise ValueError(refusal("Embedding", needed, f"shape {Y.shape}"))
-        return self.kernel(Y.astype(self.points.dtype, copy=False), self.points) @ self.weights
+        return self.kernel.product(Y.astype(self.points.dtype, copy=False), self.weights, self.points)
 
     def inner(self, other: Embedding) -> float:
         """Return the inner product ⟨f, g⟩."""
         self._check_same_space(other)
-        return float(self.weights @ self.kernel(self.points, other.points) @ other.weights)
+        return float(self.weights @ self.kernel.product(self.points, other.weights, other.points))
 
     def squared_norm(self) -> float:
         """Return ‖f‖², zero where rounding would make it negative."""
-        squared = float(self.weights @ self.kernel(self.points) @ self.weights)
+        squared = float(self.weights @ self.kernel.product(self.points, self.weights))
         if not squared < 0:
             return squared
         diagonal = np.maximum(self.kernel.diagonal(self.points), 0)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat.arrays import Array
-from muhat.messages import positive
+from muhat.kernels.products import by_blocks
+from muhat.messages import positive, refusal
 
 
 class Kernel(BaseEstimator):
@@ -29,6 +31,35 @@ class Kernel(BaseEstimator):
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
         raise NotImplementedError
+
+    def product(self, X: Array, V: Array, Y: Array | None = None) -> Array:
+        """Return k(X, Y) V without holding the matrix: memory grows with the rows, not with their pairs.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The points x_i of the rows.
+        V : array of shape (m,) or (m, columns)
+            What to multiply with: a row for each y_j.
+        Y : array of shape (m, d), default=None
+            The points y_j of the columns; none are those of X, and each value serves both halves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from muhat.kernels import Gaussian
+        >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
+        array([1.1353, 1.1353])
+        """
+        V = np.asarray(V)
+        rows = len(X if Y is None else Y)
+        if V.ndim not in (1, 2) or len(V) != rows:
+            needed = f"a vector or a matrix of {rows} rows is needed to multiply with"
+            raise ValueError(refusal(f"{type(self).__name__}.product", needed, f"shape {V.shape}"))
+        return self._product(X, V.reshape(rows, -1), Y).reshape(len(X), *V.shape[1:])
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return by_blocks(self, X, V, Y)
 
     def resolve(self, X: Array) -> Kernel:
         """Return this kernel with every parameter a number, learnt from X where it was not."""
@@ -82,6 +113,9 @@ class Sum(Composite):
         """Return the matrix k(x_i, y_j)."""
         return self.left(X, Y) + self.right(X, Y)
 
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return self.left.product(X, V, Y) + self.right.product(X, V, Y)
+
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
         return self.left.diagonal(X) + self.right.diagonal(X)
@@ -123,6 +157,9 @@ class Scaled(Composite):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j)."""
         return positive(self, "factor", self.factor) * self.kernel(X, Y)
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return positive(self, "factor", self.factor) * self.kernel.product(X, V, Y)
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""

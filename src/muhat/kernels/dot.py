@@ -18,6 +18,9 @@ class Linear(Kernel):
         """Return the matrix ⟨x_i, y_j⟩."""
         return X @ (X if Y is None else Y).T
 
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return X @ ((X if Y is None else Y).T @ V)
+
     def diagonal(self, X: Array) -> Array:
         """Return ‖x_i‖²."""
         return np.einsum("ij,ij->i", X, X)

@@ -12,6 +12,7 @@ from muhat.arrays import Array
 from muhat.kernels import tiles
 from muhat.kernels.bandwidth import median_distance
 from muhat.kernels.base import Kernel
+from muhat.kernels.products import by_tiles
 from muhat.messages import positive, refusal
 
 
@@ -28,6 +29,12 @@ class Radial(Kernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j)."""
+        return self._pairs(X, Y).matrix()
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return by_tiles(self._pairs(X, Y), V)
+
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
         return tiles.radial(X, Y, self._sigma(), self.profile, self.smooth)
 
     def diagonal(self, X: Array) -> Array:
@@ -77,6 +84,9 @@ class Gaussian(Radial):
     def profile(self, exponent: Array) -> Array:
         """exp(−‖x − y‖²/2σ²)."""
         return np.exp(exponent, out=exponent)
+
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+        return tiles.gaussian(X, Y, self._sigma())
 
 
 @dataclass
@@ -190,8 +200,7 @@ class Laplacian(Radial):
         σ; 'median' is the median of ‖x_i − x_j‖₁ over the pairs i < j.
     """
 
-    def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
         return tiles.laplacian(X, Y, self._sigma())
 
     def _median(self, X: Array) -> float:

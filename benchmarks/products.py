@@ -1,0 +1,58 @@
+"""Products with a kernel matrix that is never held, against those who offer the same."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+
+from benchmarks.timing import Ratio, medians
+from muhat.kernels import Gaussian
+
+ROUNDS = 3
+BATCH = 500
+
+
+def symmetric_products() -> Iterator[Ratio]:
+    """(g) K v for the Gaussian kernel at n = 50000, d = 20, one column."""
+    n, sigma = 50_000, np.sqrt(40.0)
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(n, 20)), rng.normal(size=n)
+    single, single_v = X.astype(np.float32), v.astype(np.float32)
+    kernel, gamma = Gaussian(sigma), 1 / (2 * sigma**2)
+
+    def by_batches() -> np.ndarray:
+        batches = (X[start : start + BATCH] for start in range(0, n, BATCH))
+        return np.concatenate([rbf_kernel(batch, X, gamma=gamma) @ v for batch in batches])
+
+    ours, ours32, loop = medians(
+        lambda: kernel.product(X, v), lambda: kernel.product(single, single_v), by_batches, rounds=ROUNDS
+    )
+    print(f"(g) {n**2 / ours / 1e9:.2f} billion values per second in float64, {n**2 / ours32 / 1e9:.2f} in float32")
+    yield Ratio("(g) product, n = 50000, d = 20, against batches of rbf_kernel", ours, loop, 6, larger_is_better=True)
+    yield Ratio("(g) the same in float32, against our float64", ours32, ours, 1.6, larger_is_better=True)
+    try:
+        from pykeops.numpy import LazyTensor
+    except ImportError:
+        print("(g) PyKeOps is not installed, so there is no ratio against it: pip install 'muhat[bench]'")
+        return
+
+    def by_keops() -> np.ndarray:
+        x, y = LazyTensor(X[:, None] / sigma), LazyTensor(X[None] / sigma)
+        return (-((x - y) ** 2).sum(-1) / 2).exp() @ v[:, None]
+
+    error = float(np.abs(by_keops()[:, 0] - kernel.product(X, v)).max() / np.abs(v).sum())
+    print(f"(g) largest difference to PyKeOps over the sum of |v|: {error:.1e} (≤ 1e-13)")
+    ours, keops = medians(lambda: kernel.product(X, v), by_keops, rounds=ROUNDS)
+    yield Ratio("(g) product, n = 50000, d = 20, against PyKeOps", ours, keops, 8, larger_is_better=True)
+
+
+def rectangular_blocks() -> Iterator[Ratio]:
+    """(h) k(rows, landmarks) for 8192 rows and 500 landmarks: what a Nyström fit computes all day."""
+    rng = np.random.default_rng(0)
+    X, landmarks = rng.normal(size=(8192, 20)), rng.normal(size=(500, 20))
+    kernel = Gaussian(np.sqrt(40.0))
+    ours, peer = medians(lambda: kernel(X, landmarks), lambda: rbf_kernel(X, landmarks, gamma=1 / 80), rounds=9)
+    yield Ratio("(h) k(8192 rows, 500 landmarks), d = 20, against rbf_kernel", ours, peer, 2, larger_is_better=True)
+
+
+ALL = (symmetric_products, rectangular_blocks)
