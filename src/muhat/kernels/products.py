@@ -11,7 +11,7 @@ from muhat.kernels.tiles import Pairs
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
 
-ROWS, COLUMNS = 128, 256
+ROWS, COLUMNS = 192, 256
 """A tile of a kernel that works in tiles: it stays in the cache of its core."""
 
 
