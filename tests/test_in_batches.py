@@ -1,7 +1,8 @@
-"""Samples by their features and in batches: against really leaving rows out, against the dense route, in any batching."""
+"""Samples by their features and in batches: against really leaving rows out, and against the dense route."""
 
 import pickle
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -146,10 +147,7 @@ def test_weights_and_a_target_agree_with_the_dense_route():
     target = KernelMean(kernel=KERNEL, filter="kme").fit(NEW).embedding_
     for aim in (None, target, np.full(len(X), 0.1 / len(X))):
         common = {"kernel": KERNEL, "filter": "f-kmse", "target": aim}
-        if isinstance(aim, np.ndarray):
-            present = np.ones(len(X))
-        else:
-            present = weights
+        present = np.ones(len(X)) if isinstance(aim, np.ndarray) else weights
         dense = KernelMean(gram="dense", **common).fit(X, sample_weight=present)
         features = KernelMean(gram=Nystrom(landmarks=X), **common).fit(X, sample_weight=present)
         np.testing.assert_allclose(features.score_samples(NEW), dense.score_samples(NEW), atol=SAME)
@@ -275,7 +273,7 @@ class TestDrawing:
     @given(st.lists(st.integers(0, 60), max_size=6), st.integers(1, 80), st.integers(0, 5))
     def test_a_draw_does_not_depend_on_batches(self, cuts, size, seed):
         edges = [0, *sorted(cuts), 60]
-        parts = [Batch(X[a:b], a) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+        parts = [Batch(X[a:b], a) for a, b in pairwise(edges) if a < b]
         draws = [Draw.of(part, size, seed) for part in parts]
         RNG.shuffle(draws)
         drawn = draws[0]
@@ -340,7 +338,7 @@ class TestPlan:
 
     @pytest.mark.parametrize("gram", ["blocs", 3, None, Nystrom])
     def test_what_is_no_way_is_refused(self, gram):
-        with pytest.raises((ValueError, TypeError), match="^gram: "):
+        with pytest.raises((ValueError, TypeError), match=r"^gram: "):
             KernelMean(gram=gram).fit(X)
 
 
@@ -399,7 +397,7 @@ class TestRefusals:
 
     def test_more_landmarks_than_rows(self):
         self.refused("^Nystrom: m must be at most the number of rows, 60, got 61", [X], gram=Nystrom(61))
-        with pytest.raises(ValueError, match="^Nystrom: m must be at most the number of rows"):
+        with pytest.raises(ValueError, match=r"^Nystrom: m must be at most the number of rows"):
             KernelMean(gram=Nystrom(61)).fit(X)
 
     def test_duplicate_landmarks_are_fine(self):
@@ -411,8 +409,13 @@ class TestRefusals:
     @pytest.mark.parametrize("gram", ["dense", "blocks"])
     def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
         self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
-        with pytest.raises(ValueError, match="rows that come in batches need gram='nystrom'"):
+        with pytest.raises(AttributeError, match=r"has no attribute 'partial_fit'") as caught:
             KernelMean(gram=gram).partial_fit(X)
+        assert "rows that come in batches need gram='nystrom'" in str(caught.value.__cause__)
+
+    def test_a_precomputed_kernel_takes_no_batches(self):
+        self.refused("^KernelMean: rows that come in batches need a kernel of points", [X], kernel="precomputed")
+        assert not hasattr(KernelMean(kernel="precomputed"), "partial_fit")
 
     def test_merging_what_does_not_fit_together(self):
         one = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X)

@@ -7,21 +7,32 @@ from functools import partial
 from itertools import chain
 from typing import Any, Self
 
+from sklearn.utils.metaestimators import available_if
+
 from muhat.accumulation import Accumulation, folds_for
 from muhat.arrays import Array
 from muhat.features import Approximation, FeatureMap, Summary
 from muhat.filters import Shrinker, as_filter
 from muhat.gram.plan import plan_for_stream
-from muhat.kernels import Kernel, as_kernel
+from muhat.kernels import Kernel, Precomputed, as_kernel
 from muhat.messages import refusal
-from muhat.problem import FeatureProblem, Problem
+from muhat.problem import FeatureProblem, Problem, ProductProblem
 from muhat.selection import Choice, Rule, as_rule, every_filter
+from muhat.selection.by_products import is_smooth
 from muhat.sources import Draw, Slices, Source, Stream
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
 
 LOOKED_AT = 2000
 """Rows on which the error of an approximation is measured."""
+
+
+def _by_features(estimator: InBatches) -> bool:
+    """Whether the Gram matrix can be held by features, without which rows cannot come in batches."""
+    if isinstance(as_kernel(estimator.kernel), Precomputed):
+        needed = "rows that come in batches need a kernel of points"
+        raise ValueError(refusal("KernelMean", needed, "a precomputed one"))
+    return bool(plan_for_stream(estimator.gram))
 
 
 class InBatches:
@@ -57,6 +68,7 @@ class InBatches:
         self : KernelMean
             The fitted estimator. If a batch of an iterator cannot be taken, what came before it is kept.
         """
+        _by_features(self)
         self._accumulated = None
         remaining = iter(batches)
         first = next(remaining, None)
@@ -68,6 +80,7 @@ class InBatches:
         approximation = self._approximation()
         return self._fit_source(Stream(batches), approximation, as_rule(self.selection))
 
+    @available_if(_by_features)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample, which is not held: only what its features sum up to is.
 
@@ -185,14 +198,17 @@ class InBatches:
         return self
 
     def _choose(self, problem: Problem, rule: Rule) -> None:
-        self.choices_ = rule.choices(problem, self._filters(rule, problem))
+        filters = self._filters(rule, problem)
+        if isinstance(problem, ProductProblem):
+            rule = rule.on_products(filters, problem.n)
+        self.choices_ = rule.choices(problem, filters)
         self.choice_ = rule.best(problem, self.choices_)
         self.filter_, self.rule_ = self.choice_.filter, rule
         self.n_samples_seen_ = problem.n
 
     def _filters(self, rule: Rule, problem: Problem) -> list[Shrinker]:
-        if not self.kernel_.positive_semidefinite:
-            problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
         automatic = isinstance(self.filter, str) and self.filter == "auto"
         filters = every_filter(problem.n, rule) if automatic else [as_filter(self.filter)]
+        if automatic and isinstance(problem, ProductProblem):
+            filters = [filter for filter in filters if is_smooth(filter)]
         return [filter.bounded_by(problem.kappa2(self.kernel_.bound)) for filter in filters]

@@ -12,10 +12,10 @@ from muhat.arrays import Array
 from muhat.batches import InBatches
 from muhat.embedding import Element, Embedding
 from muhat.features import Approximation
-from muhat.gram import DenseGram
+from muhat.gram import BlockGram, DenseGram
 from muhat.gram.plan import plan
 from muhat.kernels import Kernel, Precomputed, as_kernel
-from muhat.problem import SampleProblem, Target
+from muhat.problem import ProductProblem, SampleProblem, Target
 from muhat.selection import as_rule
 from muhat.sources import Slices
 from muhat.targets import as_target
@@ -43,7 +43,9 @@ class KernelMean(InBatches, BaseEstimator):
     gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact products with it in
         memory proportional to n; ``Nystrom(m)`` or ``RandomFeatures(m)`` by m features of each row, for any number of
-        rows. ``'auto'`` chooses by n, d and the memory at hand, and says why in ``gram_reason_``.
+        rows. ``'auto'`` chooses by n, d and the memory at hand, and says why in ``gram_reason_``. With ``'blocks'``,
+        ``'loo'`` stands for its nearest relative that products give, told by ``rule_``: itself for ``'kme'`` and
+        ``'s-kmse'``, ``'gcv'`` for ``'tsvd'``, ``'kfold'`` for the others.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
 
@@ -211,10 +213,14 @@ class KernelMean(InBatches, BaseEstimator):
 
     def _problem(self, points: Array, masses: Array, present: Array, target: Element | None) -> SampleProblem:
         points, masses = points[present], masses[present]
-        gram = DenseGram.of(self.kernel_, points, None if _equal(masses) else masses)
-        if target is None:
-            return SampleProblem(gram)
-        return SampleProblem(gram, Target(target(points), target.squared_norm()))
+        equal = None if _equal(masses) else masses
+        aim = None if target is None else Target(target(points), target.squared_norm())
+        if self.gram_ == "blocks":
+            return ProductProblem(BlockGram.of(self.kernel_, points, equal), aim)
+        problem = SampleProblem(DenseGram.of(self.kernel_, points, equal), aim)
+        if not self.kernel_.positive_semidefinite:
+            problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
+        return problem
 
 
 def _equal(masses: Array) -> bool:

@@ -95,8 +95,8 @@ class Filter(Shrinker):
 
     def grid(self, problem: Problem) -> Array:
         """Return λ from tr(A)/nr, where even an average one of r components shrinks by less than 1/n, to 10 γ_max."""
-        largest = problem.spectrum.largest or 1.0
-        smallest = (float(np.mean(problem.spectrum.trace)) or largest) / (problem.n * problem.rank)
+        largest = problem.largest_eigenvalue or 1.0
+        smallest = (float(np.mean(problem.trace)) or largest) / (problem.n * problem.rank)
         return np.geomspace(smallest, 10 * largest, GRID_SIZE)
 
     def check(self, grid: Array) -> Array:
@@ -160,7 +160,7 @@ class Iteration(Filter):
 
     def grid(self, problem: Problem) -> Array:
         """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue (but not without end)."""
-        average = float(np.mean(problem.spectrum.trace)) / problem.rank
+        average = float(np.mean(problem.trace)) / problem.rank
         last = self.from_lambda(average / 10) if average > 0 else 1
         return np.unique(np.geomspace(1, min(last, self.longest), GRID_SIZE).round().astype(np.int64))
 

@@ -36,7 +36,11 @@ class TruncatedSVD(Formula):
 
     def grid(self, problem: Problem) -> Array:
         """Return thresholds between neighbouring eigenvalues, at most a hundred, denser among the first."""
-        gamma = problem.spectrum.gamma
+        return self.between(problem.spectrum.gamma)
+
+    @staticmethod
+    def between(gamma: Array) -> Array:
+        """Return thresholds between neighbouring eigenvalues, given ascending, and one below the least of them."""
         descending = gamma.reshape(-1, gamma.shape[-1]).mean(axis=0)[::-1].astype(np.float64)
         positive = descending[descending > 0]
         if not positive.size:

@@ -85,6 +85,10 @@ class Gaussian(Radial):
         """exp(−‖x − y‖²/2σ²)."""
         return np.exp(exponent, out=exponent)
 
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j); that of X itself, whose rank may be asked for, to the last digit."""
+        return (super()._pairs(X, None) if Y is None else self._pairs(X, Y)).matrix()
+
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
         return tiles.gaussian(X, Y, self._sigma())
 

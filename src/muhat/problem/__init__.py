@@ -2,6 +2,7 @@
 
 from muhat.problem.base import Components, LeftOut, Problem, Rows
 from muhat.problem.features import FeatureProblem
+from muhat.problem.products import ProductProblem
 from muhat.problem.sample import SampleProblem, Target
 
-__all__ = ["Components", "FeatureProblem", "LeftOut", "Problem", "Rows", "SampleProblem", "Target"]
+__all__ = ["Components", "FeatureProblem", "LeftOut", "Problem", "ProductProblem", "Rows", "SampleProblem", "Target"]

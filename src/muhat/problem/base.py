@@ -133,6 +133,16 @@ class Problem(ABC):
     has_target: bool
 
     @property
+    def largest_eigenvalue(self) -> float:
+        """γ_max, over the whole batch."""
+        return self.spectrum.largest
+
+    @property
+    def trace(self) -> Array:
+        """tr A = Σ p_i k(x_i, x_i)."""
+        return self.spectrum.trace
+
+    @property
     def rank(self) -> int:
         """r, the number of components: n where the Gram operator is not approximated."""
         return self.n

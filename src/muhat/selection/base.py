@@ -62,6 +62,8 @@ class Choice:
     at_edge: Any
     solution: Array | None = None
     """β, where products with A alone have found it."""
+    residual: float | None = None
+    """The relative residual or error estimate of the solver, where one iterated."""
 
     def __repr__(self) -> str:
         parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
@@ -122,6 +124,12 @@ class Rule(BaseEstimator, ABC):
         """Return the choice for one filter."""
         return self.choices(problem, [filter])[0]
 
+    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
+        """Return the rule that does this one's work on n points where only products with A are to be had."""
+        needed = f"{type(self).__name__} needs all eigenpairs"
+        advice = "use selection='kfold' or gram='dense'"
+        raise ValueError(refusal("gram='blocks'", needed, "products with A alone", advice))
+
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the best of the choices for several filters, where the rule can compare them."""
         [only] = choices
@@ -165,9 +173,10 @@ class Scored(Rule):
         candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
         strengths = [strengths_of(problem, each) for each in candidates]
         scores = self.scores(problem, candidates)
-        return [self._least(problem, *each) for each in zip(candidates, scores, strengths, strict=True)]
+        return [self.least(problem, *each) for each in zip(candidates, scores, strengths, strict=True)]
 
-    def _least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
+    def least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
+        """Return the choice with the least score; of equal ones, the one that shrinks least."""
         tied = scores <= scores.min(axis=-1, keepdims=True) + np.asarray(self.tie(problem))[..., None]
         index = np.where(tied, strengths, np.inf).argmin(axis=-1)
         return choice_at(candidates, index, scores, strengths)
@@ -196,12 +205,17 @@ def strengths_of(problem: Problem, candidates: Candidates) -> Array:
         if filter.constant:
             return np.broadcast_to(np.abs(1 - at_zero), (*problem.batch, len(at_zero)))
         s = np.asarray(filter.on(problem.components, grid))
-    shape = (len(grid), *problem.components.gamma.shape)
-    if s.shape != shape or np.iscomplexobj(s) or not (np.isfinite(s).all() and np.isfinite(at_zero).all()):
-        needed = f"s must be a finite real number for each γ in [0, {problem.spectrum.largest:.3g}], zero included"
-        kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
-        raise ValueError(refusal(type(filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"))
+    check_shrinkage(candidates, problem.components.gamma, s, at_zero)
     return problem.strengths(s, at_zero)
+
+
+def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Array) -> None:
+    """Refuse what a filter gives for the eigenvalues and for zero if it is not one finite real number for each."""
+    shape = (len(candidates.grid), *gamma.shape)
+    if s.shape != shape or np.iscomplexobj(s) or not (np.isfinite(s).all() and np.isfinite(at_zero).all()):
+        needed = f"s must be a finite real number for each γ in [0, {float(gamma.max(initial=0.0)):.3g}], zero included"
+        kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
+        raise ValueError(refusal(type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"))
 
 
 def choice_at(candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:

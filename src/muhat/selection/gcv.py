@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from muhat.arrays import Array
+from muhat.filters import Shrinker, TruncatedSVD
 from muhat.messages import refusal
-from muhat.problem import Problem
-from muhat.selection.base import Candidates, Scored
+from muhat.problem import Problem, ProductProblem
+from muhat.selection.base import Candidates, Choice, Rule, Scored, checked_grid
+from muhat.selection.by_products import gcv_choice
 
 
 @dataclass
@@ -25,6 +27,19 @@ class GCV(Scored):
     """
 
     grid: Any = None
+
+    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
+        """Return itself for truncated SVD, which the leading eigenpairs are enough for; refuse others."""
+        if all(isinstance(filter, TruncatedSVD) for filter in filters):
+            return self
+        return super().on_products(filters, n)
+
+    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return, for each filter, the parameter with the least score."""
+        if not isinstance(problem, ProductProblem):
+            return super().choices(problem, filters)
+        grids = [None if self.grid is None else checked_grid(self, filter, self.grid) for filter in filters]
+        return [gcv_choice(self, problem, *each) for each in zip(filters, grids, strict=True)]
 
     def scale(self, problem: Problem) -> Array:
         """Return ‖Aq‖², the score's numerator at full shrinkage."""

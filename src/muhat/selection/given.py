@@ -9,8 +9,9 @@ import numpy as np
 from muhat.arrays import Array
 from muhat.filters import Filter, Shrinker
 from muhat.messages import positive, refusal
-from muhat.problem import Problem, SampleProblem
+from muhat.problem import Problem, ProductProblem, SampleProblem
 from muhat.selection.base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of
+from muhat.selection.by_products import check_filters, given_choice
 
 
 class Given(Rule):
@@ -20,12 +21,19 @@ class Given(Rule):
         """Return the parameter, checked, as an array of one."""
         raise NotImplementedError
 
+    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
+        """Return itself."""
+        check_filters(self, filters, truncated=True, advice="use gram='dense' for it")
+        return self
+
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return the given parameter for each filter, with its strength."""
         return [self._choice(problem, filter) for filter in filters]
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
+        if isinstance(problem, ProductProblem) and not filter.constant:
+            return given_choice(self, problem, candidates)
         by_products = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
         if by_products and isinstance(problem, SampleProblem) and not problem.batch:
             return self._by_products(problem, filter, candidates)

@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 
 from muhat.arrays import Array
+from muhat.filters import Shrinker
 from muhat.messages import refusal
-from muhat.problem import FeatureProblem, Problem, SampleProblem
+from muhat.problem import FeatureProblem, Problem, ProductProblem, SampleProblem
 from muhat.problem.base import summed
-from muhat.selection.base import Candidates, Scored, check_rest
+from muhat.selection.base import Candidates, Choice, Rule, Scored, candidates_of, check_rest
+from muhat.selection.by_products import check_filters, k_fold_choices
 from muhat.selection.leave_out import HeldOut, scores_with_folds_left_out, scores_without
 
 
 @dataclass
 class KFold(Scored):
-    """Σ_F Σ_{i ∈ F} p_i ‖k(x_i, ·) − μ_λ^(−F)‖² over folds F: an eigendecomposition each.
+    """Σ_F Σ_{i ∈ F} p_i ‖k(x_i, ·) − μ_λ^(−F)‖² over folds F.
+
+    It takes an eigendecomposition for each fold; on ``gram="blocks"``, one sequence of products for all of them.
 
     Parameters
     ----------
@@ -39,23 +43,40 @@ class KFold(Scored):
         """A point for each fold."""
         return self.n_splits if isinstance(self.n_splits, Integral) else 2
 
+    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
+        """Return itself: all folds take part in the same products."""
+        check_filters(self, filters, truncated=False, advice="use selection='gcv' for 'tsvd', or gram='dense'")
+        return self
+
+    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return, for each filter, the parameter with the least score."""
+        self._check()
+        if not isinstance(problem, ProductProblem):
+            return super().choices(problem, filters)
+        candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
+        return k_fold_choices(self, problem, candidates, self.folds(problem))
+
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the k-fold scores of every filter's parameters."""
+        self._check()
+        if isinstance(problem, FeatureProblem):
+            return self._of_features(problem, candidates)
+        assert isinstance(problem, SampleProblem)
+        dealt = self.folds(problem)
+        alike = [np.stack([fold for fold in dealt if len(fold) == size]) for size in sorted({len(f) for f in dealt})]
+        return summed([scores_with_folds_left_out(problem, problem.rows, folds, candidates) for folds in alike])
+
+    def folds(self, problem: SampleProblem) -> list[Array]:
+        """Return the rows of each fold, dealt out at random."""
+        dealt = np.array_split(np.random.default_rng(self.seed).permutation(problem.n), self.n_splits)
+        check_rest(self, 1 - max(float(problem.masses[fold].sum()) for fold in dealt))
+        return dealt
+
+    def _check(self) -> None:
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise ValueError(refusal("KFold", "n_splits must be a whole number of at least 2", repr(self.n_splits)))
         if not isinstance(self.seed, Integral) or self.seed < 0:
             raise ValueError(refusal("KFold", "seed must be a whole number, not negative", repr(self.seed)))
-        if isinstance(problem, FeatureProblem):
-            return self._of_features(problem, candidates)
-        assert isinstance(problem, SampleProblem)
-        return self._of_sample(problem, candidates)
-
-    def _of_sample(self, problem: SampleProblem, candidates: Sequence[Candidates]) -> list[Array]:
-        """Deal out the points at random, folds of one size at a time."""
-        dealt = np.array_split(np.random.default_rng(self.seed).permutation(problem.n), self.n_splits)
-        check_rest(self, 1 - max(float(problem.masses[fold].sum()) for fold in dealt))
-        alike = [np.stack([fold for fold in dealt if len(fold) == size]) for size in sorted({len(f) for f in dealt})]
-        return summed([scores_with_folds_left_out(problem, problem.rows, folds, candidates) for folds in alike])
 
     def _of_features(self, problem: FeatureProblem, candidates: Sequence[Candidates]) -> list[Array]:
         """Take the folds that the rows were dealt out to as they were summed up."""

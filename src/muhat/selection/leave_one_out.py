@@ -10,11 +10,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from muhat.arrays import Array
-from muhat.filters import Filter
+from muhat.filters import Filter, Shrinker, TruncatedSVD
 from muhat.problem import Problem, Rows
 from muhat.problem.base import summed
-from muhat.selection.base import Candidates, Scored, check_rest
+from muhat.selection.base import Candidates, Rule, Scored, check_rest
 from muhat.selection.contour import Contour, Interval, accurate_contour, is_accurate
+from muhat.selection.gcv import GCV
 from muhat.selection.kfold import KFold
 from muhat.selection.leave_out import scores_with_folds_left_out
 from muhat.selection.moments import Moments, Nodes
@@ -42,6 +43,14 @@ class LeaveOneOut(Scored):
 
     grid: Any = None
     least_points: ClassVar[int] = 2
+
+    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
+        """Return itself for constant filters, generalised cross-validation for truncated SVD, k-fold for others."""
+        if all(filter.constant for filter in filters):
+            return self
+        if all(isinstance(filter, TruncatedSVD) for filter in filters):
+            return GCV(self.grid)
+        return KFold(min(KFold.n_splits, n), grid=self.grid).on_products(filters, n)
 
     def in_one_pass(self) -> KFold:
         """Return k-fold with the same grid."""
