@@ -1,0 +1,96 @@
+"""Many rows: memory and time of exact products, of Nyström's features, of streams and of files."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem
+
+from benchmarks.made import made_parquet
+from benchmarks.timing import Ratio, medians
+from muhat import KernelMean
+from muhat.features import Nystrom
+from muhat.kernels import Gaussian
+
+GIB = 2.0**30
+SIGMA = np.sqrt(40.0)
+
+IN_A_PROCESS = """
+import json, resource, sys, time
+import numpy as np
+from muhat import KernelMean
+from muhat.features import Nystrom
+from muhat.files import open_batches
+from muhat.kernels import Gaussian
+
+class Made:
+    '''Batches that are made anew in every pass, so that nothing of them is held.'''
+    def __init__(self, rows): self.rows = rows
+    def __iter__(self):
+        for start in range(0, self.rows, 8192):
+            yield np.random.default_rng(start).normal(size=(min(8192, self.rows - start), 20))
+
+def peak(): return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+{setup}
+before, start = peak(), time.perf_counter()
+{work}
+print(json.dumps([peak() - before, time.perf_counter() - start]))
+"""
+
+
+def measured(work: str, setup: str = "") -> tuple[float, float]:
+    """Return how much the peak of a fresh process rises in some work, in bytes, and the seconds that it takes."""
+    code = IN_A_PROCESS.format(setup=setup, work=work)
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    bytes_, seconds = (float(part) for part in output.splitlines()[-1].strip("[]").split(","))
+    return bytes_, seconds
+
+
+def blocks() -> Iterator[Ratio]:
+    """(i) The memory of an exact fit of 100,000 rows, its parameter chosen by k-fold."""
+    setup = "X = np.random.default_rng(0).normal(size=(100_000, 20))"
+    peak, seconds = measured("KernelMean(gram='blocks', filter='nu-method').fit(X)", setup)
+    print(f"(i) exact fit of 100000 rows with 5 folds: {seconds:.0f} s")
+    yield Ratio("(i) peak memory of gram='blocks', n = 100000, above the data", peak / GIB, 1.0, 1.0, unit=" GiB")
+
+
+def nystrom() -> Iterator[Ratio]:
+    """(j) A whole fit of a million rows, every filter scored, against computing the features alone."""
+    X = np.random.default_rng(0).normal(size=(1_000_000, 20))
+    peer = Nystroem(gamma=1 / (2 * SIGMA**2), n_components=500, random_state=0).fit(X[:10_000])
+    mean = KernelMean(gram=Nystrom(500), kernel=Gaussian(SIGMA))
+    ours, transform = medians(lambda: mean.fit(X), lambda: peer.transform(X), rounds=1)
+    yield Ratio("(j) KernelMean(Nystrom(500)), n = 1e6, against Nystroem.transform", ours, transform, 2)
+
+
+def growth() -> Iterator[Ratio]:
+    """(k) Time and memory of streams from 10⁴ to 10⁶ rows."""
+    sizes, taken, peaks = [10_000, 100_000, 1_000_000], [], []
+    for rows in sizes:
+        work = f"KernelMean(gram=Nystrom(200), kernel=Gaussian({SIGMA})).fit_batches(Made({rows}))"
+        peak, seconds = measured(work)
+        taken.append(seconds)
+        peaks.append(peak)
+    slope = float(np.polyfit(np.log(sizes), np.log(taken), 1)[0])
+    print("(k) " + ", ".join(f"{rows} rows {seconds:.2f} s" for rows, seconds in zip(sizes, taken, strict=True)))
+    yield Ratio("(k) exponent of time in n, from 1e4 to 1e6 rows", slope, 1.0, 1.1, unit="")
+    what = "(k) peak memory of a stream of 1e6 rows, against one of 1e5"
+    yield Ratio(what, peaks[2] / GIB, peaks[1] / GIB, 1.25, unit=" GiB")
+
+
+def parquet() -> Iterator[Ratio]:
+    """(l) Ten million rows of a Parquet file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made.parquet"
+        made_parquet(path, 10_000_000, 20, seed=0, dtype="float32")
+        size = path.stat().st_size / GIB
+        work = f"mean = KernelMean(gram=Nystrom(200)).fit_batches(open_batches({str(path)!r}))"
+        peak, seconds = measured(work)
+    print(f"(l) 10 million rows, {size:.2f} GiB of Parquet: {seconds:.0f} s")
+    yield Ratio("(l) peak memory of 1e7 rows from Parquet", peak / GIB, 1.0, 2.0, unit=" GiB")
+
+
+ALL = (nystrom, growth, parquet, blocks)
