@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,11 @@ from sklearn.kernel_approximation import Nystroem
 from benchmarks.made import made_parquet
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
-from muhat.features import Nystrom
+from muhat.features import Folds, Nystrom, Summary
 from muhat.kernels import Gaussian
+from muhat.problem import FeatureProblem
+from muhat.selection import LeaveOneOut, every_filter
+from muhat.sources import Draw, Slices
 
 GIB = 2.0**30
 SIGMA = np.sqrt(40.0)
@@ -66,6 +70,32 @@ def nystrom() -> Iterator[Ratio]:
     yield Ratio("(j) KernelMean(Nystrom(500)), n = 1e6, against Nystroem.transform", ours, transform, 2)
 
 
+def passes() -> Iterator[Ratio]:
+    """(m) What each pass over the rows costs, for the plan in docs/scale.md; prints, and has no limit to keep."""
+    rows, d = 200_000, 20
+    X = np.random.default_rng(0).normal(size=(rows, d))
+    source, kernel = Slices(X), Gaussian(SIGMA)
+    for m in (200, 500, 1000):
+        features = Nystrom(m).resolve(kernel, X[:20_000])
+        summing = partial(Summary.of, features=features, folds=Folds())
+        summary = source.total(summing)
+        problem = FeatureProblem.of(features, summary, source)
+        filters = [filter.bounded_by(1.0) for filter in every_filter(rows, LeaveOneOut())]
+        drawing, adding, leaving = medians(
+            lambda: source.total(partial(Draw.of, size=20_000)),
+            lambda summing=summing: source.total(summing),
+            lambda problem=problem, filters=filters: LeaveOneOut().choices(problem, filters),
+            rounds=1,
+        )
+        each = ", ".join(
+            f"{what} {1e6 * seconds / rows:.2f}"
+            for what, seconds in (("drawing", drawing), ("summing up", adding), ("leaving out", leaving))
+        )
+        size = 8 * (summary.covariance.size + summary.mean.size) / 2**20
+        print(f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; a summary has {size:.2f} MiB")
+    yield from ()
+
+
 def growth() -> Iterator[Ratio]:
     """(k) Time and memory of streams from 10⁴ to 10⁶ rows."""
     sizes, taken, peaks = [10_000, 100_000, 1_000_000], [], []
@@ -93,4 +123,4 @@ def parquet() -> Iterator[Ratio]:
     yield Ratio("(l) peak memory of 1e7 rows from Parquet", peak / GIB, 1.0, 2.0, unit=" GiB")
 
 
-ALL = (nystrom, growth, parquet, blocks)
+ALL = (passes, nystrom, growth, parquet, blocks)
