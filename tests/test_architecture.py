@@ -48,7 +48,7 @@ ORDER = [
 
 WITHIN = {
     "kernels": ["bandwidth", "base", "checks", "tiles", "dot", "foreign", "radial", "mixtures", "__init__"],
-    "sources": ["base", "stream", "draw", "__init__"],
+    "sources": ["base", "stream", "draw", "scaling", "__init__"],
     "features": ["base", "landmarks", "nystrom", "fourier", "summary", "__init__"],
     "gram": ["base", "dense", "plan", "__init__"],
     "problem": ["base", "features", "sample", "__init__"],
@@ -64,6 +64,7 @@ WITHIN = {
     ],
     "files": ["errors", "pieces", "npy", "parquet", "text", "reading", "batches", "writing", "__init__"],
     "reproduction": ["tables", "circumstances", "store", "results", "workers", "progress", "run", "__init__"],
+    "comparison": ["tuning", "held", "result", "run", "__init__"],
     "plots": [
         *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),
         "__init__",
