@@ -42,6 +42,7 @@ ORDER = [
     "comparison",
     "plots",
     "evidence",
+    "progress",
     "cli",
 ]
 """The way a sample takes: a module imports only from those before it."""

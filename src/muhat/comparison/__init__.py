@@ -2,6 +2,6 @@
 
 from muhat.comparison.result import HARDLY, Comparison, Row
 from muhat.comparison.run import compare
-from muhat.comparison.tuning import EXACT_UP_TO
+from muhat.comparison.tuning import EXACT_UP_TO, passes
 
-__all__ = ["EXACT_UP_TO", "HARDLY", "Comparison", "Row", "compare"]
+__all__ = ["EXACT_UP_TO", "HARDLY", "Comparison", "Row", "compare", "passes"]

@@ -35,6 +35,18 @@ def shrinkers_of(filters: Any) -> list[Shrinker]:
     return shrinkers
 
 
+def passes(filters: Any = None, standardise: bool = True) -> tuple[str, ...]:
+    """Return what ``compare`` passes over batches for, in order, beyond 300 points.
+
+    Examples
+    --------
+    >>> passes()
+    ('standardising', 'drawing', 'summing up', 'leaving out')
+    """
+    left_out = any(filter.analytic and not filter.constant for filter in shrinkers_of(filters))
+    return ("standardising",) * standardise + ("drawing", "summing up") + ("leaving out",) * left_out
+
+
 def tune(problem: Problem, wanted: Rule, filters: Sequence[Shrinker]) -> list[Tuned]:
     """Choose a parameter for each filter, by the wanted rule where it can; what filters share is computed once."""
     rules = [_rule_for(filter, wanted, problem.n) for filter in filters]
