@@ -18,7 +18,7 @@ from muhat.gram import DenseGram
 from muhat.gram.plan import FeaturePlan, as_gram, plan_for_rows, plan_for_stream
 from muhat.kernels import Kernel
 from muhat.messages import refusal
-from muhat.problem import Problem, SampleProblem
+from muhat.problem import FeatureProblem, Problem, SampleProblem
 from muhat.selection import LeaveOneOut, Rule
 from muhat.sources import Changed, Draw, Slices, Source, Spread, Stream
 from muhat.validation import checked_sample
@@ -36,6 +36,8 @@ class Holding:
         The number of features, where it is held by these.
     error, error_in : float and str, default=0.0 and ''
         What their mean misses, and what that is measured in.
+    kept : float, default=1.0
+        The share of Σ k(x_i, x_i) that they keep.
     """
 
     gram: str
@@ -43,13 +45,19 @@ class Holding:
     features: int = 0
     error: float = 0.0
     error_in: str = ""
+    kept: float = 1.0
 
     @classmethod
-    def by_features(cls, plan: FeaturePlan, accumulated: Accumulation) -> Holding:
+    def by_features(cls, plan: FeaturePlan, problem: FeatureProblem, error: float) -> Holding:
         """Return it for features."""
         names = {kind: name for name, kind in GRAMS_BY_NAME.items()}
-        name, features = names.get(type(plan.gram), type(plan.gram).__name__), accumulated.features
-        return cls(name, plan.reason, features.size, accumulated.error, features.error_in)
+        name, features, own = (
+            names.get(type(plan.gram), type(plan.gram).__name__),
+            problem.features,
+            problem.summary.own,
+        )
+        kept = float(problem.spectrum.trace) * problem.summary.total_mass / own if own else 1.0
+        return cls(name, plan.reason, features.size, error, features.error_in, kept)
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,8 @@ class Wish:
     def _by_features(self, source: Source, plan: FeaturePlan, drawn: Draw) -> Held:
         accumulated = Accumulation.begun(self.kernel, plan.gram, self.rule, drawn.rows).with_source(source)
         problem, features = accumulated.problem(source), accumulated.features
-        return Held(problem, features.kernel, features.dimension, Holding.by_features(plan, accumulated))
+        how = Holding.by_features(plan, problem, accumulated.error)
+        return Held(problem, features.kernel, features.dimension, how)
 
 
 def are_batches(X: Any) -> bool:

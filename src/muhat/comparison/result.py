@@ -21,6 +21,9 @@ from muhat.messages import refusal
 from muhat.problem import SampleProblem
 from muhat.selection import LeaveOneOut, as_rule
 
+MISSED = 0.1
+"""The share of the kernel that features may miss without a warning."""
+
 HARDLY = 1.0
 """An improvement, in percent of KME's risk, below which there is hardly a difference."""
 
@@ -200,10 +203,16 @@ class Comparison:
         if self.how.features:
             how = f"The Gram matrix is approximated by {self.how.features} features ({self.gram}; {self.gram_reason})"
             error = f"on {min(self.n, LOOKED_AT)} rows their mean is off by {self.approximation_error:.2g}"
-            notes.append(f"{how}: {error} in {self.how.error_in}; KME's own error is about {self.risk**0.5:.2g}.")
+            notes.append(f"{how}: {error} in {self.how.error_in}.")
+            if self.how.kept < 1 - MISSED:
+                kept = f"The features keep {100 * self.how.kept:.3g} % of the mean of k(x, x)"
+                notes.append(
+                    f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
+                )
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
-            names, price = " and ".join(unscored), f"{self.n} eigendecompositions"
+            names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
+            price = f"{self.n} eigendecompositions"
             notes.append(f"No leave-one-out score for {names}, beyond {EXACT_UP_TO} points: it takes {price}.")
         for row in self.rows:
             if row.selection not in ("", self.selection):
@@ -234,6 +243,8 @@ class Comparison:
         told = ("n", "d", "gram", "gram_reason", "approximation_error", "selection", "risk", "eigenvalues")
         return {
             **{name: _json_safe(getattr(self, name)) for name in told},
+            "features": self.how.features or None,
+            "kept": self.how.kept,
             "kernel": repr(self.kernel),
             "best": self.best.name,
             "verdict": self.verdict(),

@@ -62,15 +62,15 @@ def tune(problem: Problem, wanted: Rule, filters: Sequence[Shrinker]) -> list[Tu
 def _rule_for(filter: Shrinker, wanted: Rule, n: int) -> tuple[str, Rule]:
     """Return the rule for a filter, by name: the wanted one, unless there is nothing to choose or it cannot choose."""
     if filter.parameterless:
-        return ("unscored", GCV()) if not affordable(filter, n) else ("parameterless", LeaveOneOut())
-    if isinstance(wanted, LeaveOneOut) and not affordable(filter, n):
+        return ("unscored", GCV()) if not _affordable(filter, n) else ("parameterless", LeaveOneOut())
+    if isinstance(wanted, LeaveOneOut) and not _affordable(filter, n):
         return "gcv instead", GCV(grid=wanted.grid)
     if isinstance(wanted, GCV) and filter.constant:
         return "loo instead", LeaveOneOut(grid=wanted.grid)
     return "wanted", wanted
 
 
-def affordable(filter: Shrinker, n: int) -> bool:
+def _affordable(filter: Shrinker, n: int) -> bool:
     """Whether the exact leave-one-out score takes less than minutes."""
     return filter.analytic or filter.constant or n <= EXACT_UP_TO
 
@@ -79,7 +79,8 @@ def leave_one_out(problem: Problem, tuned: Sequence[Tuned]) -> list[Array | None
     """Return the leave-one-out scores along each grid: known already where that rule chose, None where too dear."""
     known = [each.choice.scores if isinstance(each.rule, LeaveOneOut) else None for each in tuned]
     choices = [each.choice for each, scores in zip(tuned, known, strict=True) if scores is None]
-    missing = [Candidates(choice.filter, choice.grid) for choice in choices if affordable(choice.filter, problem.n)]
+    candidates = [Candidates(choice.filter, choice.grid) for choice in choices]
+    missing = [each for each in candidates if problem.n <= EXACT_UP_TO or LeaveOneOut.is_cheap(problem, each)]
     found = dict(zip([id(each.filter) for each in missing], LeaveOneOut().scores(problem, missing), strict=True))
     return [found.get(id(each.choice.filter), scores) for each, scores in zip(tuned, known, strict=True)]
 

@@ -70,7 +70,7 @@ class Spread:
 
     def __add__(self, other: Spread) -> Spread:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        mine, its = (each.unit / _unit(low, high) for each in (self, other))
+        mine, its = (np.minimum(each.unit / _unit(low, high), 1) for each in (self, other))  # of zeros, any unit
         count, gap = self.count + other.count, its * other.mean - mine * self.mean
         mean = mine * self.mean + gap * (other.count / count)
         squares = mine**2 * self.squares + its**2 * other.squares + gap**2 * (self.count * other.count / count)
