@@ -42,6 +42,7 @@ ORDER = [
     "comparison",
     "plots",
     "evidence",
+    "progress",
     "cli",
 ]
 """The way a sample takes: a module imports only from those before it."""
@@ -51,7 +52,7 @@ WITHIN = {
         *("bandwidth", "exponential", "tiles", "products", "base", "checks", "dot", "foreign", "radial", "mixtures"),
         "__init__",
     ],
-    "sources": ["base", "stream", "draw", "__init__"],
+    "sources": ["base", "stream", "draw", "scaling", "__init__"],
     "features": ["base", "landmarks", "nystrom", "fourier", "summary", "__init__"],
     "gram": ["base", "blocks", "dense", "__init__", "plan"],
     "problem": ["base", "features", "sample", "products", "__init__"],
@@ -68,6 +69,7 @@ WITHIN = {
     ],
     "files": ["errors", "pieces", "npy", "parquet", "text", "reading", "batches", "writing", "__init__"],
     "reproduction": ["tables", "circumstances", "store", "results", "workers", "progress", "run", "__init__"],
+    "comparison": ["tuning", "held", "result", "run", "__init__"],
     "plots": [
         *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),
         "__init__",

@@ -233,7 +233,7 @@ def test_too_many_points_for_the_memory_are_refused(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(cli, "compare", full)
-    assert_refused(run("compare"), "memory")
+    assert_refused(run("compare"), "memory", "--gram nystrom")
 
 
 def test_an_interruption_is_one_line_and_leaves_nothing(monkeypatch):

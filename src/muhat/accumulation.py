@@ -1,15 +1,26 @@
-"""A sample that is seen once and never held: its features, settled on the first rows, and what they sum up to."""
+"""A sample that is never held: its features, settled on some of its rows, and what they sum up to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from muhat.arrays import Array
-from muhat.features import FeatureMap, Folds, Summary
+from muhat.features import Approximation, FeatureMap, Folds, Summary
+from muhat.kernels import Kernel
 from muhat.messages import refusal
+from muhat.problem import FeatureProblem
 from muhat.selection import KFold, Rule
-from muhat.sources import Slices
+from muhat.sources import Draw, Slices, Source
+
+LOOKED_AT = 2000
+"""Rows on which the error of an approximation is measured."""
+
+
+def drawn_for(approximation: Approximation, source: Source) -> Draw:
+    """Return as many rows of a source, drawn in one pass, as features are learnt from."""
+    return source.total(partial(Draw.of, size=approximation.rows_to_learn_from))
 
 
 def folds_for(rule: Rule) -> Folds:
@@ -27,18 +38,36 @@ class Accumulation:
         z, the same for all rows.
     rule : Rule
         The rule that will choose, which says how rows are dealt out to folds.
+    error : float, default=0.0
+        What the features' mean misses on some rows.
     summary : Summary, default=None
         What the rows so far sum up to; none before the first.
     """
 
     features: FeatureMap
     rule: Rule
+    error: float = 0.0
     summary: Summary | None = None
+
+    @classmethod
+    def begun(cls, kernel: Kernel, approximation: Approximation, rule: Rule, rows: Array) -> Accumulation:
+        """Return an accumulation without rows: kernel and features are settled on these, and looked at for an error."""
+        features = approximation.resolve(kernel.resolve(rows), rows)
+        return cls(features, rule, features.error(rows[:: -(-len(rows) // LOOKED_AT)]))
 
     def with_rows(self, X: Array, weights: Array | None = None) -> Accumulation:
         """Return the accumulation of these rows too."""
-        rows = Slices(X, weights).total(partial(Summary.of, features=self.features, folds=folds_for(self.rule)))
+        return self.with_source(Slices(X, weights))
+
+    def with_source(self, source: Source) -> Accumulation:
+        """Return the accumulation of a source's rows too, in one pass over them."""
+        rows = source.total(partial(Summary.of, features=self.features, folds=folds_for(self.rule)))
         return replace(self, summary=rows if self.summary is None else self.summary + rows)
+
+    def problem(self, source: Source | None = None, target: Any = None) -> FeatureProblem:
+        """Return the problem of the rows, with their source where they can be passed over again."""
+        assert self.summary is not None, "there are rows in it"
+        return FeatureProblem.of(self.features, self.summary, source, target)
 
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features != other.features or folds_for(self.rule) != folds_for(other.rule):

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 
-from muhat.accumulation import Accumulation, folds_for
+from muhat.accumulation import Accumulation, drawn_for
 from muhat.arrays import Array
-from muhat.features import Approximation, FeatureMap, Summary
+from muhat.features import Approximation, FeatureMap
 from muhat.filters import Shrinker, as_filter
 from muhat.gram.plan import plan_for_stream
 from muhat.kernels import Kernel, Precomputed, as_kernel
 from muhat.messages import refusal
-from muhat.problem import FeatureProblem, Problem, ProductProblem
+from muhat.problem import Problem, ProductProblem
 from muhat.selection import Choice, Rule, as_rule, every_filter
 from muhat.selection.by_products import is_smooth
-from muhat.sources import Draw, Slices, Source, Stream
+from muhat.sources import Slices, Source, Stream
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
-
-LOOKED_AT = 2000
-"""Rows on which the error of an approximation is measured."""
 
 
 def _by_features(estimator: InBatches) -> bool:
@@ -140,26 +136,23 @@ class InBatches:
         self.gram_, self.gram_reason_ = planned.gram, planned.reason
         return planned.gram
 
-    def _learn(self, approximation: Approximation, rows: Array) -> FeatureMap:
-        """Settle kernel and features on some rows, and measure on them what the features miss."""
-        self.kernel_ = as_kernel(self.kernel).resolve(rows)
-        self.features_ = features = approximation.resolve(self.kernel_, rows)
-        self.approximation_error_ = features.error(rows[:: -(-len(rows) // LOOKED_AT)])
-        return features
+    def _settled(self, approximation: Approximation, rule: Rule, rows: Array) -> Accumulation:
+        """Settle kernel and features on some rows, and return an accumulation without any."""
+        begun = Accumulation.begun(as_kernel(self.kernel), approximation, rule, rows)
+        self.kernel_, self.features_, self.approximation_error_ = begun.features.kernel, begun.features, begun.error
+        return begun
 
     def _fit_source(self, source: Source, approximation: Approximation, rule: Rule) -> Self:
         """Fit in passes over the rows: to learn features from some, to sum up, and, if need be, to leave rows out."""
-        drawn = source.total(partial(Draw.of, size=approximation.rows_to_learn_from))
+        drawn = drawn_for(approximation, source)
         self._check_enough(rule, drawn.count)
-        features = self._learn(approximation, drawn.rows)
-        summary = source.total(partial(Summary.of, features=features, folds=folds_for(rule)))
-        return self._choose_by_features(features, summary, rule, source)
+        return self._choose_by_features(self._settled(approximation, rule, drawn.rows).with_source(source), source)
 
     def _begun(self, rows: Array) -> Accumulation:
         """Return an accumulation without rows, its features settled on these."""
         rule = as_rule(self.selection).in_one_pass()
         self._check_enough(rule, len(rows))
-        return Accumulation(self._learn(self._approximation(), rows), rule)
+        return self._settled(self._approximation(), rule, rows)
 
     def _fit_once(self, batches: Iterator[Any]) -> Self:
         """Fit to an iterator in its one pass; whatever stops it, what came before is kept."""
@@ -177,18 +170,16 @@ class InBatches:
 
     def _select(self, accumulated: Accumulation) -> Self:
         """Choose by what has been accumulated, and keep it."""
-        assert accumulated.summary is not None
-        self._choose_by_features(accumulated.features, accumulated.summary, accumulated.rule)
+        self._choose_by_features(accumulated)
         self._accumulated = accumulated
         return self
 
-    def _choose_by_features(
-        self, features: FeatureMap, summary: Summary, rule: Rule, source: Source | None = None
-    ) -> Self:
+    def _choose_by_features(self, accumulated: Accumulation, source: Source | None = None) -> Self:
+        features = accumulated.features
         points = source.X if isinstance(source, Slices) else None
         target = as_target(self.target, self.kernel_, self.n_features_in_, points)
-        problem = FeatureProblem.of(features, summary, source, target)
-        self._choose(problem, rule)
+        problem = accumulated.problem(source, target)
+        self._choose(problem, accumulated.rule)
         self.embedding_ = features.embedding(self.choice_.weights(problem).astype(features.dtype))
         self.weights_ = self.embedding_.weights
         if target is not None:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,19 +20,23 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from muhat import __version__
-from muhat.comparison import Comparison, Row, compare
-from muhat.datasets import FOLDER_VARIABLE, load, wine
+from muhat.comparison import Comparison, Row, compare, passes
+from muhat.datasets import FOLDER_VARIABLE, DataSet, load, wine
 from muhat.evidence import page as evidence_page
 from muhat.experiments import EXPERIMENTS, Experiment
-from muhat.files import check_writable, read_table, write_whole
+from muhat.features import GRAMS_BY_NAME, Approximation
+from muhat.files import FileBatches, check_writable, open_batches, read_table, write_whole
 from muhat.filters import FILTERS
+from muhat.gram.plan import DENSE_UP_TO
 from muhat.kernels import KERNELS, Kernel, as_kernel
 from muhat.messages import refusal, unknown_name
 from muhat.plots import comparison_figure, experiment_figure, save
+from muhat.progress import Watched
 from muhat.reproduction import PieceError, read_finished, read_results, reproduce
 from muhat.selection import RULES
 
 OF_POINTS = [name for name in KERNELS if name != "precomputed"]
+GRAMS = ("auto", "dense", *GRAMS_BY_NAME)
 FIGURES = (".png", ".svg", ".pdf")
 FORMS = (".png", ".svg")
 DEFAULT_FIGURE = Path("muhat-compare.png")
@@ -63,7 +67,10 @@ class OneSentence(TyperGroup):
             _tell(refusal("standard output", "a place that can be written to is needed", problem.strerror or problem))
         except MemoryError:
             code = USER_ERROR
-            needed, advice = "the matrix of all pairs of points must fit in memory", "take fewer points"
+            needed, advice = (
+                "the matrix of all pairs of points must fit in memory",
+                "take --gram nystrom, or fewer points",
+            )
             _tell(refusal("muhat", needed, "too many points", advice))
         except Exception as problem:
             if not hasattr(problem, "format_message"):  # what the parser refuses has one
@@ -103,7 +110,10 @@ def about(
 def compare_command(
     file: Annotated[
         Path | None,
-        typer.Argument(help="A .csv, .tsv, .parquet or .npy file, points in rows; the wine data if none is named."),
+        typer.Argument(
+            help="A .csv, .tsv, .parquet or .npy file, points in rows, or a folder of .parquet files; "
+            "the wine data if none is named."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help=f"Where the figure goes (.png, .svg or .pdf); by default {DEFAULT_FIGURE}.")
@@ -125,14 +135,27 @@ def compare_command(
     standardise: Annotated[
         bool, typer.Option("--standardise/--no-standardise", help="Bring features to mean 0 and variance 1.")
     ] = True,
+    gram: Annotated[
+        str,
+        typer.Option(help=f"How the matrix of all pairs is held: {', '.join(GRAMS)}. The last two take any file."),
+    ] = "auto",
+    features: Annotated[
+        int | None, typer.Option(min=1, help="How many landmarks (nystrom) or random features it is approximated by.")
+    ] = None,
 ) -> None:
     """Compare all estimators on a sample: a table, a verdict and a figure."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         _check_figure(figure)
-    sample = wine() if file is None else read_table(file, drop or ())
+    held = _gram(gram, features)
     chosen = _kernel(kernel, bandwidth)
-    comparison = compare(sample.data, chosen, filter or None, selection=selection, standardise=standardise)
+    sample = wine() if file is None else _sample(file, drop or (), gram)
+    options: dict[str, Any] = {"filters": filter or None, "standardise": standardise}
+    if isinstance(sample, FileBatches):
+        with Watched(sample, passes(**options), shown=not as_json and sys.stderr.isatty()) as batches:
+            comparison = compare(batches, chosen, selection=selection, gram=held, **options)
+    else:
+        comparison = compare(sample.data, chosen, selection=selection, gram=held, **options)
     if figure is not None:
         save(comparison_figure(comparison), figure)
     if as_json:
@@ -251,6 +274,27 @@ def _kernel(name: str, bandwidth: float | None) -> Kernel:
     if "bandwidth" not in kernel.get_params(deep=False):
         raise ValueError(refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"))
     return type(kernel)(bandwidth=bandwidth)
+
+
+def _gram(name: str, features: int | None) -> str | Approximation:
+    """Return how the Gram matrix is to be held, by as many features as are asked for."""
+    if name not in GRAMS:
+        raise ValueError(unknown_name("--gram", name, GRAMS))
+    if features is None:
+        return name
+    if name not in GRAMS_BY_NAME:
+        needed = f"--gram {' or '.join(GRAMS_BY_NAME)} is needed with it"
+        raise ValueError(refusal("--features", needed, f"--gram {name}", "name one, or leave it out"))
+    return GRAMS_BY_NAME[name](m=features)
+
+
+def _sample(file: Path, drop: Sequence[str], gram: str) -> DataSet | FileBatches:
+    """Return a file's table, or its batches where features are to be made of them or it may be too large for less."""
+    if gram == "dense":
+        return read_table(file, drop)
+    batches = open_batches(file, drop)
+    small = gram == "auto" and not file.is_dir() and batches.surely_at_most(DENSE_UP_TO)
+    return read_table(file, drop) if small else batches
 
 
 def _check_figure(path: Path) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -36,6 +36,8 @@ class FeatureMap(ABC):
 
     kernel: Kernel
     dtype: np.dtype[Any]
+    error_in: ClassVar[str] = "the norm of the RKHS"
+    """What ``error`` is measured in."""
 
     @property
     @abstractmethod

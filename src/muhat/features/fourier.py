@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class FourierFeatures(FeatureMap):
 
     kernel: Kernel
     frequencies: Array
+    error_in: ClassVar[str] = "its values (root mean square)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", np.array(self.frequencies))

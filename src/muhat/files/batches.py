@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
 
@@ -68,6 +69,16 @@ class FileBatches:
             yield piece.values
             position = position.after(len(piece.values))
         self.n = position.row
+
+    def surely_at_most(self, rows: int) -> bool:
+        """Whether it has no more than so many rows, as far as that is seen in a moment: a text file has fewer lines."""
+        if self.n is not None:
+            return self.n <= rows
+        try:
+            with self._path.open("rb") as file:
+                return len(list(islice(file, rows + 1))) <= rows
+        except OSError as problem:
+            raise unreadable(self._path, problem) from problem
 
     def _check_unchanged(self, position: Position, file: Path | None = None) -> None:
         """Refuse a file, by default any, that is new, gone, or written to since all were opened."""

@@ -63,15 +63,24 @@ def plan(gram: Any, kernel: Kernel, n: int, d: int, itemsize: int) -> Plan:
         return Plan(asked, "as asked")
     if isinstance(kernel, Precomputed):
         return Plan("dense", "the Gram matrix was given")
-    room, needed = SHARE * available_memory(), MATRICES * itemsize * n**2
-    if n <= DENSE_UP_TO and needed <= room:
-        return Plan("dense", f"{n} rows are few enough for one eigendecomposition")
-    why = f"{n} rows are too many for an eigendecomposition"
-    if n <= DENSE_UP_TO:
-        why = f"the matrices of {n} rows take {_size(needed)}, more than half of the available memory"
+    why = _why_not_dense(n, itemsize)
+    if not why:
+        return _dense(n)
     if n**2 * (d + 20) <= EXACT_WORK:
         return Plan("blocks", f"{why}, and few enough for products with all of their pairs")
     return Plan(Nystrom(), f"{why}, and their pairs too many for exact products")
+
+
+def plan_for_rows(gram: Any, n: int, itemsize: int) -> Plan:
+    """Return how the Gram operator is to be held where rows are left out one by one: dense or by features."""
+    asked = as_gram(gram)
+    if asked == "blocks":
+        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
+        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    if asked != "auto":
+        return Plan(asked, "as asked")
+    why = _why_not_dense(n, itemsize)
+    return Plan(Nystrom(), why) if why else _dense(n)
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,7 @@ class FeaturePlan(Plan):
     gram: Approximation
 
 
-def plan_for_stream(gram: Any) -> FeaturePlan:
+def plan_for_stream(gram: Any, who: str = "KernelMean") -> FeaturePlan:
     """Return how the Gram operator of rows that come in batches is to be held: by features."""
     asked = as_gram(gram)
     if isinstance(asked, Approximation):
@@ -89,7 +98,21 @@ def plan_for_stream(gram: Any) -> FeaturePlan:
     if asked == "auto":
         return FeaturePlan(Nystrom(), "rows that come in batches are never held at once")
     needed = "rows that come in batches need gram='nystrom' or 'random-features'"
-    raise ValueError(refusal("KernelMean", needed, repr(gram), "or give all rows to fit as one array"))
+    raise ValueError(refusal(who, needed, repr(gram), "or give all rows as one array"))
+
+
+def _dense(n: int) -> Plan:
+    return Plan("dense", f"{n} rows are few enough for one eigendecomposition")
+
+
+def _why_not_dense(n: int, itemsize: int) -> str:
+    """Return why rows are too many for a matrix of all their pairs; nothing if they are not."""
+    if n > DENSE_UP_TO:
+        return f"{n} rows are too many for an eigendecomposition"
+    needed = MATRICES * itemsize * n**2
+    if needed > SHARE * available_memory():
+        return f"the matrices of {n} rows take {_size(needed)}, more than half of the available memory"
+    return ""
 
 
 def _size(bytes_: float) -> str:

@@ -23,6 +23,9 @@ OFF_SCALE = 1.5
 
 CURVE_POINTS = 600
 
+SHORT_LABELS = 0.1
+"""A strength, in percent, below which labels have so many digits that fewer fit under the axis."""
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -144,6 +147,7 @@ class LeaveOneOutDisplay(Display):
             if limits.hold(curve.chosen):
                 ax.plot(*curve.chosen, linestyle="", markersize=7, clip_on=False, zorder=5, **curve.style)
         ax.set_xlim(0, limits.right)
+        ax.locator_params(axis="x", nbins="auto" if limits.right > SHORT_LABELS else 5)
         ax.set_ylim(limits.bottom, limits.top)
         ax.set_xlabel(r"shrinkage strength  $\|\hat\mu - \mu_\lambda\|\,/\,\|\hat\mu\|$  (%)")
         ax.set_ylabel("improvement over KME  (% of its risk)")

@@ -71,6 +71,11 @@ class LeaveOneOut(Scored):
         # A mean of squared norms: where it is zero, rounding may not make it less.
         return [np.maximum(scores[place], 0) for place in range(len(candidates))]
 
+    @staticmethod
+    def is_cheap(problem: Problem, candidates: Candidates) -> bool:
+        """Whether the scores of these candidates take no point to be really left out."""
+        return candidates.filter.constant or bool(_contours(problem, [candidates]))
+
 
 def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contour, list[int]]:
     """Return contours, as few as will do, with the places of the filters that each is accurate for."""

@@ -2,6 +2,19 @@
 
 from muhat.sources.base import Batch, BatchError, Columns, Source, checked_batch
 from muhat.sources.draw import Draw, folds_of
+from muhat.sources.scaling import Changed, Spread
 from muhat.sources.stream import Slices, Stream
 
-__all__ = ["Batch", "BatchError", "Columns", "Draw", "Slices", "Source", "Stream", "checked_batch", "folds_of"]
+__all__ = [
+    "Batch",
+    "BatchError",
+    "Changed",
+    "Columns",
+    "Draw",
+    "Slices",
+    "Source",
+    "Spread",
+    "Stream",
+    "checked_batch",
+    "folds_of",
+]

@@ -1,0 +1,447 @@
+"""``compare`` on any number of rows: by features, from batches never held at once, from the command line."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from typer.testing import CliRunner
+
+from muhat import KernelMean, cli
+from muhat.comparison import EXACT_UP_TO, Comparison, compare, passes
+from muhat.datasets import standardised
+from muhat.features import Nystrom, RandomFeatures
+from muhat.files import open_batches, read_table
+from muhat.filters import FILTERS
+from muhat.gram.plan import DENSE_UP_TO
+from muhat.kernels import Laplacian
+from muhat.progress import Watched
+from muhat.sources import Slices, Spread, Stream
+
+SAME = 1e-8
+"""The same number by another route."""
+
+LARGE = 50_000
+NAMES = ("a", "b", "c", "d")
+QUICK = ("--filter", "f-kmse", "--filter", "landweber", "--features", "40")
+
+
+def sample(n, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.geomspace(1, 50, d) + 4
+    X[:, -1] = 7  # a column that says nothing
+    return X
+
+
+def in_batches(X, *ends):
+    return np.split(X, ends)
+
+
+def assert_same(one, other, rtol=SAME):
+    assert [row.name for row in one.rows] == [row.name for row in other.rows]
+    assert one.best.name == other.best.name
+    assert (one.n, one.d) == (other.n, other.d)
+    assert one.risk == pytest.approx(other.risk, rel=rtol)
+    for row, its in zip(one.rows, other.rows, strict=True):
+        np.testing.assert_allclose(row.grid, its.grid, rtol=1e-6, atol=1e-12)
+        assert (row.scores is None) == (its.scores is None)
+        if row.scores is not None:
+            np.testing.assert_allclose(row.scores, its.scores, rtol=rtol)
+        assert row.strength == pytest.approx(its.strength, abs=1e-6)
+
+
+class Counting:
+    """Batches that count the passes over them."""
+
+    def __init__(self, batches):
+        self.batches = batches
+        self.passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        return iter(self.batches)
+
+
+# Standardising
+
+
+@pytest.mark.parametrize("ends", [(), (1,), (1, 2, 700), tuple(range(10, 1000, 10))])
+def test_columns_are_standardised_in_batches_as_they_are_at_once(ends):
+    X = sample(1000)
+    parts = in_batches(X, *ends)
+    spread = sum(
+        (Spread.of(batch) for part in parts[1:] for batch in Slices(part)), Spread.of(next(iter(Slices(parts[0]))))
+    )
+    np.testing.assert_allclose(spread.standardised(X), standardised(X), atol=1e-12)
+    assert (spread.standardised(X)[:, -1] == 0).all()
+
+
+@given(
+    X=arrays(np.float64, (12, 2), elements=st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-3)),
+    scale=st.sampled_from([1e-300, 1e-160, 1.0, 1e160, 1e300]),
+    end=st.integers(1, 11),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_unit_of_measurement_overflows_or_vanishes(X, scale, end):
+    X = X * scale
+    first, second = (Spread.of(next(iter(Slices(part)))) for part in in_batches(X, end))
+    np.testing.assert_allclose((first + second).standardised(X), standardised(X), atol=1e-6)
+
+
+def test_small_deviations_from_a_large_mean_are_not_lost():
+    X = np.random.default_rng(0).normal(size=(5000, 1))
+    moved = Stream([part + 1e8 for part in in_batches(X, *range(100, 5000, 100))]).total(Spread.of)
+    np.testing.assert_allclose(moved.standardised(X + 1e8), standardised(X), atol=1e-6)
+
+
+# Routes agree
+
+
+@pytest.mark.parametrize("gram", [Nystrom(60), RandomFeatures(80)])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_batches_are_compared_as_their_rows_at_once(gram, standardise):
+    X = sample(2000)
+    whole = compare(X, gram=gram, standardise=standardise)
+    batches = compare(in_batches(X, 1, 900, 901), gram=gram, standardise=standardise)
+    assert_same(batches, whole)
+    assert batches.approximation_error == pytest.approx(whole.approximation_error, rel=1e-6)
+    assert batches.kernel.bandwidth == pytest.approx(whole.kernel.bandwidth, rel=SAME)
+
+
+@pytest.mark.parametrize("selection", ["loo", "gcv", "kfold", "lepski", "rate"])
+@pytest.mark.parametrize("n", [120, EXACT_UP_TO + 50])
+def test_with_all_points_as_landmarks_it_is_the_dense_comparison(n, selection):
+    X = np.random.default_rng(1).normal(size=(n, 5)).round(2)
+    filters = [name for name in FILTERS if name != "componentwise"]
+    options = {"kernel": Laplacian(), "selection": selection, "filters": filters}
+    dense, held = compare(X, gram="dense", **options), compare(X, gram=Nystrom(n), **options)
+    assert held.gram == "nystrom"
+    np.testing.assert_allclose(held.eigenvalues, dense.eigenvalues, atol=SAME)
+    if selection != "kfold":  # folds are dealt out by other means
+        assert_same(held, dense)
+
+
+def test_the_scores_are_those_that_kernel_mean_chooses_by():
+    X = sample(3000)
+    comparison = compare(X, filters=["f-kmse"], gram=Nystrom(50))
+    choice = KernelMean(filter="f-kmse", gram=Nystrom(50)).fit(standardised(X)).choice_
+    np.testing.assert_allclose(comparison["f-kmse"].scores, choice.scores, rtol=SAME)
+
+
+def test_few_rows_in_batches_are_compared_dense_without_another_pass():
+    X = sample(200)
+    batches = Counting(in_batches(X, 50, 60))
+    comparison = compare(batches, filters=["f-kmse", "tsvd"])
+    assert comparison.gram == "dense"
+    assert batches.passes == 2
+    assert_same(comparison, compare(X, filters=["f-kmse", "tsvd"]), rtol=1e-10)
+
+
+@pytest.mark.parametrize("filters", [None, ["s-kmse"], ["landweber"], ["tsvd"]])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_the_passes_are_as_many_as_are_told(filters, standardise):
+    batches = Counting(in_batches(sample(600), 100))
+    compare(batches, filters=filters, standardise=standardise, gram=Nystrom(20))
+    assert batches.passes == len(passes(filters, standardise))
+
+
+def test_single_precision_is_compared_in_double():
+    X = sample(DENSE_UP_TO + 1).astype(np.float32)
+    comparison = compare([X], filters=["s-kmse"], gram=Nystrom(20))
+    assert_same(comparison, compare(X.astype(np.float64), filters=["s-kmse"], gram=Nystrom(20)), rtol=1e-6)
+    assert comparison.eigenvalues.dtype == np.float64
+
+
+def test_a_list_of_data_frames_is_batches_and_a_list_of_lists_is_a_sample():
+    X = sample(40)
+    frames = [pd.DataFrame(part, columns=NAMES) for part in in_batches(X, 10)]
+    assert compare(frames, filters="f-kmse").n == compare(X.tolist(), filters="f-kmse").n == 40
+
+
+# What a comparison says of itself
+
+
+def test_more_rows_than_a_matrix_takes_are_held_by_features_and_it_says_why():
+    comparison = compare(sample(DENSE_UP_TO + 1), filters=["s-kmse"])
+    assert comparison.gram == "nystrom"
+    assert comparison.gram_reason == f"{DENSE_UP_TO + 1} rows are too many for an eigendecomposition"
+    assert f"(nystrom; {comparison.gram_reason})" in comparison.notes[0]
+    assert f"off by {comparison.approximation_error:.2g} in the norm of the RKHS" in comparison.notes[0]
+    told = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+    assert (told["gram"], told["gram_reason"]) == ("nystrom", comparison.gram_reason)
+    assert told["approximation_error"] == comparison.approximation_error > 0
+
+
+def test_a_dense_comparison_has_no_error_and_needs_no_note():
+    comparison = compare(sample(30), filters=["s-kmse"])
+    assert comparison.notes == ()
+    assert (comparison.gram, comparison.approximation_error) == ("dense", 0)
+
+
+def test_features_that_miss_most_of_the_kernel_are_told():
+    X = np.random.default_rng(0).normal(size=(1000, 30))
+    comparison = compare(X, filters=["s-kmse"], gram=Nystrom(10), kernel=Laplacian(1.0))
+    assert comparison.how.kept == pytest.approx(comparison.eigenvalues.sum())  # k(x, x) is 1
+    assert comparison.how.kept < 0.1
+    assert "scores and risk are of that part alone" in comparison.notes[1]
+    assert len(compare(X[:, :1], filters=["s-kmse"], gram=Nystrom(50)).notes) == 1
+
+
+def test_a_score_that_would_take_hours_is_left_out_and_said():
+    comparison = compare(sample(40_000, d=2), filters=["nu-method", "f-kmse"], selection="rate", gram=Nystrom(10))
+    assert comparison["nu-method"].score is None
+    assert comparison["f-kmse"].score is not None
+    assert any(note.startswith("No leave-one-out score for nu-method, beyond") for note in comparison.notes)
+
+
+@pytest.mark.parametrize(
+    ("batches", "options", "sentence"),
+    [
+        ([np.ones((3, 2))], {"gram": "blocks"}, r"compare: rows that come in batches need .*, got 'blocks'"),
+        ([np.ones((3, 2))], {"gram": "dense"}, r"compare: rows that come in batches need .*, got 'dense'"),
+        (np.ones((3, 2)), {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
+        (np.ones((3, 2)), {"gram": "nystroem"}, r"did you mean 'nystrom'\?"),
+        (iter([np.ones((3, 2))]), {}, r"compare: batches that can be iterated anew are needed, got a list_iterator"),
+        (Counting([]), {}, "at least one batch is needed"),
+        ([np.ones((1, 2))], {}, r"compare: at least 2 rows are needed, got n_samples = 1"),
+        ([np.ones((3, 2)), np.ones((3, 3))], {}, r"batch 1: 2 columns are needed"),
+        (sample(50), {"gram": Nystrom(51)}, r"m must be at most the number of rows, 50"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_sentence(batches, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        compare(batches, **options)
+
+
+def test_a_nan_in_batch_700_is_told_by_batch_and_row():
+    parts = [np.random.default_rng(0).normal(size=(3, 2)) for _ in range(702)]
+    parts[700] = np.array([[0, 1], [np.nan, 1], [2, 3]])
+    with pytest.raises(ValueError, match=r"batch 700: .* NaN in its row 1 \(row 2101 of all\)"):
+        compare(parts)
+
+
+def test_an_estimator_by_features_is_no_comparison():
+    mu = KernelMean(filter="f-kmse", gram=Nystrom(10)).fit(sample(50))
+    with pytest.raises(ValueError, match=r"one fitted by features; compare with"):
+        Comparison.from_estimator(mu)
+
+
+# The command line
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same 50,000 rows as Parquet, as CSV and as a folder."""
+    place = tmp_path_factory.mktemp("large")
+    X = sample(LARGE)
+    pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), place / "large.parquet")
+    pd.DataFrame(X, columns=NAMES).to_csv(place / "large.csv", index=False)
+    (place / "folder").mkdir()
+    for number, part in enumerate(in_batches(X, 20_000)):
+        pq.write_table(pa.table(dict(zip(NAMES, part.T, strict=True))), place / "folder" / f"{number}.parquet")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("muhat.plots.saving.DPI", 50)
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, ["compare", *map(str, arguments)])
+
+
+def assert_refused(result, *words):
+    assert result.exit_code == 2, result.stderr
+    assert result.stdout == ""
+    [line] = result.stderr.splitlines()
+    assert line.startswith("muhat: ")
+    for word in words:
+        assert word in line
+    assert not [path for path in os.listdir() if path.endswith(".png")]
+
+
+def on_a_terminal(*arguments, interrupt_at=None):
+    """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
+    mine, its = pty.openpty()
+    command = [sys.executable, "-m", "muhat", "compare", *map(str, arguments)]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its, env=environment, text=True)
+    os.close(its)
+    seen = b""
+    while select.select([mine], [], [], 120)[0]:
+        try:
+            piece = os.read(mine, 65536)
+        except OSError:  # Linux's end of a terminal
+            break
+        if not piece:
+            break
+        seen += piece
+        if interrupt_at and interrupt_at in seen:
+            process.send_signal(signal.SIGINT)
+            interrupt_at = None
+    out = process.communicate(timeout=120)[0]
+    os.close(mine)
+    return process.returncode, out, seen.decode()
+
+
+@pytest.mark.parametrize("name", ["large.parquet", "large.csv", "folder"])
+@pytest.mark.parametrize("gram", ["nystrom", "random-features"])
+def test_a_large_file_is_compared_in_batches(files, name, gram, monkeypatch):
+    monkeypatch.setattr(cli, "read_table", partial(pytest.fail, "the file was read as a whole"))
+    result = run(files / name, "--gram", gram, *QUICK, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    told = json.loads(result.stdout)
+    assert (told["data"], told["n"], told["d"]) == (Path(name).stem, LARGE, len(NAMES))
+    assert (told["gram"], told["gram_reason"], told["features"]) == (gram, "as asked", 40)
+    assert told["figure"] is None
+    held = {"nystrom": Nystrom(40), "random-features": RandomFeatures(40)}[gram]
+    expected = compare(sample(LARGE), filters=["f-kmse", "landweber"], gram=held)
+    for row in told["estimators"]:
+        np.testing.assert_allclose(row["scores"], expected[row["name"]].scores, rtol=SAME)
+
+
+@pytest.mark.parametrize("name", ["large.parquet", "large.csv"])
+def test_left_to_itself_the_command_takes_features_for_a_large_file(files, name, monkeypatch):
+    monkeypatch.setattr(cli, "read_table", partial(pytest.fail, "the file was read as a whole"))
+    result = run(files / name, "--filter", "s-kmse", "--json")
+    told = json.loads(result.stdout)
+    assert (told["gram"], told["gram_reason"]) == ("nystrom", f"{LARGE} rows are too many for an eigendecomposition")
+
+
+@pytest.mark.parametrize("gram", ["auto", "dense"])
+def test_a_small_file_is_compared_as_before(gram):
+    pd.DataFrame(sample(60), columns=NAMES).to_csv("small.csv", index=False)
+    told = json.loads(run("small.csv", "--json", "--gram", gram, "--filter", "f-kmse").stdout)
+    assert told["gram"] == "dense"
+    expected = compare(read_table("small.csv").data, filters=["f-kmse"])
+    assert told["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score, rel=1e-12)
+
+
+def test_a_small_folder_is_compared_dense():
+    os.mkdir("folder")
+    for number, part in enumerate(in_batches(sample(60), 20)):
+        pq.write_table(pa.table(dict(zip(NAMES, part.T, strict=True))), f"folder/{number}.parquet")
+    told = json.loads(run("folder", "--json", "--filter", "f-kmse").stdout)
+    assert told["gram"] == "dense"
+    expected = compare(sample(60), filters=["f-kmse"])
+    assert told["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score, rel=SAME)
+
+
+def test_the_figure_of_a_large_file_is_whole(files):
+    result = run(files / "large.parquet", *QUICK, "--gram", "nystrom", "--filter", "componentwise", "--out", "f.png")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("Figure: f.png\n")
+    assert "approximated by" in result.stdout
+    written = Path("f.png").read_bytes()
+    assert written.startswith(b"\x89PNG")
+    assert written.endswith(b"IEND\xaeB`\x82")
+    assert os.listdir() == ["f.png"]
+
+
+def test_a_terminal_is_told_which_pass_of_how_many_and_how_fast(files):
+    code, out, seen = on_a_terminal(files / "large.csv", "--gram", "nystrom", "--filter", "f-kmse", "--out", "f.png")
+    assert code == 0
+    for number, name in enumerate(passes(), start=1):
+        assert f"pass {number} of 4: {name}" in seen
+    assert "rows/s" in seen
+    assert re.search(r"[\d,]+ of 50,000 rows", seen)  # known after the first pass over a text file
+    assert "pass" not in out
+    assert out.endswith("Figure: f.png\n")
+
+
+def test_nothing_is_told_with_json_or_where_there_is_no_terminal(files):
+    code, out, seen = on_a_terminal(files / "large.parquet", "--gram", "nystrom", *QUICK, "--json")
+    assert code == 0
+    assert seen == ""
+    assert json.loads(out)["n"] == LARGE
+    assert run(files / "large.parquet", "--gram", "nystrom", *QUICK).stderr == ""
+
+
+def test_an_interruption_is_one_line_and_leaves_no_figure(files):
+    code, out, seen = on_a_terminal(files / "large.csv", "--gram", "nystrom", interrupt_at=b"pass 1")
+    assert code == 130
+    assert out == ""
+    assert "muhat: interrupted." in seen
+    assert "Traceback" not in seen
+    assert os.listdir() == []
+
+
+def test_a_pass_beyond_those_foreseen_is_counted_too(tmp_path):
+    np.save("rows.npy", sample(10))
+    watched = Watched(open_batches("rows.npy"), passes(standardise=False), shown=False)
+    with watched:
+        titles = [(list(watched), watched._title())[1] for _ in range(4)]
+    assert titles == [
+        "pass 1 of 3: drawing",
+        "pass 2 of 3: summing up",
+        "pass 3 of 3: leaving out",
+        "pass 4 of 4: leaving out",
+    ]
+
+
+def test_a_bad_row_far_down_is_told_by_batch_and_row():
+    X = sample(30_000)
+    X[25_000, 1] = np.nan
+    pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), "holes.parquet")
+    assert_refused(run("holes.parquet", "--gram", "nystrom"), "batch 3", "row 25000", "'b'")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["batch 1", "line 9003", "'b'"]),
+        ("empty.parquet", "", ["an empty file"]),
+        ("broken.parquet", "no table", ["a damaged one"]),
+        ("one.csv", "1,2\n", ["at least 2 rows"]),
+        ("few.csv", "1,2\n3,4\n", ["m must be at most the number of rows, 2"]),
+    ],
+)
+def test_a_file_that_is_no_sample_is_refused(name, content, words):
+    Path(name).write_text(content)
+    assert_refused(run(name, "--gram", "nystrom", "--features", "50"), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gram", "nystroem"], ["--gram", "did you mean 'nystrom'?"]),
+        (["--gram", "blocks"], ["--gram", "'dense', 'nystrom', 'random-features'", "got 'blocks'"]),
+        (["--features", "10"], ["--features", "--gram nystrom or random-features is needed", "--gram auto"]),
+        (["--features", "10", "--gram", "dense"], ["--features", "--gram dense"]),
+        (["--features", "0", "--gram", "nystrom"], ["--features"]),
+        (["--features", "many", "--gram", "nystrom"], ["--features"]),
+        (["--features", "41", "--gram", "random-features"], ["RandomFeatures"]),
+        (["--gram", "random-features", "--kernel", "linear"], ["got Linear()"]),
+        (["nowhere.parquet", "--gram", "nystrom"], ["no such file"]),
+        ([".", "--gram", "dense"], ["a file is needed, got a folder"]),
+        ([".", "--gram", "nystrom"], ["a folder of .parquet files"]),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(arguments, words):
+    assert_refused(run(*arguments), *words)
+
+
+def test_the_demonstration_takes_features_too():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = json.loads(run("--gram", "nystrom", "--features", "30", "--json", "--filter", "f-kmse").stdout)
+    assert (told["data"], told["features"]) == ("wine", 30)
