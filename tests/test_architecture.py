@@ -48,7 +48,7 @@ ORDER = [
 
 WITHIN = {
     "kernels": ["bandwidth", "base", "checks", "tiles", "dot", "foreign", "radial", "mixtures", "__init__"],
-    "sources": ["base", "stream", "draw", "__init__"],
+    "sources": ["base", "stream", "dask", "draw", "__init__"],
     "features": ["base", "landmarks", "nystrom", "fourier", "summary", "__init__"],
     "gram": ["base", "dense", "plan", "__init__"],
     "problem": ["base", "features", "sample", "__init__"],
@@ -111,7 +111,7 @@ def test_a_module_fits_in_the_head(path):
 
 
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
-    heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars'}"
+    heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
     code = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}; import muhat; print({heavy} - before)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 

@@ -16,7 +16,7 @@ from muhat.kernels import Kernel, as_kernel
 from muhat.messages import refusal
 from muhat.problem import FeatureProblem, Problem
 from muhat.selection import Choice, Rule, as_rule, every_filter
-from muhat.sources import Draw, Slices, Source, Stream
+from muhat.sources import DaskSource, Draw, Slices, Source, Stream
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
 
@@ -141,6 +141,17 @@ class InBatches:
         features = self._learn(approximation, drawn.rows)
         summary = source.total(partial(Summary.of, features=features, folds=folds_for(rule)))
         return self._choose_by_features(features, summary, rule, source)
+
+    def _fit_dask(self, X: Any, sample_weight: Any) -> Self:
+        """Fit to a dask array or data frame, whose rows stay where they are."""
+        if sample_weight is not None:
+            needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
+            raise ValueError(refusal(type(self).__name__, needed, "sample_weight", advice))
+        approximation = self._approximation()
+        source = DaskSource.of(X)
+        checked_sample(self, source.example, reset=True)  # learns the names of the features
+        self._accumulated = None
+        return self._fit_source(source, approximation, as_rule(self.selection))
 
     def _begun(self, rows: Array) -> Accumulation:
         """Return an accumulation without rows, its features settled on these."""

@@ -1,7 +1,20 @@
 """Where rows come from when there are too many to hold: slices, streams and clusters."""
 
 from muhat.sources.base import Batch, BatchError, Columns, Source, checked_batch
+from muhat.sources.dask import DaskSource, is_dask
 from muhat.sources.draw import Draw, folds_of
 from muhat.sources.stream import Slices, Stream
 
-__all__ = ["Batch", "BatchError", "Columns", "Draw", "Slices", "Source", "Stream", "checked_batch", "folds_of"]
+__all__ = [
+    "Batch",
+    "BatchError",
+    "Columns",
+    "DaskSource",
+    "Draw",
+    "Slices",
+    "Source",
+    "Stream",
+    "checked_batch",
+    "folds_of",
+    "is_dask",
+]
