@@ -8,7 +8,6 @@ from functools import reduce
 from itertools import accumulate
 from operator import add
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -71,6 +70,8 @@ class DaskSource(Source):
     @classmethod
     def of(cls, X: Any) -> DaskSource:
         """Return the rows of a dask array with two dimensions, or of a dask data frame, or refuse others."""
+        from dask import delayed
+
         kind = type(X).__name__
         if kind not in ("Array", "DataFrame") or X.ndim != 2:
             came = f"an array of shape {X.shape}" if kind == "Array" else f"dask's {kind}"
@@ -84,7 +85,7 @@ class DaskSource(Source):
             example, types = np.ones((1, X.shape[1]), X.dtype), {X.dtype}
         else:
             rows = X.to_delayed()
-            sizes = _computed({("muhat-length", i): (len, each.key) for i, each in enumerate(rows)}, rows)
+            sizes = _computed(delayed(list)([delayed(len)(each) for each in rows]))
             example, types = X._meta_nonempty, set(X.dtypes)
         starts = accumulate(sizes, initial=0)
         blocks = [Block(each, number, start) for number, (each, start) in enumerate(zip(rows, starts, strict=False))]
@@ -99,52 +100,41 @@ class DaskSource(Source):
 
         The work is in the graph once: the blocks refer to it.
         """
-        name = uuid4().hex
-        key = f"muhat-work-{name}"
-        tasks: dict[Any, Any] = {key: work}
-        level: list[tuple[Any, ...]] = []
-        for block in self.blocks:
-            level.append((f"muhat-block-{name}", block.number))
-            tasks[level[-1]] = (_total_of_block, key, block.rows.key, block.number, block.start, self.columns)
-        height = 0
+        from dask import delayed
+
+        on_block, added = (delayed(each, pure=False, traverse=False) for each in (_total_of_block, _added))
+        once = delayed(_OnBlock(work, self.columns), pure=False, traverse=False)
+        level = [on_block(once, block.rows, block.number, block.start) for block in self.blocks]
         while len(level) > 1:
-            height += 1
-            knots = [level[first : first + FAN_IN] for first in range(0, len(level), FAN_IN)]
-            level = [(f"muhat-sum-{name}", height, place) for place in range(len(knots))]
-            tasks |= {each: (_added, knot) for each, knot in zip(level, knots, strict=True)}
-        return _computed(tasks, [block.rows for block in self.blocks], level[0], _size(work))
+            level = [added(level[first : first + FAN_IN]) for first in range(0, len(level), FAN_IN)]
+        return _computed(level[0], work)
 
 
-def _total_of_block(work: Callable[[Batch], Sum], rows: Any, number: int, start: int, columns: Columns) -> Sum:
+@dataclass(frozen=True)
+class _OnBlock:
+    """What is to be done on each block, sent to the workers once."""
+
+    work: Callable[[Batch], Any]
+    columns: Columns
+
+
+def _total_of_block(do: _OnBlock, rows: Any, number: int, start: int) -> Any:
     """Return the sum over a block, in slices that fit the cache."""
     if hasattr(rows, "dtypes") and all(kind.kind in "fiub" for kind in rows.dtypes):
-        rows = rows.astype(columns.dtype)  # what is missing in a column of whole numbers becomes NaN
-    return Slices(checked_batch(rows, number, columns, start), first=start).total(work)
+        rows = rows.astype(do.columns.dtype)  # what is missing in a column of whole numbers becomes NaN
+    return Slices(checked_batch(rows, number, do.columns, start), first=start).total(do.work)
 
 
 def _added(parts: list[Sum]) -> Sum:
     return reduce(add, parts)
 
 
-def _size(work: Any) -> int:
-    """Return how many bytes a piece of work takes when it is sent."""
+def _computed(wanted: Any, work: Any = None) -> Any:
+    """Return the result of a delayed call on the scheduler that is set."""
     from cloudpickle import dumps  # one of dask's own dependencies
+    from dask import config
+    from dask.utils import parse_bytes
 
-    return len(dumps(work))
-
-
-def _computed(tasks: dict[Any, Any], rows: list[Any], wanted: Any = None, size: int = 0) -> Any:
-    """Return the result of one task, or of all, on the scheduler that is set; they are of this size and share rows."""
-    import dask
-    from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
-
-    if wanted is None:
-        wanted = f"muhat-all-{uuid4().hex}"
-        tasks = {**tasks, wanted: list(tasks)}
-    layer = f"muhat-{uuid4().hex}"
-    graph = HighLevelGraph.from_collections(layer, tasks, dependencies=rows)
-    # Dask warns of graphs that are large, as data in them would make them. Ours is the work, sent once.
-    threshold = dask.utils.parse_bytes(dask.config.get(WARNING, "10MB")) + size
-    with dask.config.set({WARNING: threshold}):
-        return Delayed(wanted, graph, layer=layer).compute()
+    # Dask warns of graphs that are large, as data in them would make them; ours has the work, but only once.
+    with config.set({WARNING: parse_bytes(config.get(WARNING, "10MB")) + len(dumps(work))}):
+        return wanted.compute()
