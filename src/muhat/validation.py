@@ -20,7 +20,7 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
     """
     who = type(estimator).__name__
     if is_dask(X):
-        advice = "give it block by block, as X.map_blocks(mu.score_samples, drop_axis=1) does, or use X.compute()"
+        advice = "use X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
         raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
         raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))

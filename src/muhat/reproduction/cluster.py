@@ -43,7 +43,7 @@ def do_all_on(client: Any, tasks: Sequence[Work], tell: Callable[[], object]) ->
 
     futures = dict(zip(client.map(_compute, tasks, pure=False), tasks, strict=True))
     try:
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             futures[future].keep(future.result())
             future.release()
             tell()

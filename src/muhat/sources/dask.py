@@ -60,7 +60,7 @@ class DaskSource(Source):
     columns : Columns
         The columns that all of them must have.
     example : array or data frame
-        Some made-up rows with these columns.
+        A made-up row with these columns.
     """
 
     blocks: tuple[Block, ...]
@@ -86,7 +86,7 @@ class DaskSource(Source):
         else:
             rows = X.to_delayed()
             sizes = _computed(delayed(list)([delayed(len)(each) for each in rows]))
-            example, types = X._meta_nonempty, set(X.dtypes)
+            example, types = X._meta_nonempty.iloc[:1], set(X.dtypes)
         starts = accumulate(sizes, initial=0)
         blocks = [Block(each, number, start) for number, (each, start) in enumerate(zip(rows, starts, strict=False))]
         blocks = [block for block, size in zip(blocks, sizes, strict=True) if size]
