@@ -2,10 +2,10 @@
 
 import sys
 
-from benchmarks import approximation, core, evidence
+from benchmarks import approximation, cluster, core, evidence
 
 missed = 0
-for benchmark in (*core.ALL, *evidence.ALL, *approximation.ALL):
+for benchmark in (*core.ALL, *evidence.ALL, *approximation.ALL, *cluster.ALL):
     for ratio in benchmark():
         print(ratio, flush=True)
         missed += not ratio.kept

@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -39,11 +40,7 @@ pytestmark = pytest.mark.xdist_group("dask")  # one cluster is enough, where xdi
 
 @pytest.fixture(scope="module")
 def cluster():
-    quiet = {"distributed.worker.memory.terminate": False, "distributed.admin.log-format": "%(message)s"}
-    with (
-        dask.config.set(quiet),
-        LocalCluster(2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL) as cluster,
-    ):
+    with LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster:
         yield cluster
 
 
@@ -285,6 +282,16 @@ def test_a_large_map_is_sent_without_a_warning(client):
         KernelMean(gram=Nystrom(150), filter="s-kmse").fit(
             da.random.default_rng(0).normal(size=(900, 5), chunks=(300, 5))
         )
+
+
+def test_a_fit_without_a_cluster_leaves_settings_as_they_are():
+    """Importing distributed for the first time, which sets its defaults, must not fall into a change of ours."""
+    code = (
+        "import dask, dask.array as da; from muhat import KernelMean;"
+        "KernelMean(filter='s-kmse').fit(da.ones((9, 1), chunks=3) * da.arange(9, chunks=3)[:, None]);"
+        "import distributed; dask.config.get('distributed.comm.timeouts.connect')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_collections_of_dask_are_known_without_it():

@@ -18,7 +18,8 @@ from muhat.sources.stream import Slices
 FAN_IN = 8
 """How many sums are added at each knot of the tree."""
 
-WARNING = "distributed.admin.large-graph-warning-threshold"
+LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+"""Dask's setting for the size of graphs that it warns of."""
 
 
 def is_dask(X: Any) -> bool:
@@ -135,6 +136,9 @@ def _computed(wanted: Any, work: Any = None) -> Any:
     from dask import config
     from dask.utils import parse_bytes
 
-    # Dask warns of graphs that are large, as data in them would make them; ours has the work, but only once.
-    with config.set({WARNING: parse_bytes(config.get(WARNING, "10MB")) + len(dumps(work))}):
+    limit = config.get(LARGE_GRAPH, None)  # there is one once distributed has been imported
+    if limit is None or work is None:
+        return wanted.compute()
+    # Data in a graph would be worth a warning; the work in ours, which is there once, is not.
+    with config.set({LARGE_GRAPH: parse_bytes(limit) + len(dumps(work))}):
         return wanted.compute()
