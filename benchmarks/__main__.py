@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-GROUPS = ("core", "evidence", "approximation", "products", "scale")
+GROUPS = ("core", "evidence", "approximation", "products", "scale", "cluster")
 
 missed = 0
 for group in sys.argv[1:] or GROUPS:

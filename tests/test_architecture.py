@@ -52,7 +52,7 @@ WITHIN = {
         *("bandwidth", "exponential", "tiles", "products", "base", "checks", "dot", "foreign", "radial", "mixtures"),
         "__init__",
     ],
-    "sources": ["base", "stream", "draw", "scaling", "__init__"],
+    "sources": ["base", "stream", "draw", "dask", "scaling", "__init__"],
     "features": ["base", "landmarks", "nystrom", "fourier", "summary", "__init__"],
     "gram": ["base", "blocks", "dense", "__init__", "plan"],
     "problem": ["base", "features", "sample", "products", "__init__"],
@@ -117,7 +117,7 @@ def test_a_module_fits_in_the_head(path):
 
 
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
-    heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars'}"
+    heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
     code = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}; import muhat; print({heavy} - before)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 

@@ -18,7 +18,7 @@ from muhat.messages import refusal
 from muhat.problem import Problem, ProductProblem
 from muhat.selection import Choice, Rule, as_rule, every_filter
 from muhat.selection.by_products import is_smooth
-from muhat.sources import Slices, Source, Stream
+from muhat.sources import DaskSource, Slices, Source, Stream
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
 
@@ -147,6 +147,17 @@ class InBatches:
         drawn = drawn_for(approximation, source)
         self._check_enough(rule, drawn.count)
         return self._choose_by_features(self._settled(approximation, rule, drawn.rows).with_source(source), source)
+
+    def _fit_dask(self, X: Any, sample_weight: Any) -> Self:
+        """Fit to a dask array or data frame, whose rows stay where they are."""
+        if sample_weight is not None:
+            needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
+            raise ValueError(refusal(type(self).__name__, needed, "sample_weight", advice))
+        approximation = self._approximation()
+        source = DaskSource.of(X)
+        checked_sample(self, source.example, reset=True)  # learns the names of the features
+        self._accumulated = None
+        return self._fit_source(source, approximation, as_rule(self.selection))
 
     def _begun(self, rows: Array) -> Accumulation:
         """Return an accumulation without rows, its features settled on these."""

@@ -187,6 +187,9 @@ def reproduce_command(
     processes: Annotated[
         int | None, typer.Option(min=1, help="How many pieces of work at a time; by default one per core.")
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="The address of a dask scheduler, whose workers do the work instead.")
+    ] = None,
 ) -> None:
     """Reproduce the paper's figures and tables, and write them up beside its claims.
 
@@ -217,7 +220,7 @@ def reproduce_command(
         there = read_finished(folder, EXPERIMENTS.values())
         write_whole(place, evidence_page(there, folder, place).encode())
 
-    reproduce(chosen, folder, quick=quick, again=again, processes=processes, then=write)
+    reproduce(chosen, folder, quick=quick, again=again, processes=processes, cluster=cluster, then=write)
     typer.echo(f"Evidence: {place}")
 
 

@@ -17,7 +17,7 @@ from muhat.gram.plan import plan
 from muhat.kernels import Kernel, Precomputed, as_kernel
 from muhat.problem import ProductProblem, SampleProblem, Target
 from muhat.selection import as_rule
-from muhat.sources import Slices
+from muhat.sources import Slices, is_dask
 from muhat.targets import as_target
 from muhat.validation import checked_gram, checked_masses, checked_sample
 
@@ -113,8 +113,9 @@ class KernelMean(InBatches, BaseEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d)
-            The sample, or its Gram matrix if the kernel is precomputed.
+        X : array or data frame of shape (n, d), also of dask
+            The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its workers, of which
+            only sums reach this process.
         y : None
             Ignored.
         sample_weight : array of shape (n,), default=None
@@ -126,6 +127,8 @@ class KernelMean(InBatches, BaseEstimator):
         self : KernelMean
             The fitted estimator.
         """
+        if is_dask(X):
+            return self._fit_dask(X, sample_weight)
         X = checked_sample(self, X, reset=True)
         masses = checked_masses(self, sample_weight, len(X))
         present = masses > 0

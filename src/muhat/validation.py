@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from muhat.arrays import Array, rounding
 from muhat.messages import refusal
+from muhat.sources import is_dask
 
 
 def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -18,6 +19,9 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
     ``reset`` is true in ``fit``, where the features are learnt, and false later, where they are compared.
     """
     who = type(estimator).__name__
+    if is_dask(X):
+        advice = "use X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
+        raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
         raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))
     X = X if hasattr(X, "shape") else np.asarray(X)

@@ -13,6 +13,7 @@ from muhat.experiments.base import Experiment, Piece, Settings
 from muhat.files import FileError, check_writable
 from muhat.messages import refusal
 from muhat.reproduction.circumstances import Circumstances
+from muhat.reproduction.cluster import connected, do_all_on
 from muhat.reproduction.progress import Progress, progress_on
 from muhat.reproduction.results import Results, read_results, table_path, write_results
 from muhat.reproduction.store import Finished, PieceStore, as_json, canonical, only_run_in, sweep
@@ -26,6 +27,7 @@ def reproduce(
     quick: bool = False,
     again: bool = False,
     processes: int | None = None,
+    cluster: str | None = None,
     progress: Progress | None = None,
     then: Callable[[], object] | None = None,
 ) -> None:
@@ -46,6 +48,9 @@ def reproduce(
         Compute experiments whose results are there already. Pieces of an interrupted run are used also then.
     processes : int, optional
         How many pieces run at a time; by default one per core.
+    cluster : str, optional
+        The address of a dask scheduler, whose workers do the pieces instead; they need the same source code of muhat.
+        What measures times still runs here.
     progress : Progress, optional
         What is told of the run; by default a bar or lines on stderr.
     then : callable, optional
@@ -62,7 +67,10 @@ def reproduce(
     """
     place = Path(folder)
     count = _count(processes)
-    with only_run_in(place), progress or progress_on(sys.stderr) as told:
+    if cluster is not None and processes is not None:
+        needed = "either processes or cluster is needed"
+        raise ValueError(refusal("reproduce", needed, "both", "a cluster has as many workers as it was started with"))
+    with only_run_in(place), connected(cluster) as client, progress or progress_on(sys.stderr) as told:
         sweep(place)
         for experiment in experiments:
             check_writable(table_path(place, experiment.name))
@@ -71,7 +79,7 @@ def reproduce(
             run = _Run.of(experiment, place, quick, circumstances)
             there = None if again else run.results()
             if there is None:
-                run.compute(1 if experiment.alone else count, told)
+                run.compute(count, client, told)
             else:
                 told.done_before(experiment.name, same_source=there.about.get("source") == circumstances.source)
             run.store.forget()
@@ -107,15 +115,19 @@ class _Run:
             return None
         return there if same_version and canonical(there.settings) == canonical(self.settings) else None
 
-    def compute(self, processes: int, progress: Progress) -> None:
-        """Compute the pieces that are missing, and write the results."""
+    def compute(self, processes: int, client: Any, progress: Progress) -> None:
+        """Compute the pieces that are missing, in processes or on a client's cluster, and write the results."""
         name = self.experiment.name
         missing = [number for number, finished in enumerate(self._found()) if finished is None]
         progress.begun(name, len(self.pieces), len(self.pieces) - len(missing))
         try:
             if missing:
                 self.store.open()
-                do_all([self._work(number) for number in missing], processes, progress.piece_done)
+                tasks = [self._work(number) for number in missing]
+                if client is None or self.experiment.alone:
+                    do_all(tasks, 1 if self.experiment.alone else processes, progress.piece_done)
+                else:
+                    do_all_on(client, tasks, progress.piece_done)
             seconds = self._write()
         except KeyboardInterrupt:
             stored = sum(finished is not None for finished in self._found())

@@ -48,12 +48,26 @@ class Work:
 
     def do(self) -> None:
         """Compute the piece and store it."""
-        if _own_source() != self.source:
+        if own_source() != self.source:
             raise PieceError(f"{self}: the source code of muhat has changed since this run began; start it again.")
+        self.keep(self.compute())
+
+    def compute(self) -> Finished:
+        """Compute the piece."""
         start = perf_counter()
+        with self._named():
+            return Finished(self.experiment.run(self.settings, self.piece), perf_counter() - start)
+
+    def keep(self, finished: Finished) -> None:
+        """Store the piece."""
+        with self._named():
+            self.store.keep(self.number, self.piece, finished)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Put the piece's name before what goes wrong."""
         try:
-            rows = self.experiment.run(self.settings, self.piece)
-            self.store.keep(self.number, self.piece, Finished(rows, perf_counter() - start))
+            yield
         except FileError:
             raise
         except Exception as problem:
@@ -137,6 +151,6 @@ def _end_with_parent(line: Connection) -> None:
 
 
 @cache
-def _own_source() -> str:
+def own_source() -> str:
     """Return the digest of the source code that this worker began with."""
     return source_digest()

@@ -1,6 +1,7 @@
 """Where rows come from when there are too many to hold: slices, streams and clusters."""
 
 from muhat.sources.base import Batch, BatchError, Columns, Source, checked_batch
+from muhat.sources.dask import DaskSource, is_dask
 from muhat.sources.draw import Draw, folds_of
 from muhat.sources.scaling import Changed, Spread
 from muhat.sources.stream import Slices, Stream
@@ -10,6 +11,7 @@ __all__ = [
     "BatchError",
     "Changed",
     "Columns",
+    "DaskSource",
     "Draw",
     "Slices",
     "Source",
@@ -17,4 +19,5 @@ __all__ = [
     "Stream",
     "checked_batch",
     "folds_of",
+    "is_dask",
 ]

@@ -39,15 +39,18 @@ class Slices(InProcess):
         The rows, finite floats.
     weights : array of shape (n,), default=None
         Their weights, positive; none is one each.
+    first : int, default=0
+        The number of rows before the array's own, where it is a part of a sample.
     """
 
     X: Array
     weights: Array | None = None
+    first: int = 0
 
     def __iter__(self) -> Iterator[Batch]:
         for start in range(0, len(self.X), ROWS):
             part = slice(start, start + ROWS)
-            yield Batch(self.X[part], start, None if self.weights is None else self.weights[part])
+            yield Batch(self.X[part], self.first + start, None if self.weights is None else self.weights[part])
 
 
 @dataclass(frozen=True)
