@@ -68,7 +68,9 @@ WITHIN = {
         *("figure_3c", "appendix", "when_it_pays", "table_2", "__init__"),
     ],
     "files": ["errors", "pieces", "npy", "parquet", "text", "reading", "batches", "writing", "__init__"],
-    "reproduction": ["tables", "circumstances", "store", "results", "workers", "progress", "run", "__init__"],
+    "reproduction": [
+        *("tables", "circumstances", "store", "results", "workers", "cluster", "progress", "run", "__init__"),
+    ],
     "comparison": ["tuning", "held", "result", "run", "__init__"],
     "plots": [
         *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),
