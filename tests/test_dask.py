@@ -19,8 +19,10 @@ from cloudpickle import dumps
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV
+from typer.testing import CliRunner
 
 from muhat import KernelMean
+from muhat.cli import app
 from muhat.features import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian
 from muhat.reproduction import PieceError, read_results, reproduce
@@ -155,7 +157,8 @@ def test_the_work_is_in_the_graph_once():
             return int, ()
 
     def get(graph, keys, **_):
-        dumps(graph)
+        for task in graph.__dask_graph__().values():
+            dumps(task)
         return [[1.0]]
 
     with dask.config.set(scheduler=get):
@@ -370,3 +373,18 @@ def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"a cluster needs dask, got no package 'distributed'; install muhat\[dask\]"):
         reproduce([toy(tmp_path / "log")], tmp_path, cluster="tcp://127.0.0.1:9")
+
+
+def test_the_command_tells_in_one_sentence_that_a_cluster_does_not_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr("muhat.reproduction.cluster.PATIENCE", 0.2)
+    arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("muhat: reproduce: the address of a dask scheduler that answers is needed")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_command_runs_on_a_cluster(cluster, tmp_path):
+    arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", cluster.scheduler_address]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert (tmp_path / "figure-1.csv").exists()
