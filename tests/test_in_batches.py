@@ -230,9 +230,9 @@ def test_a_fit_forgets_partial_fits():
 
 
 def test_a_mapped_file_is_not_held(tmp_path):
-    rows = RNG.normal(size=(500_000, 30))
+    rows = RNG.normal(size=(150_000, 100))
     np.save(tmp_path / "rows.npy", rows)
-    common = {"gram": Nystrom(20), "filter": "f-kmse", "kernel": Gaussian(7.0)}
+    common = {"gram": Nystrom(20), "filter": "f-kmse", "kernel": Gaussian(14.0)}
     whole = KernelMean(**common).fit(rows)
     del rows
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
@@ -452,10 +452,10 @@ def test_features_of_an_unbounded_kernel_take_its_largest_value_for_the_step():
 
 
 def test_matern_and_laplacian_by_random_features_come_near_the_dense_estimate():
-    rows = RNG.normal(size=(400, 2))
+    rows = RNG.normal(size=(200, 2))
     for kernel in (Gaussian(1.5), Laplacian(3.0), Matern(1.5, nu=1.5)):
         dense = KernelMean(gram="dense", kernel=kernel, filter="s-kmse").fit(rows)
-        features = KernelMean(gram=RandomFeatures(4000), kernel=kernel, filter="s-kmse").fit(rows)
+        features = KernelMean(gram=RandomFeatures(600), kernel=kernel, filter="s-kmse").fit(rows)
         gap = np.abs(features.score_samples(rows) - dense.score_samples(rows)).max()
-        assert gap < 0.06
-        assert 0.002 < features.approximation_error_ < 0.03
+        assert gap < 0.15
+        assert 0.005 < features.approximation_error_ < 0.06

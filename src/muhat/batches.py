@@ -18,7 +18,7 @@ from muhat.messages import refusal
 from muhat.problem import Problem, ProductProblem
 from muhat.selection import Choice, Rule, as_rule, every_filter
 from muhat.selection.by_products import is_smooth
-from muhat.sources import DaskSource, Slices, Source, Stream
+from muhat.sources import DaskSource, Slices, Source, Stream, checked_batch
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
 
@@ -70,6 +70,7 @@ class InBatches:
         first = next(remaining, None)
         if first is None:
             raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+        checked_batch(first, 0)
         checked_sample(self, first, reset=True)  # learns the names of the features
         if isinstance(batches, Iterator):
             return self._fit_once(chain([first], remaining))

@@ -9,6 +9,9 @@ from muhat.arrays import Array
 from muhat.filters.base import Formula, Product, as_numbers
 from muhat.problem import Problem
 
+ROUNDING = 1e-14
+"""A minimiser below this is a rounding error of zero: nothing is to be shrunk."""
+
 AROUND = np.geomspace(1e-2, 1e2, 32)  # without its middle, which is put there exactly
 
 
@@ -75,7 +78,7 @@ class SimpleShrinkage(Constant):
         s = np.clip(np.divide(linear, quadratic, out=np.ones_like(linear), where=quadratic > 0), 0, 1)
         with np.errstate(divide="ignore"):
             best = np.unique(1 / s - 1)
-        inside = best[(best > 0) & np.isfinite(best)]
+        inside = best[(best > ROUNDING) & np.isfinite(best)]
         middle = float(np.exp(np.log(inside).mean())) if inside.size else 1 / problem.n
         around = middle * AROUND
         return np.unique(np.concatenate([around, inside, best[np.isinf(best)]]))
