@@ -6,13 +6,10 @@ from threading import Event
 import numpy as np
 
 from muhat.arrays import Array, available_cores, share_between_cores
-from muhat.kernels.tiles import Pairs
+from muhat.kernels.tiles import TILE, Pairs
 
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
-
-ROWS, COLUMNS = 192, 256
-"""A tile of a kernel that works in tiles: it stays in the cache of its core."""
 
 
 def by_blocks(kernel: Callable[[Array, Array | None], Array], X: Array, V: Array, Y: Array | None) -> Array:
@@ -35,7 +32,7 @@ def by_tiles(pairs: Pairs, V: Array) -> Array:
     in a fixed order of the tiles, so that the sum is the same to the last digit each time.
     """
     V = V.astype(pairs.dtype, copy=False)
-    strips = list(_blocks(0, pairs.rows, ROWS))
+    strips = list(_blocks(0, pairs.rows, TILE))
     lanes = available_cores() if pairs.symmetric else 1
     sums = np.zeros((lanes, pairs.rows, V.shape[1]), pairs.dtype)
     finished = [Event() for _ in strips]
@@ -46,7 +43,7 @@ def by_tiles(pairs: Pairs, V: Array) -> Array:
             finished[number - lanes].wait()
         try:
             upper = np.zeros_like(sums[0, i])
-            buffers = np.empty((2, ROWS * COLUMNS), pairs.dtype)
+            buffers = np.empty((2, TILE * TILE), pairs.dtype)
             for j in _tiles_of(i, pairs):
                 values = pairs.at(i, j, buffers)
                 if pairs.symmetric and i == j:
@@ -66,7 +63,7 @@ def _tiles_of(i: slice, pairs: Pairs) -> Iterator[slice]:
     """Yield the columns of the tiles in the rows i: all, or from the diagonal on, whose tile is a square."""
     if pairs.symmetric:
         yield i
-    yield from _blocks(i.stop if pairs.symmetric else 0, pairs.columns, COLUMNS)
+    yield from _blocks(i.stop if pairs.symmetric else 0, pairs.columns, TILE)
 
 
 def _blocks(start: int, stop: int, size: int) -> Iterator[slice]:

@@ -89,6 +89,14 @@ class Gaussian(Radial):
         """Return the matrix k(x_i, y_j); that of X itself, whose rank may be asked for, to the last digit."""
         return (super()._pairs(X, None) if Y is None else self._pairs(X, Y)).matrix()
 
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        rows = tiles.from_the_centre(X)
+        columns = rows if Y is None else tiles.from_the_centre(Y)
+        values = super()._product(X[rows], V[columns], None if Y is None else Y[columns])
+        product = np.empty_like(values)
+        product[rows] = values
+        return product
+
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
         return tiles.gaussian(X, Y, self._sigma())
 
