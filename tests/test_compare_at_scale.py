@@ -235,9 +235,10 @@ def test_a_nan_in_batch_700_is_told_by_batch_and_row():
         compare(parts)
 
 
-def test_an_estimator_by_features_is_no_comparison():
-    mu = KernelMean(filter="f-kmse", gram=Nystrom(10)).fit(sample(50))
-    with pytest.raises(ValueError, match=r"one fitted by features; compare with"):
+@pytest.mark.parametrize(("gram", "what"), [(Nystrom(10), "features"), ("blocks", "products")])
+def test_an_estimator_that_does_not_hold_its_matrix_is_no_comparison(gram, what):
+    mu = KernelMean(filter="f-kmse", gram=gram).fit(sample(50))
+    with pytest.raises(ValueError, match=f"one fitted by {what}; compare with"):
         Comparison.from_estimator(mu)
 
 

@@ -164,8 +164,9 @@ class Comparison:
     def from_estimator(cls, estimator: KernelMean) -> Comparison:
         """Return the comparison of all filters that a ``KernelMean`` has tried, fitted without target and weights."""
         check_is_fitted(estimator)
-        if estimator.features_ is not None:
-            needed, came = "an estimator that holds all points is needed", "one fitted by features"
+        if estimator.gram_ != "dense":
+            needed = "an estimator that holds its Gram matrix is needed"
+            came = "one fitted by products" if estimator.features_ is None else "one fitted by features"
             raise ValueError(refusal("Comparison", needed, came, "compare with muhat.comparison.compare(X, gram=...)"))
         problem = SampleProblem(DenseGram.of(estimator.kernel_, estimator.embedding_.points[: len(estimator.weights_)]))
         weights = estimator.choice_.weights(problem)
