@@ -15,7 +15,7 @@ from muhat import KernelMean
 from muhat.arrays import Array
 from muhat.features import Nystrom
 
-COLUMNS, LANDMARKS, CHUNK = 20, 500, 65_536
+COLUMNS, LANDMARKS, CHUNK = 20, 200, 65_536
 
 
 def rows_of(path: Path, first: int, size: int) -> Array:
@@ -39,7 +39,7 @@ def block(path: Path, block_info: dict) -> Array:
     return rows_of(path, first, last - first)
 
 
-def overhead(n: int = 1_000_000, rounds: int = 3) -> Iterator[Ratio]:
+def overhead(n: int = 1_000_000, rounds: int = 1) -> Iterator[Ratio]:
     """A million rows in a file, fitted from batches by all cores of one process, and by two processes of one core."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
