@@ -116,3 +116,8 @@ def test_its_repr_says_what_it_is():
     assert repr(Embedding(Gaussian(2.0), X, np.full(7, 1 / 7))) == (
         "Embedding(Gaussian(bandwidth=2.0), 7 points, weights sum to 1)"
     )
+
+
+def test_points_that_are_whole_numbers_do_not_round_what_is_asked_for():
+    f = Embedding(Gaussian(1.0), np.array([[0], [1]]), np.array([0.5, 0.5]))
+    assert f(np.array([[0.5]]))[0] == pytest.approx(np.exp(-0.125), rel=1e-14)

@@ -203,12 +203,21 @@ def test_partial_fits_in_any_order_merge_to_one(cuts, random, cut):
 
 def test_a_partial_fit_with_weights_counts_a_row_as_often_as_it_weighs():
     weights = RNG.integers(0, 4, size=len(X)).astype(float)
-    rule = KFold(grid=[0.01, 0.1, 1.0])
-    common = {"gram": MAPS["nystrom"], "kernel": KERNEL, "filter": "f-kmse", "selection": rule}
+    common = {"gram": MAPS["nystrom"], "kernel": KERNEL, "filter": "f-kmse", "selection": Fixed(0.1)}
     weighted = KernelMean(**common).partial_fit(X[:30], sample_weight=weights[:30])
     weighted.partial_fit(X[30:], sample_weight=weights[30:])
     repeated = KernelMean(**common).partial_fit(np.repeat(X, weights.astype(int), axis=0))
-    np.testing.assert_allclose(weighted.choice_.scores, repeated.choice_.scores, rtol=SAME)
+    np.testing.assert_allclose(weighted.score_samples(NEW), repeated.score_samples(NEW), atol=SAME)
+
+
+def test_the_k_fold_score_of_weighted_rows_is_that_of_leaving_them_out():
+    weights = RNG.integers(1, 4, size=len(X)).astype(float)
+    problem = problem_of(MAPS["nystrom"], weights=weights, folds=Folds(4))
+    choice = KFold(4, grid=[0.02, 0.3]).choose(problem, as_filter("f-kmse"))
+    dealt = folds_of(X, 4, 0)
+    folds = [np.flatnonzero(dealt == fold) for fold in range(4)]
+    slow = [reference.leave_out_score("f-kmse", each, problem.features(X), weights, folds) for each in choice.grid]
+    np.testing.assert_allclose(choice.scores, slow, rtol=EXACT)
 
 
 def test_an_iterator_is_seen_once_and_a_list_three_times():
@@ -293,12 +302,14 @@ class TestDrawing:
         chi2 = ((counts - expected) ** 2 / (expected * 0.75)).sum()
         assert 25 < chi2 < 105  # 59 degrees of freedom: beyond 1 in 1000 on either side
 
-    def test_folds_are_of_about_one_size_and_equal_rows_share_one(self):
+    def test_folds_are_of_about_one_size_and_equal_rows_are_dealt_out_in_turn(self):
         rows = RNG.normal(size=(20_000, 2))
         dealt = folds_of(rows, 5, 0)
         counts = np.bincount(dealt, minlength=5)
         assert np.abs(counts - 4000).max() < 4 * np.sqrt(3200)
-        np.testing.assert_array_equal(folds_of(np.vstack([rows, rows]), 5, 0), np.tile(dealt, 2))
+        np.testing.assert_array_equal(folds_of(np.vstack([rows, rows]), 5, 0), np.concatenate([dealt, (dealt + 1) % 5]))
+        single = rows.astype(np.float32)
+        np.testing.assert_array_equal(folds_of(single, 5, 0), folds_of(single.astype(np.float64), 5, 0))
         assert (folds_of(rows, 5, 1) != dealt).mean() > 0.7
         np.testing.assert_array_equal(folds_of(np.array([[0.0]]), 5, 0), folds_of(np.array([[-0.0]]), 5, 0))
 
@@ -429,9 +440,37 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must be fitted by partial_fit"):
             one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).fit(X))
 
-    def test_rows_that_all_fall_into_one_fold(self):
-        with pytest.raises(ValueError, match="KFold: rows in at least two folds are needed"):
-            KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(np.ones((10, 3)))
+    def test_weights_whose_squares_leave_the_range(self):
+        mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
+        for weight in (1e-90, 1e160):
+            with pytest.raises(ValueError, match=r"^KernelMean\.partial_fit: weights must be between"):
+                mu.partial_fit(X, sample_weight=np.full(len(X), weight))
+        mu.partial_fit(X).partial_fit(X, sample_weight=np.zeros(len(X)))
+        assert mu.n_samples_seen_ == len(X)
+
+    def test_an_array_or_a_path_where_batches_are_meant(self):
+        for wrong in (X, "rows.npy", pd.DataFrame(X)):
+            self.refused(r"^KernelMean\.fit_batches: batches must be an iterable of arrays", wrong)
+
+    def test_values_that_overflow_on_rows_that_are_no_landmarks(self):
+        rows = np.vstack([X, np.full((1, 3), 1e80)])
+        with pytest.raises(ValueError, match=r"^Polynomial: values k\(x, y\) must be finite"):
+            KernelMean(gram=Nystrom(landmarks=X), kernel=Polynomial(5)).fit(rows)
+
+    @pytest.mark.parametrize("seed", [-1, None])
+    def test_a_seed_that_is_none_in_words(self, seed):
+        with pytest.raises(ValueError, match="^KFold: seed must be a whole number"):
+            KernelMean(gram=Nystrom(5), selection=KFold(seed=seed)).fit(X)
+
+    def test_an_interrupt_keeps_what_came_before(self):
+        def batches():
+            yield X
+            raise KeyboardInterrupt
+
+        mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
+        with pytest.raises(KeyboardInterrupt):
+            mu.fit_batches(batches())
+        assert mu.n_samples_seen_ == len(X)
 
     def test_a_target_by_weights_where_no_sample_is_held(self):
         self.refused("an Embedding is needed where the sample is not held", [X], target=np.ones(60))
@@ -459,3 +498,32 @@ def test_matern_and_laplacian_by_random_features_come_near_the_dense_estimate():
         gap = np.abs(features.score_samples(rows) - dense.score_samples(rows)).max()
         assert gap < 0.15
         assert 0.005 < features.approximation_error_ < 0.06
+
+
+def test_rows_of_few_values_shrink_no_more_in_one_pass_than_by_leave_one_out():
+    rows = RNG.integers(0, 2, size=(600, 1)).astype(float)
+    once, anew = KernelMean(gram="nystrom").partial_fit(rows), KernelMean(gram="nystrom").fit(rows)
+    assert once.choice_.strength < 0.02
+    np.testing.assert_allclose(once.score_samples(rows[:5]), anew.score_samples(rows[:5]), atol=0.02)
+    constant = KernelMean(gram="nystrom", kernel=Gaussian(1.0)).partial_fit(np.ones((10, 3)))
+    assert np.isfinite(constant.score_samples(np.ones((1, 3)))).all()
+
+
+def test_frames_of_numbers_truths_and_whole_numbers_are_batches():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": pd.array(np.arange(len(X)), dtype="Int64")})
+    mixed = KernelMean(gram=Nystrom(9), filter="f-kmse").fit_batches([frame, frame])
+    plain = KernelMean(gram=Nystrom(9), filter="f-kmse").fit(pd.concat([frame, frame]).astype(float))
+    np.testing.assert_allclose(mixed.weights_, plain.weights_, atol=SAME)
+
+
+@pytest.mark.parametrize("gram", ["dense", "blocks", Nystrom(20)], ids=str)
+def test_one_row_far_away_leaves_the_others_as_they_are(gram):
+    rows = X.copy()
+    rows[7] = 1e20
+    mu = KernelMean(kernel=Gaussian(1.0), filter="kme", gram=gram).fit(rows)
+    rest = np.delete(X, 7, axis=0)
+    slow = np.exp(-((rest[:, None] - rest) ** 2).sum(axis=-1) / 2).sum(axis=1) / len(X)
+    far = mu.score_samples(np.vstack([rest[:2], np.full((1, 3), 1e17)]))
+    np.testing.assert_allclose(far[:2], mu.score_samples(rest[:2]), rtol=1e-12)
+    if gram in ("dense", "blocks"):
+        np.testing.assert_allclose(mu.score_samples(rest), slow, rtol=1e-12)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from muhat.arrays import Array
 from muhat.features import Approximation, FeatureMap, Folds, Summary
 from muhat.kernels import Kernel
@@ -25,7 +27,10 @@ def drawn_for(approximation: Approximation, source: Source) -> Draw:
 
 def folds_for(rule: Rule) -> Folds:
     """Return how rows are to be dealt out so that a rule can choose."""
-    return Folds(rule.n_splits, rule.seed) if isinstance(rule, KFold) else Folds()
+    if not isinstance(rule, KFold):
+        return Folds()
+    rule.check_settings()
+    return Folds(rule.n_splits, rule.seed)
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class Accumulation:
     def begun(cls, kernel: Kernel, approximation: Approximation, rule: Rule, rows: Array) -> Accumulation:
         """Return an accumulation without rows: kernel and features are settled on these, and looked at for an error."""
         features = approximation.resolve(kernel.resolve(rows), rows)
-        return cls(features, rule, features.error(rows[:: -(-len(rows) // LOOKED_AT)]))
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are refused as rows are summed up
+            return cls(features, rule, features.error(rows[:: -(-len(rows) // LOOKED_AT)]))
 
     def with_rows(self, X: Array, weights: Array | None = None) -> Accumulation:
         """Return the accumulation of these rows too."""

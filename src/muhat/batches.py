@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from os import PathLike
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from muhat.accumulation import Accumulation, drawn_for
@@ -21,6 +23,9 @@ from muhat.selection.by_products import is_smooth
 from muhat.sources import DaskSource, Slices, Source, Stream, checked_batch
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
+
+LARGE = 1e30
+"""Weights up to which, and down to one over which, sums of their squares stay in the range of a float."""
 
 
 def _by_features(estimator: InBatches) -> bool:
@@ -65,6 +70,10 @@ class InBatches:
             The fitted estimator. If a batch of an iterator cannot be taken, what came before it is kept.
         """
         _by_features(self)
+        if hasattr(batches, "shape") or isinstance(batches, str | PathLike):
+            needed, came = "batches must be an iterable of arrays or data frames", f"a {type(batches).__name__}"
+            advice = "give an array to fit, and a path to muhat.files.open_batches"
+            raise ValueError(refusal("KernelMean.fit_batches", needed, came, advice))
         self._accumulated = None
         remaining = iter(batches)
         first = next(remaining, None)
@@ -81,9 +90,10 @@ class InBatches:
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample, which is not held: only what its features sum up to is.
 
-        The first call settles kernel and features on its rows: give the bandwidth as a number, and the landmarks as an
-        array, where these should not depend on which rows come first. As rows are seen once, leave-one-out becomes
-        k-fold, the folds being dealt out by a hash of each row.
+        The first call after a ``fit``, which is forgotten, settles selection, kernel and features on its rows, and
+        measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an array, where
+        these should not depend on which rows come first. As rows are seen once, leave-one-out becomes k-fold, the folds
+        being dealt out by a hash of each row, equal rows of a call in turn.
 
         Parameters
         ----------
@@ -99,11 +109,18 @@ class InBatches:
         self : KernelMean
             The estimator, fitted to all rows so far.
         """
-        before = getattr(self, "_accumulated", None)
+        before: Accumulation | None = getattr(self, "_accumulated", None)
         X = checked_sample(self, X, reset=before is None)
+        if before is not None:
+            X = X.astype(before.features.dtype, copy=False)
+            if sample_weight is not None and not np.any(sample_weight):
+                return self  # rows without mass do not take part
         weights = None if sample_weight is None else checked_weights(self, sample_weight, len(X))
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
+            if not 1 / LARGE < weights.min() <= weights.max() < LARGE:
+                needed = f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
+                raise ValueError(refusal("KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"))
         return self._select((before or self._begun(X)).with_rows(X, weights))
 
     def merge(self, other: InBatches) -> Self:

@@ -115,7 +115,9 @@ class Embedding(Element):
         if Y.ndim != 2 or Y.shape[1] != self.points.shape[1]:
             needed = f"points in rows of {self.points.shape[1]} features are needed"
             raise ValueError(refusal("Embedding", needed, f"shape {Y.shape}"))
-        return self.kernel.product(Y.astype(self.points.dtype, copy=False), self.weights, self.points)
+        if self.points.dtype.kind == "f":
+            Y = Y.astype(self.points.dtype, copy=False)
+        return self.kernel.product(Y, self.weights, self.points)
 
     def inner(self, other: Embedding) -> float:
         """Return the inner product ⟨f, g⟩."""

@@ -99,7 +99,7 @@ class KernelMean(InBatches, BaseEstimator):
         kernel: Any = "gaussian",
         filter: Any = "auto",
         selection: Any = "loo",
-        gram: str = "auto",
+        gram: Any = "auto",
         target: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -167,7 +167,7 @@ class KernelMean(InBatches, BaseEstimator):
         values : array of shape (m,)
             μ(x).
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "embedding_")
         return self._values(checked_sample(self, X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -186,7 +186,7 @@ class KernelMean(InBatches, BaseEstimator):
         score : float
             The score.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)
         own = 0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)

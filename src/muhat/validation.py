@@ -25,6 +25,8 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
     if issparse(X):
         raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))
     X = X if hasattr(X, "shape") else np.asarray(X)
+    if np.ma.is_masked(X):
+        raise ValueError(refusal(who, "X must have a value everywhere", "masked ones", "fill or drop them first"))
     if len(X.shape) == 1:
         advice = "Reshape your data with X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one point"
         raise ValueError(refusal(who, "X must have two dimensions, points in rows", f"shape {X.shape}", advice))

@@ -18,8 +18,10 @@ def spread(X: Array, m: int, seed: int) -> Array:
     """Return the numbers of m rows drawn by k-means++: each by its squared distance to those before it."""
     from sklearn.cluster import kmeans_plusplus  # here, as it takes long to import
 
-    # From the centre, because scikit-learn's distances lose digits far from the origin.
-    return kmeans_plusplus(X - X.mean(axis=0), m, random_state=np.random.RandomState(seed))[1]
+    # From the centre and in units of the spread, because scikit-learn's distances lose digits, and overflow.
+    moved = X - X.mean(axis=0)
+    unit = float(np.abs(moved).max()) or 1.0
+    return kmeans_plusplus(moved / unit, m, random_state=np.random.RandomState(seed))[1]
 
 
 def by_leverage(X: Array, m: int, seed: int, pilot: Callable[[Array], Array], diagonal: Array) -> Array:

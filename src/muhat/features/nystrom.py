@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -156,8 +157,8 @@ class Nystrom(Approximation):
     @property
     def rows_to_learn_from(self) -> int:
         """How many rows, drawn uniformly, are enough: several for each landmark."""
-        drawn = self.m if isinstance(self.m, int) and isinstance(self.landmarks, str) else 0
-        return max(super().rows_to_learn_from, 4 * drawn)
+        drawn = self.m if isinstance(self.m, Integral) and isinstance(self.landmarks, str) else 0
+        return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""

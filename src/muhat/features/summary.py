@@ -8,6 +8,7 @@ import numpy as np
 
 from muhat.arrays import Array
 from muhat.features.base import FeatureMap
+from muhat.kernels.checks import check_finite
 from muhat.sources import Batch, folds_of
 
 
@@ -56,15 +57,16 @@ class Summary:
     @classmethod
     def of(cls, batch: Batch, features: FeatureMap, folds: Folds) -> Summary:
         """Sum up a batch; its products are in the type of the rows, the sums in float64."""
-        Z = features(batch.X)
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+            Z, own = features(batch.X), features.kernel.diagonal(batch.X)
+            check_finite((Z**2).sum() + own.sum(), features.kernel)
         weights = np.ones(len(Z)) if batch.weights is None else batch.weights.astype(np.float64)
-        if batch.weights is not None:
-            Z = Z * np.sqrt(weights).astype(Z.dtype)[:, None]
         root = np.sqrt(weights).astype(Z.dtype)
+        if batch.weights is not None:
+            Z = Z * root[:, None]
         number = folds_of(batch.X, folds.n_splits, folds.seed) if folds.n_splits > 1 else None
         members = [slice(None) if number is None else number == fold for fold in range(folds.n_splits)]
         parts = [(root[each], Z[each]) for each in members]
-        own = features.kernel.diagonal(batch.X)
         return cls(
             folds,
             count=np.array([len(rows) for _, rows in parts]),

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat.arrays import Array, rounding
 from muhat.kernels import Kernel
+from muhat.kernels.checks import check_finite
 from muhat.messages import refusal
 from muhat.spectrum import Spectrum
 
@@ -63,9 +64,7 @@ class BlockGram:
 
     def _finite(self, values: Array) -> Array:
         """Return values that come of the kernel, or refuse those that are not finite."""
-        if not np.isfinite(values.sum()):
-            needed, came = "values k(x, y) must be finite", "NaN or infinite ones"
-            raise ValueError(refusal(type(self.kernel).__name__, needed, came, "rescale X or choose another kernel"))
+        check_finite(values.sum(), self.kernel)
         return values
 
     def diagonal(self) -> Array:

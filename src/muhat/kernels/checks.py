@@ -10,16 +10,20 @@ from muhat.messages import refusal
 def check_values(K: Array, kernel: Kernel) -> None:
     """Refuse kernel values that are not finite or not symmetric."""
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = bool(np.isfinite(K.sum()))
-    if not finite:
-        needed, came = "values k(x, y) must be finite", "NaN or infinite ones"
-        raise ValueError(refusal(type(kernel).__name__, needed, came, "rescale X or choose another kernel"))
+        check_finite(K.sum(), kernel)
     if not kernel.positive_semidefinite:
         gap = float(np.abs(K - K.T).max())
         scale = float(np.abs(K).max())
         if gap > rounding(K) ** 0.5 * scale:
             needed, came = "k(x, y) = k(y, x) is needed", f"a difference of {gap:.2g} where values reach {scale:.2g}"
             raise ValueError(refusal(type(kernel).__name__, needed, came, "pass (K + K.T)/2 if this is rounding"))
+
+
+def check_finite(total: float, kernel: Kernel) -> None:
+    """Refuse kernel values whose sum is not finite."""
+    if not np.isfinite(total):
+        needed, came = "values k(x, y) must be finite", "NaN or infinite ones"
+        raise ValueError(refusal(type(kernel).__name__, needed, came, "rescale X or choose another kernel"))
 
 
 def check_semidefinite(gamma: Array) -> None:

@@ -16,8 +16,8 @@ DEGREE = 6
 TOLERANCE = {"float64": 6.5e-14, "float32": 2e-7}
 """The polynomial's share of the relative error of exp(x)."""
 
-SQUARINGS = 6
-"""The most there may be: each of them doubles the rounding error, which stays below the tolerance."""
+SQUARINGS = {"float64": 6, "float32": 3}
+"""The most there may be: each of them doubles the rounding error, which stays below some ten units."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Exponential:
         """Return it for x from lowest to highest, with slope and offset for x instead of w; None if that is too far."""
         centre, half_width = (lowest + highest) / 2, (highest - lowest) / 2
         tolerance = TOLERANCE.get(dtype.name, 0.0)
-        for squarings in range(SQUARINGS + 1):
+        for squarings in range(SQUARINGS.get(dtype.name, 0) + 1):
             if half_width < _reach(squarings, tolerance):
                 slope, offset, a, b, c, d, e = _letters(squarings, tolerance)
                 slope, part = slope / 2**squarings, exp(centre / 2**squarings)  # p's share of exp(centre)

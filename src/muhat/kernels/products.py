@@ -8,6 +8,9 @@ import numpy as np
 from muhat.arrays import Array, available_cores, share_between_cores
 from muhat.kernels.tiles import TILE, Pairs
 
+LANES = 2**28
+"""Bytes that the lanes of all threads may take together."""
+
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
 
@@ -33,7 +36,8 @@ def by_tiles(pairs: Pairs, V: Array) -> Array:
     """
     V = V.astype(pairs.dtype, copy=False)
     strips = list(_blocks(0, pairs.rows, TILE))
-    lanes = available_cores() if pairs.symmetric else 1
+    size = max(pairs.rows * V.shape[1] * pairs.dtype.itemsize, 1)
+    lanes = max(1, min(available_cores(), LANES // size)) if pairs.symmetric else 1
     sums = np.zeros((lanes, pairs.rows, V.shape[1]), pairs.dtype)
     finished = [Event() for _ in strips]
 

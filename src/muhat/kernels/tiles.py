@@ -13,6 +13,9 @@ from muhat.kernels.exponential import Exponential
 TILE = 640
 """Rows and columns of a tile: near enough to the core, and so much work at a time that threads seldom wait in turn."""
 
+CENTRED_BY = 1000
+"""Rows whose median is the centre."""
+
 ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
 
@@ -107,8 +110,14 @@ def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
 
 def from_the_centre(X: Array) -> Array:
     """Return the order of points by their distance from their centre, so that those of a tile are alike in it."""
-    gaps = X - X.mean(axis=0)
-    return np.argsort(np.einsum("ij,ij->i", gaps, gaps))
+    gaps = X - _centre(X)
+    with np.errstate(over="ignore"):
+        return np.argsort(np.einsum("ij,ij->i", gaps, gaps))
+
+
+def _centre(X: Array) -> Array:
+    """Return the median of some rows: a few that are far away, from which the others look equal, do not move it."""
+    return np.median(X[:: -(-len(X) // CENTRED_BY) or 1], axis=0) if len(X) else np.zeros(X.shape[1])
 
 
 def _half_norms(U: Array) -> Array:
@@ -134,8 +143,8 @@ def _factors(U: Array, V: Array, of_U: Array, of_V: Array) -> tuple[Array, Array
 
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
-    """Return X and Y from the centre of X and in units of σ; whole numbers become floats."""
-    centre = X.mean(axis=0)
+    """Return X and Y in units of σ from a centre of the latter, if there is one; whole numbers become floats."""
+    centre = _centre(X if Y is None else Y)
     U = (X - centre) / sigma
     return U, U if Y is None else ((Y - centre) / sigma).astype(U.dtype, copy=False)
 

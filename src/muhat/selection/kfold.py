@@ -50,7 +50,7 @@ class KFold(Scored):
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return, for each filter, the parameter with the least score."""
-        self._check()
+        self.check_settings()
         if not isinstance(problem, ProductProblem):
             return super().choices(problem, filters)
         candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
@@ -58,7 +58,7 @@ class KFold(Scored):
 
     def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the k-fold scores of every filter's parameters."""
-        self._check()
+        self.check_settings()
         if isinstance(problem, FeatureProblem):
             return self._of_features(problem, candidates)
         assert isinstance(problem, SampleProblem)
@@ -72,7 +72,8 @@ class KFold(Scored):
         check_rest(self, 1 - max(float(problem.masses[fold].sum()) for fold in dealt))
         return dealt
 
-    def _check(self) -> None:
+    def check_settings(self) -> None:
+        """Refuse a number of folds or a seed that is none."""
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise ValueError(refusal("KFold", "n_splits must be a whole number of at least 2", repr(self.n_splits)))
         if not isinstance(self.seed, Integral) or self.seed < 0:

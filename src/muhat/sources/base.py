@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -104,6 +105,9 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
     """
     who = f"batch {number}"
     X = np.asarray(values)
+    if X.dtype == object:  # a data frame of numbers, truths and whole numbers
+        with suppress(TypeError, ValueError):
+            X = X.astype(np.float64)
     if X.dtype.kind not in "fiub":
         raise BatchError(refusal(who, "numbers are needed", f"values of type {X.dtype}"), number)
     if X.ndim != 2:

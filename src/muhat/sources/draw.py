@@ -16,19 +16,24 @@ MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 def scrambled(numbers: Array, seed: int) -> Array:
     """Return 64 bits that look random for each whole number: those of SplitMix64 at that place of its sequence."""
     with np.errstate(over="ignore"):
-        bits = (numbers.astype(np.uint64) + np.uint64(seed) * np.uint64(0xD1342543DE82EF95)) * STEP
+        bits = (numbers.astype(np.uint64) + np.uint64(seed % 2**64) * np.uint64(0xD1342543DE82EF95)) * STEP
         for shift, factor in MIX:
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
         return bits ^ (bits >> np.uint64(31))
 
 
 def folds_of(X: Array, n_splits: int, seed: int) -> Array:
-    """Return the fold of every row, which depends on its numbers alone: equal rows are never parted."""
-    bits = (X + 0.0).view(np.uint64 if X.dtype == np.float64 else np.uint32)  # −0 is 0
+    """Return the fold of every row, which depends on its numbers alone; equal rows are dealt out in turn."""
+    bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
     hashed = np.zeros(len(X), np.uint64)
     for column in bits.T:
-        hashed = scrambled(hashed ^ column.astype(np.uint64), seed)
-    return (hashed % np.uint64(n_splits)).astype(np.int64)
+        hashed = scrambled(hashed ^ column, seed)
+    order = np.argsort(hashed, kind="stable")
+    ordered = hashed[order]
+    first = np.searchsorted(ordered, ordered)  # of those that are equal
+    turn = np.empty(len(X), np.uint64)
+    turn[order] = np.arange(len(X)) - first
+    return ((hashed % np.uint64(n_splits) + turn) % np.uint64(n_splits)).astype(np.int64)
 
 
 @dataclass(frozen=True)

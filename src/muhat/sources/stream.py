@@ -87,7 +87,7 @@ class Stream(InProcess):
                 if sum(map(len, pending)) >= ROWS:
                     yield np.concatenate(pending)
                     pending = []
-        except Exception:
+        except (Exception, KeyboardInterrupt):
             if pending:
                 yield np.concatenate(pending)
             raise
