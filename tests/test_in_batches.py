@@ -459,7 +459,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("seed", [-1, None])
     def test_a_seed_that_is_none_in_words(self, seed):
-        with pytest.raises(ValueError, match="^KFold: seed must be a whole number"):
+        with pytest.raises(ValueError, match=r"^KFold: seed must be a whole number"):
             KernelMean(gram=Nystrom(5), selection=KFold(seed=seed)).fit(X)
 
     def test_an_interrupt_keeps_what_came_before(self):

@@ -129,10 +129,10 @@ class KernelMean(InBatches, BaseEstimator):
         """
         if is_dask(X):
             return self._fit_dask(X, sample_weight)
+        rule = as_rule(self.selection)
         X = checked_sample(self, X, reset=True)
         masses = checked_masses(self, sample_weight, len(X))
         present = masses > 0
-        rule = as_rule(self.selection)
         self._check_enough(rule, int(present.sum()))
         planned = plan(self.gram, as_kernel(self.kernel), int(present.sum()), X.shape[1], X.itemsize)
         self.gram_, self.gram_reason_ = planned.gram, planned.reason
