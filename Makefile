@@ -8,7 +8,7 @@ demo: .venv/installed   ## compare every estimator of the paper on embedded data
 	$(BIN)/muhat compare --out muhat-compare.png
 
 test: .venv/tested lint ## style, types and all tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/tested      ## style and types
 	$(BIN)/ruff format --check .

@@ -86,7 +86,7 @@ def test_a_heavy_row_is_really_left_out():
 def test_resolvents_that_are_put_together_from_few_functions_are_exact(monkeypatch):
     rows = RNG.normal(size=(300, 3))
     found = {}
-    for limit in (1, 10**9):
+    for limit in (0, 10**9):
         monkeypatch.setattr(moments, "COMPRESSED_FROM", limit)
         found[limit] = KernelMean(gram=Nystrom(250), kernel=Laplacian(1.0)).fit(rows).choices_
         found[limit] += KernelMean(gram="dense", kernel=Laplacian(1.0)).fit(rows).choices_

@@ -13,6 +13,9 @@ from muhat.kernels.exponential import Exponential
 TILE = 640
 """Rows and columns of a tile: near enough to the core, and so much work at a time that threads seldom wait in turn."""
 
+MIRRORED = 256
+"""The same where a tile is also written in its mirror's place."""
+
 CENTRED_BY = 1000
 """Rows whose median is the centre."""
 
@@ -47,11 +50,13 @@ class Pairs:
         """Return all values; symmetric ones are computed once and mirrored."""
         matrix = np.empty((self.rows, self.columns), self.dtype)
 
+        side = MIRRORED if self.symmetric else TILE
+
         def fill_row(start: int) -> None:
-            i = slice(start, min(start + TILE, self.rows))
-            buffers = np.empty((2, TILE * TILE), self.dtype)
-            for first in range(start if self.symmetric else 0, self.columns, TILE):
-                j = slice(first, min(first + TILE, self.columns))
+            i = slice(start, min(start + side, self.rows))
+            buffers = np.empty((2, side * side), self.dtype)
+            for first in range(start if self.symmetric else 0, self.columns, side):
+                j = slice(first, min(first + side, self.columns))
                 values = self.at(i, j, buffers)
                 if self.symmetric:
                     matrix[j, i] = values.T
@@ -59,10 +64,10 @@ class Pairs:
                         values = (values + values.T) / 2
                 matrix[i, j] = values
 
-        if self.rows <= TILE:
+        if self.rows <= side:
             fill_row(0)
         else:
-            share_between_cores(fill_row, range(0, self.rows, TILE))
+            share_between_cores(fill_row, range(0, self.rows, side))
         if self.symmetric:
             np.fill_diagonal(matrix, self.diagonal)
         return matrix

@@ -101,7 +101,7 @@ def _on_contours(problem: Problem, ways: dict[Contour, dict[int, Candidates]]) -
     """Return the scores of filters on their contours, by place, in one pass over the rows."""
     if not ways:
         return {}
-    nodes = Nodes.of(problem.components.gamma, _interval(problem).largest, list(ways))
+    nodes = Nodes.of(problem.components.gamma, problem.n, _interval(problem).largest, list(ways))
     candidates = [list(served.values()) for served in ways.values()]
     lightest, heaviest = problem.mass_range
     if lightest < heaviest:

@@ -16,8 +16,8 @@ from muhat.selection.contour import Contour
 
 NODES_AT_ONCE = 64
 GROUPS_AT_ONCE = 64
-COMPRESSED_FROM = 200
-"""Eigenvalues from which on it pays to look for the few functions of γ that all resolvents are sums of."""
+COMPRESSED_FROM = 4
+"""Rows for each eigenvalue from which on it pays to look for the few functions of γ that all resolvents are sums of."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Nodes:
     C: Array
 
     @classmethod
-    def of(cls, gamma: Array, largest: float, contours: Sequence[Contour]) -> Nodes:
-        """Return the nodes of contours stretched around [0, largest]."""
+    def of(cls, gamma: Array, n: int, largest: float, contours: Sequence[Contour]) -> Nodes:
+        """Return the nodes of contours stretched around [0, largest], for n rows."""
         z, steps = (
             largest * np.concatenate(parts) for parts in zip(*((c.nodes, c.steps) for c in contours), strict=True)
         )
         starts = tuple(np.cumsum([0, *(len(contour.nodes) for contour in contours)]).tolist())
         resolvent = (1 / (z - gamma[..., None])).astype(np.result_type(gamma.dtype, np.complex64), copy=False)
-        if gamma.ndim > 1 or len(gamma) < COMPRESSED_FROM:
+        if gamma.ndim > 1 or n < COMPRESSED_FROM * len(gamma):
             return cls(z, steps, starts, None, resolvent)
         scale = np.abs(resolvent).max(axis=0)
         Q, sigma, V = np.linalg.svd(_as_real(resolvent / scale), full_matrices=False)
@@ -65,11 +65,26 @@ class Nodes:
         """Yield some nodes at a time."""
         return (slice(start, start + NODES_AT_ONCE) for start in range(0, len(self.z), NODES_AT_ONCE))
 
-    def seen(self, rows: Array, vector: Array | None = None) -> Array:
-        """Return the rows' products with the functions of γ, each eigenvector times the vector's entry first."""
+    def seen(self, rows: Array, vector: Array | None = None) -> _Seen:
+        """Return the rows as all nodes see them, each eigenvector times the vector's entry first."""
         if self.Q is None:
-            return rows if vector is None else rows * vector[..., None, :]
-        return rows @ (self.Q if vector is None else vector[:, None] * self.Q).astype(rows.dtype, copy=False)
+            return _Seen(rows, self.C, vector)
+        functions = self.Q if vector is None else vector[:, None] * self.Q
+        return _Seen(rows @ functions.astype(rows.dtype, copy=False), self.C)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Σ_k rows_ik vector_k/(z − γ_k) at any nodes z, as a product with C."""
+
+    rows: Array
+    C: Array
+    vector: Array | None = None
+
+    def at(self, some: slice) -> Array:
+        """Return it at some nodes."""
+        C = self.C[..., some]
+        return _times(self.rows, C if self.vector is None else self.vector[..., None] * C)
 
 
 @dataclass(frozen=True)
@@ -149,8 +164,8 @@ class _View:
 
     nodes: Nodes
     root_masses: Array
-    squares: Array
-    products: list[Array]
+    squares: _Seen
+    products: list[_Seen]
     beyond: tuple[Array, Array] | None
     """1 − ‖u_i‖² and q_i − (UUᵀq)_i."""
 
@@ -166,8 +181,8 @@ class _View:
 
     def resolvent(self, some: slice) -> tuple[Array, list[Array]]:
         """Return G_ii and √p_i (Gq)_i, √p_i (GDf*(X))_i for each row at some nodes."""
-        z, C = self.nodes.z[some], self.nodes.C[..., some]
-        G, Gv = _times(self.squares, C), [_times(each, C) for each in self.products]
+        z = self.nodes.z[some]
+        G, Gv = self.squares.at(some), [each.at(some) for each in self.products]
         if self.beyond is not None:
             G += self.beyond[0] / z
             Gv[0] += self.beyond[1] / z
