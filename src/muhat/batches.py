@@ -28,8 +28,8 @@ LARGE = 1e30
 """Weights up to which, and down to one over which, sums of their squares stay in the range of a float."""
 
 
-def _by_features(estimator: InBatches) -> bool:
-    """Whether the Gram matrix can be held by features, without which rows cannot come in batches."""
+def _takes_batches(estimator: InBatches) -> bool:
+    """Tell that rows may come in batches, or refuse: they can where the Gram matrix is held by features."""
     if isinstance(as_kernel(estimator.kernel), Precomputed):
         needed = "rows that come in batches need a kernel of points"
         raise ValueError(refusal("KernelMean", needed, "a precomputed one"))
@@ -69,7 +69,7 @@ class InBatches:
         self : KernelMean
             The fitted estimator. If a batch of an iterator cannot be taken, what came before it is kept.
         """
-        _by_features(self)
+        _takes_batches(self)
         if hasattr(batches, "shape") or isinstance(batches, str | PathLike):
             needed, came = "batches must be an iterable of arrays or data frames", f"a {type(batches).__name__}"
             advice = "give an array to fit, and a path to muhat.files.open_batches"
@@ -86,7 +86,7 @@ class InBatches:
         approximation = self._approximation()
         return self._fit_source(Stream(batches), approximation, as_rule(self.selection))
 
-    @available_if(_by_features)  # type: ignore[untyped-decorator]
+    @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample, which is not held: only what its features sum up to is.
 

@@ -84,7 +84,7 @@ class KFold(Scored):
         summary, V = problem.summary, problem.spectrum.V
         filled = summary.count > 0
         if filled.sum() < 2:
-            came = f"all {problem.n} in one, as equal rows are"
+            came = f"all {problem.n} in one"
             advice = "fix the parameter with selection=Fixed(...)"
             raise ValueError(refusal("KFold", "rows in at least two folds are needed", came, advice))
         mass = summary.mass[filled] / summary.total_mass
