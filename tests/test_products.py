@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Scaled, products
-from muhat.kernels.exponential import Exponential
+from muhat.kernels.exponential import TOLERANCE, exponentials
 
 EXACT = 1e-13
 """Absolute, on a value of a Gaussian kernel in float64."""
@@ -118,22 +118,31 @@ def test_the_diagonal_is_exactly_one(name):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("half_width", [0.0, 1e-9, 0.05, 0.3, 1.0, 1.5, 2.7])
-@pytest.mark.parametrize("highest", [0.0, 0.5])
-def test_the_polynomial_is_the_exponential_on_its_range(dtype, half_width, highest):
-    x = np.linspace(highest - 2 * half_width, highest, 20_001).astype(dtype)
-    exponential = Exponential.between(highest - 2 * half_width, highest, x.dtype)
-    t = (exponential.slope * x.astype(np.longdouble) + exponential.offset).astype(dtype)
-    values = exponential(t, np.empty_like(t))
-    assert values.dtype == dtype
-    accuracy = np.exp(highest) * (EXACT if dtype == np.float64 else SINGLE)
-    np.testing.assert_allclose(values, np.exp(x.astype(np.longdouble)).astype(np.float64), rtol=0, atol=accuracy)
+def test_quotient_and_squarings_are_the_exponential_on_their_range(dtype):
+    family, accuracy = exponentials(np.dtype(dtype).name), EXACT if dtype == np.float64 else SINGLE
+    for exponential in family:
+        x = np.linspace(exponential.lowest, 0, 20_001).astype(dtype)
+        t = (exponential.slope * x.astype(np.longdouble) + exponential.offset).astype(dtype)
+        values = exponential(t, np.empty_like(t))
+        assert values.dtype == dtype
+        true = np.exp(x.astype(np.longdouble)).astype(np.float64)
+        np.testing.assert_allclose(exponential.factor * values, true, rtol=0, atol=accuracy)
+    ranges = [exponential.lowest for exponential in family]
+    assert ranges == sorted(ranges, reverse=True)
+    assert ranges[-1] < -5
 
 
-def test_there_is_no_polynomial_for_a_wide_range_or_another_type():
-    assert Exponential.between(-20.0, 0.0, np.dtype(np.float64)) is None
-    assert Exponential.between(-np.inf, 0.0, np.dtype(np.float64)) is None
-    assert Exponential.between(-1.0, 0.0, np.dtype(np.float16)) is None
+def test_the_quotient_is_as_near_as_it_says():
+    exponential = exponentials("float64")[0]
+    w = np.linspace(exponential.lowest, 0, 1001).astype(np.longdouble)
+    t = exponential.slope * w + exponential.offset
+    E = (t**2 + exponential.a) ** 2 + exponential.b
+    error = np.abs(exponential.factor * (E / (E + t) - 0.5) / np.exp(w) - 1).max()
+    assert 0.9 * TOLERANCE["float64"] < error < 1.1 * TOLERANCE["float64"]
+
+
+def test_there_are_none_for_another_type():
+    assert exponentials("float16") == exponentials("longdouble") == ()
 
 
 def test_a_product_is_the_same_each_time():

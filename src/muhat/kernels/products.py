@@ -49,12 +49,12 @@ def by_tiles(pairs: Pairs, V: Array) -> Array:
             upper = np.zeros_like(sums[0, i])
             buffers = np.empty((2, TILE * TILE), pairs.dtype)
             for j in _tiles_of(i, pairs):
-                values = pairs.at(i, j, buffers)
+                values, factor = pairs.at(i, j, buffers)
                 if pairs.symmetric and i == j:
-                    np.fill_diagonal(values, pairs.diagonal)
+                    np.fill_diagonal(values, pairs.diagonal / factor)
                 elif pairs.symmetric:
-                    lower[j] += values.T @ V[i]
-                upper += values @ V[j]
+                    lower[j] += values.T @ (factor * V[i])
+                upper += values @ (factor * V[j])
             lower[i] += upper
         finally:
             finished[number].set()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat.arrays import Array, share_between_cores
-from muhat.kernels.exponential import Exponential
+from muhat.kernels.exponential import exponentials
 
 TILE = 640
 """Rows and columns of a tile: near enough to the core, and so much work at a time that threads seldom wait in turn."""
@@ -23,8 +23,11 @@ ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
 
 
-Tile = Callable[[slice, slice, Array, Array], Array]
-"""Values at rows i and columns j, given two buffers of that shape: fresh memory costs more than the arithmetic."""
+Exponents = Callable[[slice, slice, Array, Array], Array]
+"""Exponents at rows i and columns j, given two buffers of that shape: fresh memory costs more than the arithmetic."""
+
+Tile = Callable[[slice, slice, Array, Array], tuple[Array, float]]
+"""Values, given the same, and a factor still to be multiplied by: in a product it is the vector that is."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class Pairs:
     diagonal: float
     """The value at a pair of equal points."""
 
-    def at(self, i: slice, j: slice, buffers: Array) -> Array:
-        """Return the values at rows i and columns j, in one of two buffers that are large enough."""
+    def at(self, i: slice, j: slice, buffers: Array) -> tuple[Array, float]:
+        """Return the values at rows i and columns j, in one of two buffers that are large enough, and their factor."""
         shape = (i.stop - i.start, j.stop - j.start)
         first, second = buffers[:, : shape[0] * shape[1]].reshape(2, *shape)
         return self.tile(i, j, first, second)
@@ -57,7 +60,8 @@ class Pairs:
             buffers = np.empty((2, side * side), self.dtype)
             for first in range(start if self.symmetric else 0, self.columns, side):
                 j = slice(first, min(first + side, self.columns))
-                values = self.at(i, j, buffers)
+                values, factor = self.at(i, j, buffers)
+                values *= factor
                 if self.symmetric:
                     matrix[j, i] = values.T
                     if first == start:  # a product need not come out symmetric to the last digit
@@ -90,25 +94,26 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
             return np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)
 
     diagonal = profile(np.zeros(1, U.dtype))[0]
-    return Pairs(lambda *tile: profile(exponents(*tile)), len(U), len(V), U.dtype, Y is None, diagonal)
+    return Pairs(lambda *tile: (profile(exponents(*tile)), 1.0), len(U), len(V), U.dtype, Y is None, diagonal)
 
 
 def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
-    """Return exp(−‖x_i − y_j‖²/2σ²), by a polynomial of the matrix product in tiles of points near in units of σ."""
+    """Return exp(−‖x_i − y_j‖²/2σ²); of points near each other in units of σ, by quotients and squarings."""
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
     if _far(of_U, of_V):
         return radial(X, Y, sigma, lambda exponent: np.exp(exponent, out=exponent), smooth=True)
     left, right = _factors(U, V, of_U, of_V)
+    near = exponentials(U.dtype.name)
 
-    def tile(i: slice, j: slice, out: Array, spare: Array) -> Array:
+    def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
         lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)  # −(max‖u‖ + max‖v‖)²/2
-        exponential = Exponential.between(lowest, 0.0, U.dtype)
+        exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            return np.exp(np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out), out=out)
+            return np.exp(np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out), out=out), 1.0
         scaled = exponential.slope * left[i]
         scaled[:, -2] += exponential.offset
-        return exponential(np.matmul(scaled, right[:, j], out=spare), out)
+        return exponential(np.matmul(scaled, right[:, j], out=spare), out), exponential.factor
 
     return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
 
@@ -159,14 +164,14 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
     U, V = _in_units(X, Y, sigma)
     exponents = _by_feature(U, V, lambda gap, out: np.abs(gap, out=out), -1.0)
 
-    def tile(i: slice, j: slice, out: Array, spare: Array) -> Array:
-        return np.exp(exponents(i, j, out, spare), out=out)
+    def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
+        return np.exp(exponents(i, j, out, spare), out=out), 1.0
 
     return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
 
 
-def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Tile:
-    """Return the tile factor · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
+def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Exponents:
+    """Return factor · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
 
     def tile(i: slice, j: slice, out: Array, gap: Array) -> Array:
         out[:] = 0
