@@ -8,8 +8,11 @@ import numpy as np
 from muhat.arrays import Array, available_cores, share_between_cores
 from muhat.kernels.tiles import TILE, Pairs
 
-LANES = 2**28
-"""Bytes that the lanes of all threads may take together."""
+LANES = 4
+"""Lanes per core: with some to spare, a thread that is ahead seldom waits for one that is behind."""
+
+LARGEST = 2**28
+"""Bytes that all lanes may take together."""
 
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
@@ -31,13 +34,13 @@ def by_blocks(kernel: Callable[[Array, Array | None], Array], X: Array, V: Array
 def by_tiles(pairs: Pairs, V: Array) -> Array:
     """Return the values at all pairs times V.
 
-    Symmetric values are computed once and used for both halves. Every thread adds up the lower half on its own lane,
-    in a fixed order of the tiles, so that the sum is the same to the last digit each time.
+    Symmetric values are computed once and used for both halves. The lower half of a strip is added up on a lane that
+    takes every so many strips, one after the other, so that the sum is the same to the last digit each time.
     """
     V = V.astype(pairs.dtype, copy=False)
     strips = list(_blocks(0, pairs.rows, TILE))
     size = max(pairs.rows * V.shape[1] * pairs.dtype.itemsize, 1)
-    lanes = max(1, min(available_cores(), LANES // size)) if pairs.symmetric else 1
+    lanes = max(1, min(LANES * available_cores(), LARGEST // size)) if pairs.symmetric else 1
     sums = np.zeros((lanes, pairs.rows, V.shape[1]), pairs.dtype)
     finished = [Event() for _ in strips]
 
