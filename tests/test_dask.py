@@ -227,12 +227,25 @@ def other_columns(table, partition_info=None):
         (lambda: frame().assign(word="no"), "text or dates in 'word'"),
         (lambda: da.from_array(X).astype(str), "batch 0: numbers are needed"),
         (lambda: da.from_array(X)[:1], "at least 2 rows"),
+        (lambda: da.ma.masked_greater(da.from_array(X), 1.0), "batch 0: every value must be there, got masked ones"),
         (
             lambda: frame().map_partitions(other_columns, meta=frame()._meta, enforce_metadata=False),
             "batch 1: column 1 must be 'b'.* got 'B'",
         ),
     ],
-    ids=["unknown", "series", "vector", "delayed", "no-rows", "all-empty", "text", "strings", "one-row", "columns"],
+    ids=[
+        "unknown",
+        "series",
+        "vector",
+        "delayed",
+        "no-rows",
+        "all-empty",
+        "text",
+        "strings",
+        "one-row",
+        "masked",
+        "columns",
+    ],
 )
 def test_what_cannot_be_taken_is_refused_in_a_sentence(threads, data, sentence):
     with pytest.raises(ValueError, match=sentence):

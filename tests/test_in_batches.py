@@ -367,6 +367,9 @@ class TestRefusals:
         assert isinstance(problem, BatchError)
         assert (problem.batch, problem.row) == (700, 1)
 
+    def test_a_masked_value_is_not_taken_for_a_number(self):
+        self.refused(r"^batch 1: every value must be there, got masked ones", [X, np.ma.masked_greater(X, 1.0)])
+
     def test_what_came_before_a_nan_is_not_lost(self):
         batches = [RNG.normal(size=(4, 3)) for _ in range(800)]
         spoilt = [*batches[:700], np.full((4, 3), np.inf), *batches[701:]]
@@ -433,10 +436,11 @@ class TestRefusals:
         for other in (
             KernelMean(gram=MAPS["nystrom"], kernel=Gaussian(2.0)).partial_fit(X),
             KernelMean(gram=Nystrom(5), kernel=KERNEL).partial_fit(X),
-            KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=KFold(3)).partial_fit(X),
         ):
             with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must have the same kernel"):
                 one.merge(other)
+        with pytest.raises(ValueError, match=r"^KernelMean\.merge: .* the same folds, got KFold\(n_splits=5.*=3"):
+            one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=KFold(3)).partial_fit(X))
         with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must be fitted by partial_fit"):
             one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).fit(X))
 

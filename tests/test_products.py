@@ -185,12 +185,21 @@ def test_memory_does_not_grow_with_the_pairs(kernel):
     assert peak < n * n * 8 / 20
 
 
-@pytest.mark.parametrize("V", [np.ones(3), np.ones((3, 2)), np.ones((4, 1, 1)), np.float64(1)], ids=np.shape)
-def test_vectors_of_another_length_are_refused(V):
-    with pytest.raises(
-        ValueError, match=r"Gaussian.product: a vector or a matrix of 4 rows is needed to multiply with"
-    ):
+@pytest.mark.parametrize(
+    "V", [np.ones(3), np.ones((3, 2)), np.ones((4, 1, 1)), np.float64(1), 1j * np.ones(4), ["a"] * 4], ids=str
+)
+def test_vectors_of_another_length_or_kind_are_refused(V):
+    with pytest.raises(ValueError, match=r"Gaussian.product: a vector or a matrix of 4 rows of real numbers is needed"):
         Gaussian(1.0).product(np.ones((4, 2)), V)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(1.0), Linear()], ids=lambda kernel: type(kernel).__name__)
+@pytest.mark.parametrize("shape", [(0,), (0, 0), (0, 2)])
+def test_a_product_of_nothing_is_nothing(kernel, shape):
+    nothing = np.empty((0, 3))
+    assert kernel.product(nothing, np.empty(shape)).shape == shape
+    assert kernel.product(nothing, np.ones((4, 2)), np.ones((4, 3))).shape == (0, 2)
+    np.testing.assert_array_equal(kernel.product(np.ones((4, 3)), np.empty((0, 2)), nothing), np.zeros((4, 2)))
 
 
 def test_an_error_in_a_thread_reaches_the_caller():

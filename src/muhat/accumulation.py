@@ -76,10 +76,13 @@ class Accumulation:
         return FeatureProblem.of(self.features, self.summary, source, target)
 
     def __add__(self, other: Accumulation) -> Accumulation:
-        if self.features != other.features or folds_for(self.rule) != folds_for(other.rule):
-            needed = "both estimators must have the same kernel, features and folds"
+        if self.features != other.features:
+            needed = "both estimators must have the same kernel and features"
             advice = "give both the same bandwidth as a number, and the same landmarks as an array"
             raise ValueError(refusal("KernelMean.merge", needed, "others", advice))
+        if folds_for(self.rule) != folds_for(other.rule):
+            came = f"{self.rule!r} and {other.rule!r}"
+            raise ValueError(refusal("KernelMean.merge", "both estimators must have dealt out the same folds", came))
         if self.summary is None or other.summary is None:
             return other if self.summary is None else self
         return replace(self, summary=self.summary + other.summary)

@@ -20,7 +20,7 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
     """
     who = type(estimator).__name__
     if is_dask(X):
-        advice = "use X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
+        advice = "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
         raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
         raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))

@@ -12,6 +12,5 @@ class FileError(ValueError):
 class BatchError(FileError, sources.BatchError):
     """A batch of a file that cannot be read. The batches before it were good, and what was made of them still is.
 
-    Its ``row`` is counted through all files of a folder, and is the first of the batch where no row is to blame. The
-    sentence names the file, and in a text file the line.
+    The sentence names the file, and in a text file the line.
     """

@@ -31,14 +31,16 @@ class Position:
         """Return where the next piece of the same file begins."""
         return self if self.batch is None else Position(self.path, self.batch + 1, self.row + rows)
 
-    def refused(self, needed: str, came: object, place: str = "", advice: str = "", row: int = 0) -> FileError:
-        """Return the error of something at a place in this piece, at the given row of it."""
+    def refused(
+        self, needed: str, came: object, place: str = "", advice: str = "", row: int | None = None
+    ) -> FileError:
+        """Return the error of something at a place in this piece, at the given row of it if there is one to blame."""
         batch = "" if self.batch is None else f"batch {self.batch}"
         where = ", ".join(filter(None, (batch, place)))
         sentence = refusal(str(self.path), needed, f"{came} in {where}" if where else came, advice)
-        return FileError(sentence) if self.batch is None else BatchError(sentence, self.batch, self.row + row)
+        return FileError(sentence) if self.batch is None else BatchError(sentence, self.batch, row)
 
-    def not_numeric(self, name: str, value: str, place: str, advice: str, row: int = 0) -> FileError:
+    def not_numeric(self, name: str, value: str, place: str, advice: str, row: int | None = None) -> FileError:
         """Return the error of a value that is no number."""
         return self.refused(f"column {name!r} must be numeric", value, place, advice, row)
 

@@ -53,10 +53,12 @@ class Kernel(BaseEstimator):
         """
         V = np.asarray(V)
         rows = len(X if Y is None else Y)
-        if V.ndim not in (1, 2) or len(V) != rows:
-            needed = f"a vector or a matrix of {rows} rows is needed to multiply with"
-            raise ValueError(refusal(f"{type(self).__name__}.product", needed, f"shape {V.shape}"))
-        return self._product(X, V.reshape(rows, -1), Y).reshape(len(X), *V.shape[1:])
+        if V.ndim not in (1, 2) or len(V) != rows or V.dtype.kind not in "fiub":
+            needed = f"a vector or a matrix of {rows} rows of real numbers is needed to multiply with"
+            came = f"shape {V.shape} and type {V.dtype}"
+            raise ValueError(refusal(f"{type(self).__name__}.product", needed, came))
+        columns = V.reshape(rows, V.shape[1] if V.ndim == 2 else 1)
+        return self._product(X, columns, Y).reshape(len(X), *V.shape[1:])
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         return by_blocks(self, X, V, Y)

@@ -24,11 +24,12 @@ def is_smooth(filter: Shrinker) -> bool:
     return isinstance(filter, Filter) and filter.analytic
 
 
-def check_filters(rule: Rule, filters: Sequence[Shrinker], truncated: bool, advice: str) -> None:
+def check_filters(rule: Rule, filters: Sequence[Shrinker], truncated: bool) -> None:
     """Refuse filters that need all eigenpairs; truncated SVD is content with the leading ones, where the rule is."""
     for filter in filters:
         if not is_smooth(filter) and not (truncated and isinstance(filter, TruncatedSVD)):
             needed = f"{type(rule).__name__} needs all eigenpairs for {type(filter).__name__}"
+            advice = "use selection='gcv' or gram='dense'" if isinstance(filter, TruncatedSVD) else "use gram='dense'"
             raise ValueError(refusal("gram='blocks'", needed, "products with A alone", advice))
 
 

@@ -23,7 +23,7 @@ class Given(Rule):
 
     def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
         """Return itself."""
-        check_filters(self, filters, truncated=True, advice="use gram='dense' for it")
+        check_filters(self, filters, truncated=True)
         return self
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:

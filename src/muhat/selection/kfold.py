@@ -45,7 +45,7 @@ class KFold(Scored):
 
     def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
         """Return itself: all folds take part in the same products."""
-        check_filters(self, filters, truncated=False, advice="use selection='gcv' for 'tsvd', or gram='dense'")
+        check_filters(self, filters, truncated=False)
         return self
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:

@@ -104,6 +104,9 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
         The number of rows before it, if that is known.
     """
     who = f"batch {number}"
+    if np.ma.is_masked(values):
+        came, advice = "masked ones", "fill or drop them first"
+        raise BatchError(refusal(who, "every value must be there", came, advice), number)
     X = np.asarray(values)
     if X.dtype == object:  # a data frame of numbers, truths and whole numbers
         with suppress(TypeError, ValueError):
