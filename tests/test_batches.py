@@ -269,7 +269,7 @@ def test_a_place_in_a_folder_is_told_by_file_and_counted_through(tmp_path):
     second.loc[6, "b"] = np.nan
     sentence = broken(folder_of(tmp_path, FRAME, second), batch=7, row=2)
     assert "part-1.parquet: " in sentence
-    assert "a missing or infinite value in batch 7, row 6, column 'b';" in sentence
+    assert "a missing or infinite value in batch 7, row 6 of the file, column 'b';" in sentence
 
 
 def test_a_folder_without_parquet_files_is_refused(tmp_path):
@@ -289,7 +289,7 @@ def test_an_empty_file_in_a_folder_is_refused(tmp_path):
 def test_a_hole_is_told_with_batch_row_and_column(tmp_path, ending, value):
     frame = FRAME.copy()
     frame.loc[[14, 15], "c"] = value
-    name, places = ("c", "lines 16, 17") if ending == ".csv" else ("c", "rows 14, 15")
+    name, places = ("c", "lines 16, 17") if ending == ".csv" else ("c", "rows 14, 15 of the file")
     name = "column 3" if ending == ".npy" else name
     sentence = broken(written(tmp_path, ending, frame), batch=3, row=2)
     assert f"missing or infinite values in batch 3, {places}, column '{name}'; drop or impute" in sentence
@@ -297,7 +297,7 @@ def test_a_hole_is_told_with_batch_row_and_column(tmp_path, ending, value):
 
 def test_a_null_of_parquet_is_a_hole(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4, 5, None]}), tmp_path / "data.parquet")
-    assert "batch 1, row 5, column 'a'" in broken(tmp_path / "data.parquet", batch=1, row=1)
+    assert "batch 1, row 5 of the file, column 'a'" in broken(tmp_path / "data.parquet", batch=1, row=1)
     singles = pyarrow.table({"a": pyarrow.array([1, None], pyarrow.float32())})
     parquet.write_table(singles, tmp_path / "data.parquet")
     broken(tmp_path / "data.parquet", batch=0, row=1)

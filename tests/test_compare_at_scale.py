@@ -136,6 +136,17 @@ def test_with_all_points_as_landmarks_it_is_the_dense_comparison(n, selection):
         assert_same(held, dense)
 
 
+@pytest.mark.parametrize("standardise", [True, False])
+def test_landmarks_that_are_given_are_standardised_with_the_rows(standardise):
+    X = sample(300) * [1, 100, 1e-3, 1] + [0, 1e5, 3, 0]
+    options = {"filters": ["f-kmse"], "standardise": standardise}
+    given = compare(X, gram=Nystrom(landmarks=X), **options)
+    for row, dense in zip(given.rows, compare(X, gram="dense", **options).rows, strict=True):
+        assert row.score == pytest.approx(dense.score, rel=1e-6)
+    with pytest.raises(ValueError, match="landmarks must be an array of at least one row of 4 features"):
+        compare(X, gram=Nystrom(landmarks=X[:, :2]), **options)
+
+
 def test_the_scores_are_those_that_kernel_mean_chooses_by():
     X = sample(3000)
     comparison = compare(X, filters=["f-kmse"], gram=Nystrom(50))

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -353,6 +354,26 @@ class TestPlan:
             KernelMean(gram=gram).fit(X)
 
 
+def test_batches_of_pyarrow_are_taken_with_their_names():
+    table = pyarrow.table({name: X[:, place] for place, name in enumerate("abc")})
+    expected = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).fit(X)
+    for way in (list, iter):
+        mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=Fixed(0.1), filter="f-kmse")
+        mu.fit_batches(way(table.to_batches(20)))
+        assert mu.feature_names_in_.tolist() == ["a", "b", "c"]
+    whole = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).fit(table)
+    np.testing.assert_array_equal(whole.weights_, expected.weights_)
+
+
+@pytest.mark.parametrize("way", ["blocks", "nystrom"])
+def test_a_target_has_weights_on_rows_without_mass_too(way):
+    gram = Nystrom(landmarks=X) if way == "nystrom" else way
+    options = {"kernel": KERNEL, "filter": "f-kmse", "selection": Fixed(0.1), "target": RNG.uniform(size=60) / 60}
+    weights = np.r_[0, np.ones(59)]
+    mu, dense = (KernelMean(gram=each, **options).fit(X, sample_weight=weights) for each in (gram, "dense"))
+    np.testing.assert_allclose(mu.score_samples(NEW), dense.score_samples(NEW), rtol=SAME)
+
+
 class TestRefusals:
     def refused(self, message, batches, **parameters):
         with pytest.raises(ValueError, match=message) as caught:
@@ -366,6 +387,42 @@ class TestRefusals:
         problem = self.refused(r"^batch 700: .*NaN in its row 1 \(row 1401 of all\)", batches)
         assert isinstance(problem, BatchError)
         assert (problem.batch, problem.row) == (700, 1)
+
+    @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError("disk gone")], ids=repr)
+    @pytest.mark.parametrize("rows", [3, 10])
+    def test_what_cuts_a_stream_short_is_told_even_if_there_are_too_few_rows(self, problem, rows):
+        def batches():
+            yield X[:rows]
+            raise problem
+
+        with pytest.raises(type(problem)) as caught:
+            KernelMean(gram=Nystrom(20)).fit_batches(batches())
+        assert caught.value is problem
+
+    def test_rows_that_do_not_come_again_are_refused(self):
+        class Fewer:
+            passes = 0
+
+            def __iter__(self):
+                self.passes += 1
+                return iter([X[: 60 // self.passes]])
+
+        class Once:
+            batches = iter([X])
+
+            def __iter__(self):
+                return self.batches
+
+        self.refused(r"^batches: the same rows must come in every pass, got 30 and then 20; give a list", Fewer())
+        self.refused(r"^batches: at least one batch is needed in every pass, got none; give what can be", Once())
+
+    def test_a_number_too_large_for_the_type_of_the_first_batch(self):
+        batches = [X.astype(np.float32), np.full((2, 3), 1e39)]
+        self.refused(r"^batch 1: .*finite in float32.*too large in its row 0 \(row 60 of all\); .*float64", batches)
+
+    def test_a_missing_whole_number_of_a_data_frame_is_named_with_its_row(self):
+        frame = pd.DataFrame({"a": pd.array([1, 2, None], "Int64"), "b": [1.0, 2.0, 3.0], "c": [True, True, False]})
+        self.refused(r"^batch 0: .*NaN in its row 2;", [frame])
 
     def test_a_masked_value_is_not_taken_for_a_number(self):
         self.refused(r"^batch 1: every value must be there, got masked ones", [X, np.ma.masked_greater(X, 1.0)])
@@ -439,6 +496,9 @@ class TestRefusals:
         ):
             with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must have the same kernel"):
                 one.merge(other)
+        single = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X.astype(np.float32))
+        with pytest.raises(ValueError, match=r"^KernelMean\.merge: .* rows of one type, got float64 and float32\.$"):
+            one.merge(single)
         with pytest.raises(ValueError, match=r"^KernelMean\.merge: .* the same folds, got KFold\(n_splits=5.*=3"):
             one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=KFold(3)).partial_fit(X))
         with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must be fitted by partial_fit"):

@@ -55,6 +55,30 @@ def test_the_gaussian_gram_is_accurate_far_from_the_origin_and_for_clusters_far_
     np.testing.assert_allclose(Gaussian(1.0)(X), true, atol=ACCURATE)
 
 
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "linear", "polynomial"])
+def test_points_with_other_features_are_refused(name):
+    kernel, X = as_kernel(name).resolve(SAMPLES["random"]), SAMPLES["random"]
+    for rows, columns in ((X[:, :1], X), (X, X[:, :2])):
+        with pytest.raises(ValueError, match="points with the same number of features are needed, got shapes"):
+            kernel(rows, columns)
+        with pytest.raises(ValueError, match="points with the same number of features are needed, got shapes"):
+            kernel.product(rows, np.ones(len(columns)), columns)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1e-300), Laplacian(1e-300), Matern(1e-300), Matern(1e-300, 2.5)], ids=str)
+def test_points_further_apart_than_a_float_have_nothing_in_common(kernel):
+    X = np.array([[0.0], [0.0], [1.0], [3.0]])
+    true = np.kron(np.diag([1, 0, 0]), np.ones((2, 2)))[:4, :4]
+    true[2:, 2:] = np.eye(2)
+    np.testing.assert_array_equal(kernel(X), true)
+    np.testing.assert_array_equal(kernel.product(X, np.eye(4)), true)
+
+
+def test_no_median_is_learnt_from_rows_further_apart_than_the_largest_float():
+    with pytest.raises(ValueError, match=r"^kernel: bandwidth='median' needs distances that are finite.*rescale X\.$"):
+        Gaussian().resolve(np.array([[1.7e308], [-1.7e308], [0.0]]))
+
+
 def test_equal_rows_have_the_value_one_exactly_where_the_profile_has_a_kink():
     X = np.repeat(np.random.default_rng(SEED).normal(size=(3, 5)) * 7, 2, axis=0)
     for kernel in (Matern(1.0, nu=0.5), Laplacian(1.0)):

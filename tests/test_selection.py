@@ -6,6 +6,7 @@ import pytest
 import reference
 from catalogue import EXACT, NAMES, SAMPLES, SEED
 from muhat import Embedding, KernelMean
+from muhat.features import Nystrom
 from muhat.filters import FILTERS, KME, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian
@@ -156,6 +157,12 @@ def test_strength_is_how_far_the_mean_was_moved():
         mu = KernelMean(kernel=KERNEL, filter=name).fit(X)
         mean = KernelMean(kernel=KERNEL, filter="kme").fit(X).embedding_
         assert mu.choice_.strength == pytest.approx(mu.embedding_.distance(mean) / mean.norm(), abs=1e-7)
+
+
+@pytest.mark.parametrize("gram", ["dense", Nystrom(1), Nystrom(40)], ids=str)
+def test_lepski_shrinks_least_what_has_no_error(gram):
+    choice = KernelMean(kernel=KERNEL, filter="f-kmse", selection=Lepski(), gram=gram).fit(np.ones((40, 2))).choice_
+    assert choice.parameter == choice.grid.min()
 
 
 @pytest.mark.parametrize("rule", [LeaveOneOut(), GCV(), KFold(3), Lepski(), Rate(), Fixed(3)])

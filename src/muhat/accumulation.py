@@ -65,9 +65,12 @@ class Accumulation:
         """Return the accumulation of these rows too."""
         return self.with_source(Slices(X, weights))
 
-    def with_source(self, source: Source) -> Accumulation:
-        """Return the accumulation of a source's rows too, in one pass over them."""
+    def with_source(self, source: Source, drawn: Draw | None = None) -> Accumulation:
+        """Return the accumulation of a source's rows too, in one pass over them; as many as were drawn from before."""
         rows = source.total(partial(Summary.of, features=self.features, folds=folds_for(self.rule)))
+        if drawn is not None and drawn.count != rows.n:
+            needed, came = "the same rows must come in every pass", f"{drawn.count} and then {rows.n}"
+            raise ValueError(refusal("batches", needed, came, "give a list, or an iterator, which is passed over once"))
         return replace(self, summary=rows if self.summary is None else self.summary + rows)
 
     def problem(self, source: Source | None = None, target: Any = None) -> FeatureProblem:
@@ -76,6 +79,9 @@ class Accumulation:
         return FeatureProblem.of(self.features, self.summary, source, target)
 
     def __add__(self, other: Accumulation) -> Accumulation:
+        if self.features.dtype != other.features.dtype:
+            came = f"{self.features.dtype} and {other.features.dtype}"
+            raise ValueError(refusal("KernelMean.merge", "both estimators must have seen rows of one type", came))
         if self.features != other.features:
             needed = "both estimators must have the same kernel and features"
             advice = "give both the same bandwidth as a number, and the same landmarks as an array"

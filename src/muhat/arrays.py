@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
+from muhat.messages import refusal
+
 Array: TypeAlias = npt.NDArray[Any]
 Piece = TypeVar("Piece")
 
@@ -80,3 +82,10 @@ BLAS_ON_ONE_THREAD = _BlasOnOneThread()
 def rounding(values: Array) -> float:
     """Return the rounding unit of an array's type."""
     return float(np.finfo(values.dtype).eps)
+
+
+def check_same_columns(X: Array, Y: Array) -> None:
+    """Refuse two samples whose points have different numbers of features."""
+    if X.shape[1:] != Y.shape[1:]:
+        needed, came = "points with the same number of features are needed", f"shapes {X.shape} and {Y.shape}"
+        raise ValueError(refusal("kernel", needed, came))

@@ -20,7 +20,7 @@ from muhat.messages import refusal
 from muhat.problem import Problem, ProductProblem
 from muhat.selection import Choice, Rule, as_rule, every_filter
 from muhat.selection.by_products import is_smooth
-from muhat.sources import DaskSource, Slices, Source, Stream, checked_batch
+from muhat.sources import ROWS, DaskSource, Source, Stream, as_frame, checked_batch
 from muhat.targets import as_target
 from muhat.validation import checked_sample, checked_weights
 
@@ -76,7 +76,7 @@ class InBatches:
             raise ValueError(refusal("KernelMean.fit_batches", needed, came, advice))
         self._accumulated = None
         remaining = iter(batches)
-        first = next(remaining, None)
+        first = as_frame(next(remaining, None))
         if first is None:
             raise ValueError(refusal("batches", "at least one batch is needed", "none"))
         checked_batch(first, 0)
@@ -93,7 +93,8 @@ class InBatches:
         The first call after a ``fit``, which is forgotten, settles selection, kernel and features on its rows, and
         measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an array, where
         these should not depend on which rows come first. As rows are seen once, leave-one-out becomes k-fold, the folds
-        being dealt out by a hash of each row, equal rows of a call in turn.
+        being dealt out by a hash of each row, equal rows of a call in turn; and S-KMSE chooses from parameters around
+        the best one for equal weights, whatever the weights are.
 
         Parameters
         ----------
@@ -145,7 +146,7 @@ class InBatches:
     def _check_enough(self, rule: Rule, n: int) -> None:
         if n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
-            advice = "give more rows; for a filter with a parameter, selection=Fixed(...) needs one row only"
+            advice = "give more rows; selection=Fixed(...) and a bandwidth that is a number need one row only"
             raise ValueError(refusal(type(self).__name__, needed, f"n_samples = {n}", advice))
 
     def _approximation(self) -> Approximation:
@@ -160,11 +161,14 @@ class InBatches:
         self.kernel_, self.features_, self.approximation_error_ = begun.features.kernel, begun.features, begun.error
         return begun
 
-    def _fit_source(self, source: Source, approximation: Approximation, rule: Rule) -> Self:
+    def _fit_source(
+        self, source: Source, approximation: Approximation, rule: Rule, points: Array | None = None
+    ) -> Self:
         """Fit in passes over the rows: to learn features from some, to sum up, and, if need be, to leave rows out."""
         drawn = drawn_for(approximation, source)
         self._check_enough(rule, drawn.count)
-        return self._choose_by_features(self._settled(approximation, rule, drawn.rows).with_source(source), source)
+        accumulated = self._settled(approximation, rule, drawn.rows).with_source(source, drawn)
+        return self._choose_by_features(accumulated, source, points)
 
     def _fit_dask(self, X: Any, sample_weight: Any) -> Self:
         """Fit to a dask array or data frame, whose rows stay where they are."""
@@ -185,10 +189,15 @@ class InBatches:
 
     def _fit_once(self, batches: Iterator[Any]) -> Self:
         """Fit to an iterator in its one pass; whatever stops it, what came before is kept."""
-        accumulated = None
+        accumulated, stream = None, iter(Stream(batches))
         try:
-            for batch in Stream(batches):
-                accumulated = (accumulated or self._begun(batch.X)).with_rows(batch.X)
+            for batch in stream:
+                try:
+                    accumulated = (accumulated or self._begun(batch.X)).with_rows(batch.X)
+                except ValueError:
+                    if len(batch.X) < ROWS:
+                        next(stream, None)  # raises what cut the rows short, if anything did
+                    raise
         except BaseException as problem:
             if accumulated is not None:
                 self._select(accumulated)
@@ -203,9 +212,10 @@ class InBatches:
         self._accumulated = accumulated
         return self
 
-    def _choose_by_features(self, accumulated: Accumulation, source: Source | None = None) -> Self:
+    def _choose_by_features(
+        self, accumulated: Accumulation, source: Source | None = None, points: Array | None = None
+    ) -> Self:
         features = accumulated.features
-        points = source.X if isinstance(source, Slices) else None
         target = as_target(self.target, self.kernel_, self.n_features_in_, points)
         problem = accumulated.problem(source, target)
         self._choose(problem, accumulated.rule)

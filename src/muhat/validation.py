@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from muhat.arrays import Array, rounding
 from muhat.messages import refusal
-from muhat.sources import is_dask
+from muhat.sources import as_frame, is_dask
 
 
 def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -24,7 +24,7 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
         raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = as_frame(X if hasattr(X, "shape") else np.asarray(X))
     if np.ma.is_masked(X):
         raise ValueError(refusal(who, "X must have a value everywhere", "masked ones", "fill or drop them first"))
     if len(X.shape) == 1:
@@ -81,8 +81,9 @@ def _is_numeric(column: Array) -> bool:
 
 def _check_finite(who: str, X: Array) -> None:
     """Refuse NaN and infinities, and say where the first is."""
-    if np.isfinite(X.sum()):
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):
+            return
     for kind, found in (("NaN", np.isnan(X)), ("infinite values (inf)", np.isinf(X))):
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:
@@ -91,9 +92,9 @@ def _check_finite(who: str, X: Array) -> None:
 
 
 def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
-    """Return sample weights as masses with sum one, or refuse them; equal masses without weights."""
+    """Return sample weights as masses with sum one, or refuse them; equal ones, held once, without weights."""
     if sample_weight is None:
-        return np.full(n, 1 / n)
+        return np.broadcast_to(1 / n, n)
     weights = checked_weights(estimator, sample_weight, n)
     scaled = weights / weights.max()
     return scaled / scaled.sum()

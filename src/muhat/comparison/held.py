@@ -20,7 +20,7 @@ from muhat.kernels import Kernel
 from muhat.messages import refusal
 from muhat.problem import FeatureProblem, Problem, SampleProblem
 from muhat.selection import LeaveOneOut, Rule
-from muhat.sources import Changed, Draw, Slices, Source, Spread, Stream
+from muhat.sources import Changed, Draw, Slices, Source, Spread, Stream, is_dask
 from muhat.validation import checked_sample
 
 
@@ -105,6 +105,9 @@ class Wish:
 
     def of(self, X: Any) -> Held:
         """Return it for an array, a data frame, or batches that can be iterated anew."""
+        if is_dask(X):
+            needed, advice = "rows in memory or in batches are needed", "give X.compute(), or files by open_batches"
+            raise ValueError(refusal("compare", needed, f"dask's {type(X).__name__}", advice))
         return self._of_batches(X) if are_batches(X) else self._of_array(X)
 
     def _of_array(self, X: Any) -> Held:
@@ -136,7 +139,7 @@ class Wish:
         if n < least:
             raise ValueError(refusal("compare", f"at least {least} rows are needed", f"n_samples = {n}"))
 
-    def _prepared(self, source: Source) -> Source:
+    def _prepared(self, source: Source) -> Changed:
         """Return the rows in float64, which alone tells scores apart that differ by shares of 1/n, standardised."""
         return Changed(source, source.total(Spread.of).standardised if self.standardise else in_double)
 
@@ -144,8 +147,9 @@ class Wish:
         kernel = self.kernel.resolve(X)
         return Held(SampleProblem(DenseGram.of(kernel, X)), kernel, X.shape[1], Holding("dense", reason))
 
-    def _by_features(self, source: Source, plan: FeaturePlan, drawn: Draw) -> Held:
-        accumulated = Accumulation.begun(self.kernel, plan.gram, self.rule, drawn.rows).with_source(source)
+    def _by_features(self, source: Changed, plan: FeaturePlan, drawn: Draw) -> Held:
+        gram = plan.gram.changed(source.change, drawn.rows)
+        accumulated = Accumulation.begun(self.kernel, gram, self.rule, drawn.rows).with_source(source, drawn)
         problem, features = accumulated.problem(source), accumulated.features
         how = Holding.by_features(plan, problem, accumulated.error)
         return Held(problem, features.kernel, features.dimension, how)

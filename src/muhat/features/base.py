@@ -127,6 +127,10 @@ class Approximation(BaseEstimator, ABC):
         """How many rows, drawn uniformly, are enough to resolve a kernel and this on."""
         return 20_000
 
+    def changed(self, change: Callable[[Array], Array], X: Array) -> Self:
+        """Return this for rows that come changed, of which X are some: what it holds of them is changed too."""
+        return self
+
     @abstractmethod
     def resolve(self, kernel: Kernel, X: Array) -> FeatureMap:
         """Return the feature map of a kernel.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -160,6 +160,10 @@ class Nystrom(Approximation):
         drawn = self.m if isinstance(self.m, Integral) and isinstance(self.landmarks, str) else 0
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
+    def changed(self, change: Callable[[Array], Array], X: Array) -> Nystrom:
+        """Return this with the landmarks that are given changed as the rows were, of which X are some."""
+        return self if isinstance(self.landmarks, str) else replace(self, landmarks=change(self._given(X)))
+
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""
         if _needs_matrix(kernel):
@@ -177,7 +181,8 @@ class Nystrom(Approximation):
         m = min(DEFAULT_SIZE, n) if self.m is None else whole_number(self, "m", self.m, 1)
         if m > n:
             needed = f"m must be at most the number of rows, {n}"
-            raise ValueError(refusal("Nystrom", needed, m, "take fewer landmarks, or give them as an array"))
+            advice = "take fewer landmarks (on the command line, --features), or give them as an array"
+            raise ValueError(refusal("Nystrom", needed, m, advice))
         if m == n:
             return X
         if self.landmarks == "uniform":

@@ -66,6 +66,7 @@ class Piece:
         kind = "a missing or infinite value" if len(rows) == 1 else "missing or infinite values"
         unit = self.unit if len(rows) == 1 else self.unit + "s"
         place = f"{unit} {_listed([str(self.places[row]) for row in rows])}"
+        place += " of the file" if self.unit == "row" and self.position.batch is not None else ""
         place += f", column{'s' if len(names) > 1 else ''} {_listed(names)}"
         needed, advice = "every value must be there and finite", "drop or impute them first"
         raise self.position.refused(needed, kind, place, advice, rows[0])

@@ -31,10 +31,14 @@ def median_distance(X: Array, metric: Metric) -> float:
         raise ValueError(refusal("kernel", needed, f"n_samples = {len(X)}", "give the bandwidth as a number"))
     # From the first row, so that equal rows are exactly zero, and in units of the spread, so that neither 1e200 nor
     # 1e-200 leaves the range of a float.
-    moved = X.astype(np.float64) - X[0]
+    with np.errstate(over="ignore"):
+        moved = X.astype(np.float64) - X[0]
     unit = float(np.abs(moved).max())
     if unit == 0:
         return _fallback("all rows are equal", 1.0)
+    if not np.isfinite(unit):
+        needed, came = "bandwidth='median' needs distances that are finite", "rows further apart than the largest float"
+        raise ValueError(refusal("kernel", needed, came, "rescale X"))
     moved /= unit
     power = 0.5 if metric == "euclidean" else 1.0
     distances = _all_distances(moved, metric) if len(X) <= EXACT_UP_TO else _some_distances(moved, metric)

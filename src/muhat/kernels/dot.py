@@ -5,7 +5,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from muhat.arrays import Array
+from muhat.arrays import Array, check_same_columns
 from muhat.kernels.base import Kernel
 from muhat.messages import positive, refusal
 
@@ -16,10 +16,12 @@ class Linear(Kernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix ⟨x_i, y_j⟩."""
-        return X @ (X if Y is None else Y).T
+        return _inner_products(X, Y)
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
-        return X @ ((X if Y is None else Y).T @ V)
+        Y = X if Y is None else Y
+        check_same_columns(X, Y)
+        return X @ (Y.T @ V)
 
     def diagonal(self, X: Array) -> Array:
         """Return ‖x_i‖²."""
@@ -46,7 +48,7 @@ class Polynomial(Kernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j)."""
-        return self._power(X @ (X if Y is None else Y).T)
+        return self._power(_inner_products(X, Y))
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
@@ -59,3 +61,9 @@ class Polynomial(Kernel):
             advice = "a negative one makes the kernel indefinite"
             raise ValueError(refusal("Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice))
         return (positive(self, "gamma", self.gamma) * products + self.coef0) ** int(self.degree)
+
+
+def _inner_products(X: Array, Y: Array | None) -> Array:
+    Y = X if Y is None else Y
+    check_same_columns(X, Y)
+    return X @ Y.T

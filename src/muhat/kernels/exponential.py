@@ -21,7 +21,7 @@ TOLERANCE = {"float64": 1e-14, "float32": 2e-7}
 """The quotient's share of the relative error of exp(x)."""
 
 SQUARINGS = {"float64": 6, "float32": 3}
-"""The most there may be: each of them doubles the rounding error, which stays below some ten units."""
+"""The most there may be: each of them doubles the rounding error."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat.arrays import Array, share_between_cores
+from muhat.arrays import Array, check_same_columns, share_between_cores
 from muhat.kernels.exponential import exponentials
 
 TILE = 640
@@ -154,6 +154,8 @@ def _factors(U: Array, V: Array, of_U: Array, of_V: Array) -> tuple[Array, Array
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     """Return X and Y in units of σ from a centre of the latter, if there is one; whole numbers become floats."""
+    if Y is not None:
+        check_same_columns(X, Y)
     centre = _centre(X if Y is None else Y)
     U = (X - centre) / sigma
     return U, U if Y is None else ((Y - centre) / sigma).astype(U.dtype, copy=False)
@@ -172,13 +174,15 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
 
 def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Exponents:
     """Return factor · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
+    farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
     def tile(i: slice, j: slice, out: Array, gap: Array) -> Array:
         out[:] = 0
-        for u, v in zip(U[i].T, V[j].T, strict=True):
-            np.subtract(u[:, None], v, out=gap)
-            out += measure(gap, gap)
-        out *= factor
-        return out
+        with np.errstate(over="ignore"):
+            for u, v in zip(U[i].T, V[j].T, strict=True):
+                np.subtract(u[:, None], v, out=gap)
+                out += measure(gap, gap)
+            out *= factor
+        return np.maximum(out, farthest, out=out)
 
     return tile

@@ -29,7 +29,7 @@ class KFold(Scored):
         The number of folds.
     seed : int, default=0
         The seed that deals the points out to the folds: at random, or, of a sample that is known by its features only,
-        by a hash of each row, so that it does not matter how rows are batched.
+        by a hash of each row, so that it does not matter how rows are batched; equal rows of a batch in turn.
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     """

@@ -53,7 +53,8 @@ class Lepski(Rule):
         between_zeros = (at_zero[:, None] - at_zero) ** 2
         distances = np.sqrt(distances + np.multiply.outer(between_zeros, problem.target_outside))
         weaker = np.moveaxis(strengths[..., :, None] > strengths[..., None, :], (-2, -1), (0, 1))
-        ratio = np.divide(distances, FACTOR * error, out=np.zeros_like(distances), where=error > 0)
+        without_error = np.where(distances > 0, np.inf, 0.0)
+        ratio = np.divide(distances, FACTOR * error, out=without_error, where=error > 0)
         scores = np.moveaxis(np.where(weaker, ratio, 0).max(axis=1), 0, -1)
         index = np.where(scores <= 1, strengths, -np.inf).argmax(axis=-1)
         return choice_at(candidates, index, scores, strengths)

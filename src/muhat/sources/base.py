@@ -89,6 +89,11 @@ def names_of(values: Any) -> tuple[str, ...] | None:
     return tuple(map(str, values.columns)) if hasattr(values, "columns") else None
 
 
+def as_frame(values: Any) -> Any:
+    """Return one of pyarrow's tables as a data frame, and anything else as it is."""
+    return values.to_pandas() if type(values).__module__.partition(".")[0] == "pyarrow" else values
+
+
 def checked_batch(values: Any, number: int, columns: Columns | None = None, first: int | None = None) -> Array:
     """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
 
@@ -108,9 +113,9 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
         came, advice = "masked ones", "fill or drop them first"
         raise BatchError(refusal(who, "every value must be there", came, advice), number)
     X = np.asarray(values)
-    if X.dtype == object:  # a data frame of numbers, truths and whole numbers
+    if X.dtype == object:  # a data frame of numbers, truths and whole numbers, some of them missing
         with suppress(TypeError, ValueError):
-            X = X.astype(np.float64)
+            X = values.to_numpy(np.float64, na_value=np.nan) if hasattr(values, "columns") else X.astype(np.float64)
     if X.dtype.kind not in "fiub":
         raise BatchError(refusal(who, "numbers are needed", f"values of type {X.dtype}"), number)
     if X.ndim != 2:
@@ -121,18 +126,30 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
     if not X.shape[0]:
         advice = "leave empty batches out"
         raise BatchError(refusal(who, "at least one row is needed", "an empty batch", advice), number)
+    as_given = X
     if columns is not None:
-        X = X.astype(columns.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            X = X.astype(columns.dtype, copy=False)
     elif X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
-    if not np.isfinite(X.sum()):
+    with np.errstate(over="ignore", invalid="ignore"):
+        certain = np.isfinite(X.sum())
+    if not certain:
         wrong = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if wrong.size:
-            row = int(wrong[0])
-            kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
-            where = f"{kind} in its row {row}" + ("" if first is None else f" (row {first + row} of all)")
-            raise BatchError(refusal(who, "numbers must be finite", where, "drop or impute that row"), number, row)
+            _refuse_row(who, as_given, X, number, int(wrong[0]), first)
     return np.ascontiguousarray(X)
+
+
+def _refuse_row(who: str, as_given: Array, X: Array, number: int, row: int, first: int | None) -> None:
+    """Refuse a row with a number that is not finite, or no longer is once it has the type of the first batch."""
+    needed, advice = "numbers must be finite", "drop or impute that row"
+    kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
+    if np.isfinite(as_given[row]).all():
+        needed, kind = f"numbers must be finite in {X.dtype}, the type of the first batch", "one that is too large"
+        advice = f"give all batches as {as_given.dtype}"
+    where = f"{kind} in its row {row}" + ("" if first is None else f" (row {first + row} of all)")
+    raise BatchError(refusal(who, needed, where, advice), number, row)
 
 
 def _check_columns(who: str, X: Array, values: Any, number: int, columns: Columns) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from muhat.arrays import Array
 from muhat.messages import refusal
-from muhat.sources.base import Batch, Columns, Source, Sum, checked_batch
+from muhat.sources.base import Batch, Columns, Source, Sum, as_frame, checked_batch
 
 ROWS = 8192
 """Rows worked on at a time: many enough for BLAS, few enough for the cache."""
@@ -72,14 +72,15 @@ class Stream(InProcess):
                 yield Batch(X[first : first + ROWS], start + first)
             start += len(X)
         if not start:
-            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+            advice = "give what can be iterated anew, such as a list, or an iterator"
+            raise ValueError(refusal("batches", "at least one batch is needed in every pass", "none", advice))
 
     def _gathered(self) -> Iterator[Array]:
         """Yield rows in order, small batches put together; if one cannot be taken, those before it come first."""
         pending: list[Array] = []
         start, columns = 0, None
         try:
-            for number, values in enumerate(self.batches):
+            for number, values in enumerate(map(as_frame, self.batches)):
                 X = checked_batch(values, number, columns, start)
                 columns = columns or Columns.of(X, values)
                 start += len(X)
