@@ -59,7 +59,7 @@ class InBatches:
 
         Parameters
         ----------
-        batches : iterable of arrays or data frames of shape (rows, d)
+        batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
             What can be iterated anew, such as a list or ``muhat.files.open_batches("big.parquet")``, is passed over
             three times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator,
             which can be passed over once, is given to ``partial_fit`` batch by batch.
