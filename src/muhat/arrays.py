@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -79,6 +79,17 @@ BLAS_ON_ONE_THREAD = _BlasOnOneThread()
 """The context to be in where matrices are so small, or threads so many, that BLAS had better not start its own."""
 
 
+def slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    """Yield slices of one size, the last perhaps shorter, from start to stop."""
+    return (slice(first, min(first + size, stop)) for first in range(start, stop, size))
+
+
+def has_finite_sum(values: Array) -> bool:
+    """Whether the sum is finite, and so every value; if not, it may be the sum alone that overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
+
+
 def rounding(values: Array) -> float:
     """Return the rounding unit of an array's type."""
     return float(np.finfo(values.dtype).eps)
@@ -86,6 +97,6 @@ def rounding(values: Array) -> float:
 
 def check_same_columns(X: Array, Y: Array) -> None:
     """Refuse two samples whose points have different numbers of features."""
-    if X.shape[1:] != Y.shape[1:]:
-        needed, came = "points with the same number of features are needed", f"shapes {X.shape} and {Y.shape}"
+    if np.shape(X)[1:] != np.shape(Y)[1:]:
+        needed, came = "points with the same number of features are needed", f"shapes {np.shape(X)} and {np.shape(Y)}"
         raise ValueError(refusal("kernel", needed, came))

@@ -195,8 +195,8 @@ class InBatches:
                 try:
                     accumulated = (accumulated or self._begun(batch.X)).with_rows(batch.X)
                 except ValueError:
-                    if len(batch.X) < ROWS:
-                        next(stream, None)  # raises what cut the rows short, if anything did
+                    if len(batch.X) < ROWS:  # a stream that yields so few is at its end, or was cut short
+                        next(stream, None)  # raises what cut it short
                     raise
         except BaseException as problem:
             if accumulated is not None:

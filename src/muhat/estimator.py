@@ -35,8 +35,8 @@ class KernelMean(InBatches, BaseEstimator):
     filter : str or Shrinker, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
         ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. ``'auto'``
-        scores them all on one decomposition and takes the best; beyond 50 points, and where the Gram matrix is not
-        held, it leaves out ``'tsvd'`` and ``'componentwise'``, whose scores take a decomposition for each point.
+        scores them all on one decomposition and takes the best; beyond 50 points, and with ``gram='blocks'``, it leaves
+        out ``'tsvd'`` and ``'componentwise'``, whose exact leave-one-out score takes a decomposition for each point.
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``, ``'lepski'``,
         ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``.

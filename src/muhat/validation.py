@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from muhat.arrays import Array, rounding
+from muhat.arrays import Array, has_finite_sum, rounding
 from muhat.messages import refusal
 from muhat.sources import as_frame, is_dask
 
@@ -81,9 +81,8 @@ def _is_numeric(column: Array) -> bool:
 
 def _check_finite(who: str, X: Array) -> None:
     """Refuse NaN and infinities, and say where the first is."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
-            return
+    if has_finite_sum(X):
+        return
     for kind, found in (("NaN", np.isnan(X)), ("infinite values (inf)", np.isinf(X))):
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:

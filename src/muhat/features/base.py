@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat.arrays import Array
+from muhat.arrays import Array, slices
 from muhat.embedding import Element
 from muhat.kernels import Kernel
 from muhat.messages import refusal
@@ -218,7 +218,7 @@ class FeatureEmbedding(Element):
 
 def blocks(n: int) -> Iterator[slice]:
     """Yield slices of so many rows that their features fit in memory."""
-    return (slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS))
+    return slices(0, n, ROWS)
 
 
 def whole_number(part: object, name: str, value: object, least: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat.arrays import Array
+from muhat.arrays import Array, check_same_columns
 from muhat.kernels.products import by_blocks
 from muhat.messages import positive, refusal
 
@@ -57,6 +57,8 @@ class Kernel(BaseEstimator):
             needed = f"a vector or a matrix of {rows} rows of real numbers is needed to multiply with"
             came = f"shape {V.shape} and type {V.dtype}"
             raise ValueError(refusal(f"{type(self).__name__}.product", needed, came))
+        if Y is not None:
+            check_same_columns(X, Y)
         columns = V.reshape(rows, V.shape[1] if V.ndim == 2 else 1)
         return self._product(X, columns, Y).reshape(len(X), *V.shape[1:])
 

@@ -19,9 +19,7 @@ class Linear(Kernel):
         return _inner_products(X, Y)
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
-        Y = X if Y is None else Y
-        check_same_columns(X, Y)
-        return X @ (Y.T @ V)
+        return X @ ((X if Y is None else Y).T @ V)
 
     def diagonal(self, X: Array) -> Array:
         """Return ‖x_i‖²."""

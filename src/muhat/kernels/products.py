@@ -5,14 +5,14 @@ from threading import Event
 
 import numpy as np
 
-from muhat.arrays import Array, available_cores, share_between_cores
+from muhat.arrays import Array, available_cores, share_between_cores, slices
 from muhat.kernels.tiles import TILE, Pairs
 
-LANES = 4
-"""Lanes per core: with some to spare, a thread that is ahead seldom waits for one that is behind."""
+LANES_PER_CORE = 4
+"""With some to spare, a thread that is ahead seldom waits for one that is behind."""
 
-LARGEST = 2**28
-"""Bytes that all lanes may take together."""
+BYTES_OF_LANES = 2**28
+"""What all lanes may take together."""
 
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
@@ -22,8 +22,8 @@ def by_blocks(kernel: Callable[[Array, Array | None], Array], X: Array, V: Array
     """Return k(X, Y) V from the matrices k(X_i, Y_j) of blocks of rows; with ``Y=None`` each serves both halves."""
     other = X if Y is None else Y
     total = np.zeros((len(X), V.shape[1]), np.result_type(kernel(X[:1], other[:1]), V))
-    for i in _blocks(0, len(X), BLOCK):
-        for j in _blocks(i.start if Y is None else 0, len(V), BLOCK):
+    for i in slices(0, len(X), BLOCK):
+        for j in slices(i.start if Y is None else 0, len(V), BLOCK):
             values = kernel(X[i], None if Y is None and i == j else other[j])
             total[i] += values @ V[j]
             if Y is None and i != j:
@@ -38,9 +38,9 @@ def by_tiles(pairs: Pairs, V: Array) -> Array:
     takes every so many strips, one after the other, so that the sum is the same to the last digit each time.
     """
     V = V.astype(pairs.dtype, copy=False)
-    strips = list(_blocks(0, pairs.rows, TILE))
+    strips = list(slices(0, pairs.rows, TILE))
     size = max(pairs.rows * V.shape[1] * pairs.dtype.itemsize, 1)
-    lanes = max(1, min(LANES * available_cores(), LARGEST // size)) if pairs.symmetric else 1
+    lanes = max(1, min(LANES_PER_CORE * available_cores(), BYTES_OF_LANES // size)) if pairs.symmetric else 1
     sums = np.zeros((lanes, pairs.rows, V.shape[1]), pairs.dtype)
     finished = [Event() for _ in strips]
 
@@ -70,8 +70,4 @@ def _tiles_of(i: slice, pairs: Pairs) -> Iterator[slice]:
     """Yield the columns of the tiles in the rows i: all, or from the diagonal on, whose tile is a square."""
     if pairs.symmetric:
         yield i
-    yield from _blocks(i.stop if pairs.symmetric else 0, pairs.columns, TILE)
-
-
-def _blocks(start: int, stop: int, size: int) -> Iterator[slice]:
-    return (slice(first, min(first + size, stop)) for first in range(start, stop, size))
+    yield from slices(i.stop if pairs.symmetric else 0, pairs.columns, TILE)

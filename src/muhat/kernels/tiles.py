@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat.arrays import Array, check_same_columns, share_between_cores
+from muhat.arrays import Array, check_same_columns, share_between_cores, slices
 from muhat.kernels.exponential import exponentials
 
 TILE = 640
@@ -52,26 +52,23 @@ class Pairs:
     def matrix(self) -> Array:
         """Return all values; symmetric ones are computed once and mirrored."""
         matrix = np.empty((self.rows, self.columns), self.dtype)
-
         side = MIRRORED if self.symmetric else TILE
 
-        def fill_row(start: int) -> None:
-            i = slice(start, min(start + side, self.rows))
+        def fill_strip(i: slice) -> None:
             buffers = np.empty((2, side * side), self.dtype)
-            for first in range(start if self.symmetric else 0, self.columns, side):
-                j = slice(first, min(first + side, self.columns))
+            for j in slices(i.start if self.symmetric else 0, self.columns, side):
                 values, factor = self.at(i, j, buffers)
                 values *= factor
                 if self.symmetric:
                     matrix[j, i] = values.T
-                    if first == start:  # a product need not come out symmetric to the last digit
+                    if i == j:  # a product need not come out symmetric to the last digit
                         values = (values + values.T) / 2
                 matrix[i, j] = values
 
         if self.rows <= side:
-            fill_row(0)
+            fill_strip(slice(0, self.rows))
         else:
-            share_between_cores(fill_row, range(0, self.rows, side))
+            share_between_cores(fill_strip, slices(0, self.rows, side))
         if self.symmetric:
             np.fill_diagonal(matrix, self.diagonal)
         return matrix
@@ -88,10 +85,7 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], A
     if not smooth or _far(of_U, of_V):
         exponents = _by_feature(U, V, lambda gap, out: np.multiply(gap, gap, out=out), -0.5)
     else:
-        left, right = _factors(U, V, of_U, of_V)
-
-        def exponents(i: slice, j: slice, out: Array, _: Array) -> Array:
-            return np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)
+        exponents = _by_product(*_factors(U, V, of_U, of_V))
 
     diagonal = profile(np.zeros(1, U.dtype))[0]
     return Pairs(lambda *tile: (profile(exponents(*tile)), 1.0), len(U), len(V), U.dtype, Y is None, diagonal)
@@ -104,13 +98,13 @@ def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
     if _far(of_U, of_V):
         return radial(X, Y, sigma, lambda exponent: np.exp(exponent, out=exponent), smooth=True)
     left, right = _factors(U, V, of_U, of_V)
-    near = exponentials(U.dtype.name)
+    exponents, near = _by_product(left, right), exponentials(U.dtype.name)
 
     def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
         lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)  # −(max‖u‖ + max‖v‖)²/2
         exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            return np.exp(np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out), out=out), 1.0
+            return np.exp(exponents(i, j, out, spare), out=out), 1.0
         scaled = exponential.slope * left[i]
         scaled[:, -2] += exponential.offset
         return exponential(np.matmul(scaled, right[:, j], out=spare), out), exponential.factor
@@ -152,6 +146,11 @@ def _factors(U: Array, V: Array, of_U: Array, of_V: Array) -> tuple[Array, Array
     return left, right
 
 
+def _by_product(left: Array, right: Array) -> Exponents:
+    """Return the product of the factors, never above 0, where rounding may lift it."""
+    return lambda i, j, out, _: np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)
+
+
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     """Return X and Y in units of σ from a centre of the latter, if there is one; whole numbers become floats."""
     if Y is not None:
@@ -172,8 +171,8 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
     return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
 
 
-def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], factor: float) -> Exponents:
-    """Return factor · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
+def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], coefficient: float) -> Exponents:
+    """Return coefficient · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
     farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
     def tile(i: slice, j: slice, out: Array, gap: Array) -> Array:
@@ -182,7 +181,7 @@ def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], fa
             for u, v in zip(U[i].T, V[j].T, strict=True):
                 np.subtract(u[:, None], v, out=gap)
                 out += measure(gap, gap)
-            out *= factor
+            out *= coefficient
         return np.maximum(out, farthest, out=out)
 
     return tile

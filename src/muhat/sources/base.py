@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from muhat.arrays import Array
+from muhat.arrays import Array, has_finite_sum
 from muhat.messages import refusal
 
 
@@ -132,9 +132,7 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
             X = X.astype(columns.dtype, copy=False)
     elif X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        certain = np.isfinite(X.sum())
-    if not certain:
+    if not has_finite_sum(X):
         wrong = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if wrong.size:
             _refuse_row(who, as_given, X, number, int(wrong[0]), first)
