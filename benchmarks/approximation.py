@@ -9,12 +9,12 @@ import numpy as np
 
 from benchmarks.timing import Ratio
 from muhat import Embedding
-from muhat.arrays import Array
+from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
-from muhat.features import Nystrom, RandomFeatures
+from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
-from muhat.plots.saving import save
-from muhat.plots.style import COLOURS, PRINT, blank, lettered, logarithmic, plain
+from muhat.plots._saving import save
+from muhat.plots._style import COLOURS, PRINT, blank, lettered, logarithmic, plain
 
 ROWS, SIZES, SEEDS = 20_000, (16, 32, 64, 128, 256, 512, 1024), range(5)
 COMPARED = 256

@@ -12,8 +12,8 @@ from distributed import Client, LocalCluster
 
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
-from muhat.arrays import Array
-from muhat.features import Nystrom
+from muhat._arrays import Array
+from muhat.gram import Nystrom
 
 COLUMNS, LANDMARKS, CHUNK = 20, 200, 65_536
 

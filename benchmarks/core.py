@@ -10,9 +10,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
 from muhat.filters import FILTERS, IteratedTikhonov, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
-from muhat.gram import DenseGram
+from muhat.gram import DenseGram, SampleProblem
 from muhat.kernels import Gaussian
-from muhat.problem import SampleProblem
 from muhat.selection import GCV, LeaveOneOut
 
 RNG = np.random.default_rng(0)
@@ -22,7 +21,7 @@ def leave_one_out() -> Iterator[Ratio]:
     """(a) All scores of all filters that one decomposition serves, at n = 2000."""
     n, really = 2000, 3
     X = RNG.normal(size=(n, 20)) * np.linspace(0.2, 2, 20)
-    problem = SampleProblem(DenseGram.of(Gaussian().resolve(X), X))
+    problem = SampleProblem(DenseGram.from_sample(Gaussian().resolve(X), X))
     problem.spectrum  # noqa: B018 — computed before the clock starts
     filters = [kind().bounded_by(1.0) for kind in FILTERS.values() if kind.analytic]
     candidates = sum(len(choice.grid) for choice in LeaveOneOut().choices(problem, filters))
@@ -87,7 +86,7 @@ def many_small_samples() -> Iterator[Ratio]:
     samples, n = RNG.normal(size=(1000, 50, 20)), 50
 
     def grams() -> np.ndarray:
-        return np.stack([DenseGram.of(Gaussian().resolve(X), X).matrix for X in samples])
+        return np.stack([DenseGram.from_sample(Gaussian().resolve(X), X).matrix for X in samples])
 
     matrices, masses = grams(), np.full(n, 1 / n)
 

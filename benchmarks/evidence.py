@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
-from muhat.arrays import BLAS_ON_ONE_THREAD
+from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat.datasets import SyntheticFamily
-from muhat.experiments.contenders import BY_GCV, PAPER, Batch, LeadingComponents, filter_named
-from muhat.experiments.samples import BLOCK
+from muhat.paper.experiments.contenders import BY_GCV, PAPER, Batch, LeadingComponents, filter_named
+from muhat.paper.experiments.samples import BLOCK
 from muhat.selection import GCV, LeaveOneOut
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-from muhat.files import check_writable
+from muhat._files import check_writable
 
 GROUP = 100_000
 """Rows of a row group: what is held at a time."""

@@ -13,11 +13,10 @@ from sklearn.kernel_approximation import Nystroem
 from benchmarks.made import made_parquet
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
-from muhat.features import Folds, Nystrom, Summary
+from muhat.data import ArraySource, Draw
+from muhat.gram import FeatureProblem, Folds, Nystrom, Summary
 from muhat.kernels import Gaussian
-from muhat.problem import FeatureProblem
 from muhat.selection import LeaveOneOut, every_filter
-from muhat.sources import Draw, Slices
 
 GIB = 2.0**30
 SIGMA = np.sqrt(40.0)
@@ -26,8 +25,8 @@ IN_A_PROCESS = """
 import json, time
 import numpy as np
 from muhat import KernelMean
-from muhat.features import Nystrom
-from muhat.files import open_batches
+from muhat.gram import Nystrom
+from muhat.data import open_batches
 from muhat.kernels import Gaussian
 
 class Made:
@@ -76,10 +75,10 @@ def passes() -> Iterator[Ratio]:
     """(m) What each pass over the rows costs, for the plan in docs/scale.md; prints, and has no limit to keep."""
     rows, d = 200_000, 20
     X = np.random.default_rng(0).normal(size=(rows, d))
-    source, kernel = Slices(X), Gaussian(SIGMA)
+    source, kernel = ArraySource(X), Gaussian(SIGMA)
     for m in (200, 500, 1000):
         features = Nystrom(m).resolve(kernel, X[:20_000])
-        summing = partial(Summary.of, features=features, folds=Folds())
+        summing = partial(Summary.from_batch, features=features, folds=Folds())
         summary = source.total(summing)
         problem = FeatureProblem.of(features, summary, source)
         filters = [filter.bounded_by(1.0) for filter in every_filter(rows, LeaveOneOut())]

@@ -1,4 +1,4 @@
-"""The tree is the table of contents: imports go one way, modules stay small, and what is written runs."""
+"""The tree is the table of contents: imports go one way, nothing runs in circles, and what is written runs."""
 
 import ast
 import doctest
@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,105 +18,65 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
 
 ORDER = [
-    "messages",
-    "arrays",
+    "_messages",
+    "_arrays",
+    "_files",
+    "_validation",
     "kernels",
     "embedding",
-    "sources",
-    "features",
-    "spectrum",
+    "data",
     "gram",
-    "problem",
     "filters",
     "selection",
-    "accumulation",
-    "targets",
-    "validation",
-    "batches",
-    "estimator",
+    "_parts",
+    "mean",
+    "comparison",
+    "density",
     "theory",
     "datasets",
-    "density",
-    "experiments",
-    "files",
-    "reproduction",
-    "comparison",
     "plots",
-    "evidence",
-    "progress",
     "cli",
+    "paper",
+    "__main__",
 ]
-"""The way a sample takes: a module imports only from those before it."""
+"""The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-WITHIN = {
-    "kernels": [
-        *("bandwidth", "exponential", "tiles", "products", "base", "checks", "dot", "foreign", "radial", "mixtures"),
-        "__init__",
-    ],
-    "sources": ["base", "stream", "draw", "dask", "scaling", "__init__"],
-    "features": ["base", "landmarks", "nystrom", "fourier", "summary", "__init__"],
-    "gram": ["base", "blocks", "dense", "__init__", "plan"],
-    "problem": ["base", "features", "sample", "products", "__init__"],
-    "filters": ["base", "componentwise", "constant", "landweber", "tikhonov", "truncation", "__init__"],
-    "selection": [
-        *("base", "contour", "krylov", "by_products", "leave_out", "moments", "gcv", "given", "kfold"),
-        *("leave_one_out", "lepski", "__init__"),
-    ],
-    "theory": ["arguments", "admissibility", "components", "definition", "consistency", "__init__"],
-    "datasets": ["base", "catalogue", "loading", "synthetic", "__init__"],
-    "experiments": [
-        *("base", "contenders", "statistics", "samples", "loss", "figure_1", "figure_2", "figure_3a", "figure_3b"),
-        *("figure_3c", "appendix", "when_it_pays", "table_2", "__init__"),
-    ],
-    "files": ["errors", "pieces", "npy", "parquet", "text", "reading", "batches", "writing", "__init__"],
-    "reproduction": [
-        *("tables", "circumstances", "store", "results", "workers", "cluster", "progress", "run", "__init__"),
-    ],
-    "comparison": ["tuning", "held", "result", "run", "__init__"],
-    "plots": [
-        *("style", "saving", "comparison", "bands", "geometry", "figure_3", "conditions", "dots", "experiments"),
-        "__init__",
-    ],
-    "evidence": ["printed", "texts", "base", "claims", "table_2", "page", "__init__"],
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path != PACKAGE / "__init__.py"
 }
-"""The same inside a folder."""
-
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py" and path.parent.name != "muhat")
-TOP = sorted(path for path in PACKAGE.glob("*.py") if path.name not in ("__init__.py", "__main__.py"))
 
 
 def imported(path):
-    """The modules of muhat that a file imports, wherever in it the import stands."""
+    """The modules of muhat that a file imports, wherever in it the import stands, without the leading 'muhat.'."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "muhat":
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            inside = node.module.removeprefix("muhat").removeprefix(".")
+            for alias in node.names:
+                deeper = f"{inside}.{alias.name}".removeprefix(".")
+                yield deeper if deeper in MODULES else inside
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "muhat")
+            yield from (alias.name[6:] for alias in node.names if alias.name.startswith("muhat."))
 
 
-@pytest.mark.parametrize("path", MODULES + TOP, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_from_those_before_it(path):
-    place = path.relative_to(PACKAGE).with_suffix("").parts
-    for name in imported(path):
-        parts = name.split(".")[1:]
-        if parts[0] not in ORDER:  # muhat.__version__
-            continue
-        assert ORDER.index(parts[0]) <= ORDER.index(place[0]), f"{path.name} imports {name}"
-        if parts[0] == place[0] and len(place) > 1:
-            inside = WITHIN[place[0]]
-            source = parts[1] if parts[1] in inside else "__init__"
-            assert inside.index(source) < inside.index(place[1]), f"{path.name} imports {name}"
+def test_a_module_imports_only_from_those_before_it():
+    assert {name.split(".")[0] for name in MODULES} == set(ORDER)
+    backwards = [
+        f"{name} imports {other}"
+        for name, path in MODULES.items()
+        for other in imported(path)
+        if other and ORDER.index(other.split(".")[0]) > ORDER.index(name.split(".")[0])
+    ]
+    assert not backwards
 
 
-def test_every_module_has_its_place_in_the_order():
-    assert {path.stem for path in TOP} | {path.parent.name for path in MODULES} == set(ORDER)
-    for folder, names in WITHIN.items():
-        assert {path.stem for path in (PACKAGE / folder).glob("*.py")} == set(names)
+def test_no_import_runs_in_a_circle():
+    def as_file(name):
+        return name if name in MODULES else f"{name}.__init__"
 
-
-@pytest.mark.parametrize("path", MODULES + TOP, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_fits_in_the_head(path):
-    assert len(path.read_text().splitlines()) <= 350
+    graph = {name: {as_file(other) for other in imported(path) if other} - {name} for name, path in MODULES.items()}
+    list(TopologicalSorter(graph).static_order())  # raises where there is a circle
 
 
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
-from muhat.files import BatchError, FileError, open_batches, read_table
-from muhat.files.reading import READERS
-from muhat.files.text import SAMPLE
+from muhat._files import FileError
+from muhat.data import BatchError, open_batches, read_table
+from muhat.data._reading import READERS
+from muhat.data._text import SAMPLE
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -464,7 +465,7 @@ def test_batches_survive_the_way_between_processes(tmp_path):
 
 ONE_PASS = """
 import sys, tracemalloc, pyarrow
-from muhat.files import open_batches
+from muhat.data import open_batches
 tracemalloc.start()
 total = sum(float(batch.sum()) for batch in open_batches(sys.argv[1], rows=4096))
 print(tracemalloc.get_traced_memory()[1] + pyarrow.default_memory_pool().max_memory(), total)

@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
 from muhat.filters import Filter, Landweber, as_filter
-from muhat.gram import BlockGram, DenseGram
+from muhat.gram import BlockGram, DenseGram, ProductProblem
 from muhat.kernels import Function, Gaussian, Linear, Polynomial
-from muhat.problem import ProductProblem
-from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate, krylov
+from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate
+from muhat.selection import _krylov as krylov
 
 SAME = 1e-10
 SMOOTH = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method")
@@ -109,7 +109,7 @@ def test_given_parameters_give_the_dense_weights_on_hard_samples(name, sample_na
 
 @pytest.mark.parametrize("name", ["f-kmse", "iterated-tikhonov", "landweber", "nu-method"])
 def test_a_filters_own_iteration_runs_on_blocks(name):
-    problem = ProductProblem(BlockGram.of(KERNEL, sample(40)))
+    problem = ProductProblem(BlockGram.from_sample(KERNEL, sample(40)))
     filter, parameter = as_filter(name).bounded_by(1.0), PARAMETERS[name][1]
     x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
     mu = KernelMean(kernel=KERNEL, gram="blocks", filter=name, selection=Fixed(parameter)).fit(sample(40))
@@ -334,11 +334,11 @@ def test_what_products_do_not_give_is_refused_in_one_sentence(options, sentence)
 
 def test_a_spectrum_is_refused_with_the_ways_out():
     with pytest.raises(ValueError, match=r"all eigenpairs take the matrix.*gram='dense'"):
-        BlockGram.of(KERNEL, sample(5)).spectrum()
+        BlockGram.from_sample(KERNEL, sample(5)).spectrum()
 
 
 def test_a_threshold_that_keeps_too_many_components_is_refused(monkeypatch):
-    monkeypatch.setattr("muhat.selection.by_products.MEMORY", 3 * 200 * 8 * 10)
+    monkeypatch.setattr("muhat.selection._by_products.MEMORY", 3 * 200 * 8 * 10)
     with pytest.raises(ValueError, match="no more than 10 components"):
         KernelMean(kernel=KERNEL, filter="tsvd", gram="blocks", selection=Fixed(1e-9)).fit(sample(200))
 

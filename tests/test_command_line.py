@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import muhat
 from muhat import cli
 from muhat.comparison import compare
+from muhat.data import read_table
 from muhat.datasets import wine
-from muhat.files import read_table
 from muhat.filters import FILTERS
 
 QUICK = ["--filter", "f-kmse"]
@@ -25,7 +25,7 @@ QUICK = ["--filter", "f-kmse"]
 def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("muhat.plots.saving.DPI", 50)
+    monkeypatch.setattr("muhat.plots._saving.DPI", 50)
     return tmp_path
 
 
@@ -116,13 +116,13 @@ def test_the_ending_says_what_kind_of_figure(table, name, start):
 
 
 def test_options_reach_the_comparison(table):
-    options = ["--kernel", "laplacian", "--bandwidth", "3", "--selection", "gcv", "--no-standardise"]
+    options = ["--kernel", "laplacian", "--bandwidth", "3", "--selection", "gcv", "--no-standardize"]
     written = json.loads(run("compare", table, *QUICK, "--filter", "tsvd", "--json", *options).stdout)
     assert written["kernel"] == "Laplacian(bandwidth=3.0)"
     assert written["selection"] == "gcv"
     assert [row["name"] for row in written["estimators"]] == ["kme", "f-kmse", "tsvd"]
     expected = compare(
-        read_table(table).data, muhat.kernels.Laplacian(3.0), ["f-kmse"], selection="gcv", standardise=False
+        read_table(table).data, muhat.kernels.Laplacian(3.0), ["f-kmse"], selection="gcv", standardize=False
     )
     assert written["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score)
 

@@ -23,15 +23,14 @@ from hypothesis.extra.numpy import arrays
 from typer.testing import CliRunner
 
 from muhat import KernelMean, cli
+from muhat.cli._progress import ProgressBatches
 from muhat.comparison import EXACT_UP_TO, Comparison, compare, passes
-from muhat.datasets import standardised
-from muhat.features import Nystrom, RandomFeatures
-from muhat.files import open_batches, read_table
+from muhat.data import ArraySource, ColumnMoments, StreamSource, open_batches, read_table
+from muhat.datasets import standardized
 from muhat.filters import FILTERS
-from muhat.gram.plan import DENSE_UP_TO
+from muhat.gram import Nystrom, RandomFeatures
+from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import Laplacian
-from muhat.progress import Watched
-from muhat.sources import Slices, Spread, Stream
 
 SAME = 1e-8
 """The same number by another route."""
@@ -85,10 +84,11 @@ def test_columns_are_standardised_in_batches_as_they_are_at_once(ends):
     X = sample(1000)
     parts = in_batches(X, *ends)
     spread = sum(
-        (Spread.of(batch) for part in parts[1:] for batch in Slices(part)), Spread.of(next(iter(Slices(parts[0]))))
+        (ColumnMoments.from_batch(batch) for part in parts[1:] for batch in ArraySource(part)),
+        ColumnMoments.from_batch(next(iter(ArraySource(parts[0])))),
     )
-    np.testing.assert_allclose(spread.standardised(X), standardised(X), atol=1e-12)
-    assert (spread.standardised(X)[:, -1] == 0).all()
+    np.testing.assert_allclose(spread.standardized(X), standardized(X), atol=1e-12)
+    assert (spread.standardized(X)[:, -1] == 0).all()
 
 
 @given(
@@ -99,25 +99,25 @@ def test_columns_are_standardised_in_batches_as_they_are_at_once(ends):
 @settings(max_examples=60, deadline=None)
 def test_no_unit_of_measurement_overflows_or_vanishes(X, scale, end):
     X = X * scale
-    first, second = (Spread.of(next(iter(Slices(part)))) for part in in_batches(X, end))
-    np.testing.assert_allclose((first + second).standardised(X), standardised(X), atol=1e-6)
+    first, second = (ColumnMoments.from_batch(next(iter(ArraySource(part)))) for part in in_batches(X, end))
+    np.testing.assert_allclose((first + second).standardized(X), standardized(X), atol=1e-6)
 
 
 def test_small_deviations_from_a_large_mean_are_not_lost():
     X = np.random.default_rng(0).normal(size=(5000, 1))
-    moved = Stream([part + 1e8 for part in in_batches(X, *range(100, 5000, 100))]).total(Spread.of)
-    np.testing.assert_allclose(moved.standardised(X + 1e8), standardised(X), atol=1e-6)
+    moved = StreamSource([part + 1e8 for part in in_batches(X, *range(100, 5000, 100))]).total(ColumnMoments.from_batch)
+    np.testing.assert_allclose(moved.standardized(X + 1e8), standardized(X), atol=1e-6)
 
 
 # Routes agree
 
 
 @pytest.mark.parametrize("gram", [Nystrom(60), RandomFeatures(80)])
-@pytest.mark.parametrize("standardise", [True, False])
-def test_batches_are_compared_as_their_rows_at_once(gram, standardise):
+@pytest.mark.parametrize("standardize", [True, False])
+def test_batches_are_compared_as_their_rows_at_once(gram, standardize):
     X = sample(2000)
-    whole = compare(X, gram=gram, standardise=standardise)
-    batches = compare(in_batches(X, 1, 900, 901), gram=gram, standardise=standardise)
+    whole = compare(X, gram=gram, standardize=standardize)
+    batches = compare(in_batches(X, 1, 900, 901), gram=gram, standardize=standardize)
     assert_same(batches, whole)
     assert batches.approximation_error == pytest.approx(whole.approximation_error, rel=1e-6)
     assert batches.kernel.bandwidth == pytest.approx(whole.kernel.bandwidth, rel=SAME)
@@ -136,10 +136,10 @@ def test_with_all_points_as_landmarks_it_is_the_dense_comparison(n, selection):
         assert_same(held, dense)
 
 
-@pytest.mark.parametrize("standardise", [True, False])
-def test_landmarks_that_are_given_are_standardised_with_the_rows(standardise):
+@pytest.mark.parametrize("standardize", [True, False])
+def test_landmarks_that_are_given_are_standardised_with_the_rows(standardize):
     X = sample(300) * [1, 100, 1e-3, 1] + [0, 1e5, 3, 0]
-    options = {"filters": ["f-kmse"], "standardise": standardise}
+    options = {"filters": ["f-kmse"], "standardize": standardize}
     given = compare(X, gram=Nystrom(landmarks=X), **options)
     for row, dense in zip(given.rows, compare(X, gram="dense", **options).rows, strict=True):
         assert row.score == pytest.approx(dense.score, rel=1e-6)
@@ -150,7 +150,7 @@ def test_landmarks_that_are_given_are_standardised_with_the_rows(standardise):
 def test_the_scores_are_those_that_kernel_mean_chooses_by():
     X = sample(3000)
     comparison = compare(X, filters=["f-kmse"], gram=Nystrom(50))
-    choice = KernelMean(filter="f-kmse", gram=Nystrom(50)).fit(standardised(X)).choice_
+    choice = KernelMean(filter="f-kmse", gram=Nystrom(50)).fit(standardized(X)).choice_
     np.testing.assert_allclose(comparison["f-kmse"].scores, choice.scores, rtol=SAME)
 
 
@@ -164,11 +164,11 @@ def test_few_rows_in_batches_are_compared_dense_without_another_pass():
 
 
 @pytest.mark.parametrize("filters", [None, ["s-kmse"], ["landweber"], ["tsvd"]])
-@pytest.mark.parametrize("standardise", [True, False])
-def test_the_passes_are_as_many_as_are_told(filters, standardise):
+@pytest.mark.parametrize("standardize", [True, False])
+def test_the_passes_are_as_many_as_are_told(filters, standardize):
     batches = Counting(in_batches(sample(600), 100))
-    compare(batches, filters=filters, standardise=standardise, gram=Nystrom(20))
-    assert batches.passes == len(passes(filters, standardise))
+    compare(batches, filters=filters, standardize=standardize, gram=Nystrom(20))
+    assert batches.passes == len(passes(filters, standardize))
 
 
 def test_single_precision_is_compared_in_double():
@@ -273,7 +273,7 @@ def files(tmp_path_factory):
 def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("muhat.plots.saving.DPI", 50)
+    monkeypatch.setattr("muhat.plots._saving.DPI", 50)
 
 
 def run(*arguments):
@@ -399,7 +399,7 @@ def test_an_interruption_is_one_line_and_leaves_no_figure(files):
 
 def test_a_pass_beyond_those_foreseen_is_counted_too(tmp_path):
     np.save("rows.npy", sample(10))
-    watched = Watched(open_batches("rows.npy"), passes(standardise=False), shown=False)
+    watched = ProgressBatches(open_batches("rows.npy"), passes(standardize=False), shown=False)
     with watched:
         titles = [(list(watched), watched._title())[1] for _ in range(4)]
     assert titles == [

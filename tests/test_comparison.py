@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean
 from muhat.comparison import EXACT_UP_TO, Comparison, compare
-from muhat.datasets import standardised, wine
+from muhat.datasets import standardized, wine
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
 from muhat.selection import Fixed, LeaveOneOut
@@ -44,7 +44,7 @@ def large_comparison():
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_every_row_is_what_kernel_mean_chooses(sample, comparison, name):
-    choice = KernelMean(filter=name).fit(standardised(sample)).choice_
+    choice = KernelMean(filter=name).fit(standardized(sample)).choice_
     row = comparison[name]
     assert row.score == pytest.approx(choice.score, rel=SAME)
     assert row.strength == pytest.approx(choice.strength, rel=1e-6, abs=SAME)
@@ -57,13 +57,13 @@ def test_every_row_is_what_kernel_mean_chooses(sample, comparison, name):
 
 
 def test_the_best_is_what_kernel_mean_takes(sample, comparison):
-    mu = KernelMean().fit(standardised(sample))
+    mu = KernelMean().fit(standardized(sample))
     assert comparison.best.filter == mu.filter_
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
 
 
 def test_improvement_is_in_percent_of_the_unbiased_estimate_of_the_risk(sample, comparison):
-    K = comparison.kernel(standardised(sample))
+    K = comparison.kernel(standardized(sample))
     n = len(K)
     risk = (np.trace(K) / n - K.mean()) / (n - 1) * n / (n - 1)  # on the n − 1 points that leave-one-out leaves
     assert comparison.risk == pytest.approx(risk, rel=SAME)
@@ -82,7 +82,7 @@ def test_strengths_along_the_grid_hold_the_chosen_one(comparison):
 def test_every_rule_has_a_row_for_every_estimator_scored_by_leave_one_out(sample, selection):
     comparison = compare(sample, selection=selection)
     assert [row.name for row in comparison.rows] == list(FILTERS)
-    X = standardised(sample)
+    X = standardized(sample)
     for name in ("f-kmse", "landweber"):
         row = comparison[name]
         chosen = KernelMean(filter=name, selection=selection).fit(X).choice_.parameter
@@ -114,7 +114,7 @@ def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(lar
 
 
 def test_a_large_sample_chooses_the_truncation_that_gcv_does(large_comparison):
-    X = standardised(random_sample(EXACT_UP_TO + 1))
+    X = standardized(random_sample(EXACT_UP_TO + 1))
     choice = KernelMean(filter="tsvd", selection="gcv").fit(X).choice_
     assert large_comparison["tsvd"].parameter == pytest.approx(choice.parameter, rel=1e-6)
 
@@ -134,17 +134,17 @@ def test_two_filters_of_one_kind_are_told_apart(sample):
 def test_a_fixed_parameter_is_scored_too(sample):
     row = compare(sample, filters=["f-kmse"], selection=Fixed(0.1))["f-kmse"]
     assert row.parameter == 0.1
-    expected = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[0.1])).fit(standardised(sample)).choice_.score
+    expected = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[0.1])).fit(standardized(sample)).choice_.score
     assert row.score == pytest.approx(expected, rel=SAME)
 
 
 def test_features_are_standardised_as_scikit_learn_does(sample):
-    np.testing.assert_allclose(standardised(sample), StandardScaler().fit_transform(sample), atol=1e-12)
+    np.testing.assert_allclose(standardized(sample), StandardScaler().fit_transform(sample), atol=1e-12)
 
 
 def test_constant_features_are_standardised_to_zero():
     X = np.column_stack([np.full(7, 0.1), np.arange(7.0), np.zeros(7)])
-    scaled = standardised(X)
+    scaled = standardized(X)
     assert (scaled[:, [0, 2]] == 0).all()
     np.testing.assert_allclose([scaled[:, 1].mean(), scaled[:, 1].var()], [0, 1], atol=1e-12)
 
@@ -155,13 +155,13 @@ def test_the_unit_of_measurement_does_not_matter(sample, comparison, factor):
 
 
 def test_features_can_be_left_as_they_are(sample):
-    plain = compare(sample, filters=["f-kmse"], standardise=False)
+    plain = compare(sample, filters=["f-kmse"], standardize=False)
     choice = KernelMean(filter="f-kmse").fit(sample).choice_
     assert plain["f-kmse"].score == pytest.approx(choice.score, rel=SAME)
 
 
 def test_kernels_without_a_bound_are_compared(sample):
-    comparison = compare(sample, kernel="linear", standardise=False)
+    comparison = compare(sample, kernel="linear", standardize=False)
     choice = KernelMean(kernel="linear", filter="landweber").fit(sample).choice_
     assert comparison["landweber"].score == pytest.approx(choice.score, rel=SAME)
 
@@ -215,7 +215,7 @@ def test_the_verdict_says_that_the_best_of_many_looks_better_than_it_is(comparis
 
 def test_the_verdict_says_when_shrinkage_does_not_help():
     X = np.concatenate([np.zeros((30, 1)), np.full((1, 1), 1e-3)])
-    comparison = compare(X, kernel=Gaussian(1.0), filters=["tsvd", "landweber"], standardise=False)
+    comparison = compare(X, kernel=Gaussian(1.0), filters=["tsvd", "landweber"], standardize=False)
     assert comparison.best.name == "kme"
     assert "shrinkage does not help here" in comparison.verdict()
 
@@ -240,7 +240,7 @@ def test_the_verdict_says_when_there_is_hardly_a_difference(sample):
 
 
 def test_a_fitted_estimator_is_a_comparison(sample, comparison):
-    again = Comparison.from_estimator(KernelMean().fit(standardised(sample)))
+    again = Comparison.from_estimator(KernelMean().fit(standardized(sample)))
     assert [row.name for row in again.rows] == list(FILTERS)
     for row in again.rows:
         assert row.improvement == pytest.approx(comparison[row.name].improvement, abs=1e-6)
@@ -248,7 +248,7 @@ def test_a_fitted_estimator_is_a_comparison(sample, comparison):
 
 
 def test_a_fitted_estimator_without_kme_is_measured_against_it(sample, comparison):
-    again = Comparison.from_estimator(KernelMean(filter="f-kmse", selection="gcv").fit(standardised(sample)))
+    again = Comparison.from_estimator(KernelMean(filter="f-kmse", selection="gcv").fit(standardized(sample)))
     assert [row.name for row in again.rows] == ["kme", "f-kmse"]
     assert again["kme"].score == pytest.approx(comparison["kme"].score, rel=SAME)
 

@@ -23,12 +23,12 @@ from typer.testing import CliRunner
 
 from muhat import KernelMean
 from muhat.cli import app
-from muhat.features import Nystrom, RandomFeatures
+from muhat.data import BatchError, DaskSource, ReservoirSample, is_dask
+from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian
-from muhat.reproduction import PieceError, read_results, reproduce
-from muhat.reproduction.circumstances import Circumstances
-from muhat.reproduction.progress import Progress
-from muhat.sources import BatchError, DaskSource, Draw, is_dask
+from muhat.paper.reproduction import PieceError, read_results, reproduce
+from muhat.paper.reproduction.circumstances import Circumstances
+from muhat.paper.reproduction.progress import Progress
 from toy_experiments import conditions, toy
 from toy_experiments import deadly as deadly_experiment
 
@@ -59,7 +59,7 @@ def threads():
 
 
 def same(ours, truth):
-    """Whether two fits agree in what they chose, how they scored all candidates, and the function that came out."""
+    """Whether two fits agree in what they chose, how they scored all candidates, and the function that got out."""
     assert type(ours.filter_) is type(truth.filter_)
     assert ours.choice_.parameter == pytest.approx(truth.choice_.parameter, rel=TOLERANCE)
     for mine, its in zip(ours.choices_, truth.choices_, strict=True):
@@ -162,7 +162,7 @@ def test_the_work_is_in_the_graph_once():
         return [[1.0]]
 
     with dask.config.set(scheduler=get):
-        DaskSource.of(da.from_array(X, chunks=(50, 5))).total(partial(max, Sent()))
+        DaskSource.from_collection(da.from_array(X, chunks=(50, 5))).total(partial(max, Sent()))
     assert Sent.count == 2  # once to see how large it is
 
 
@@ -285,7 +285,10 @@ def test_values_are_asked_for_block_by_block(threads):
 
 def test_draws_do_not_depend_on_how_rows_are_chunked(threads):
     draws = [
-        DaskSource.of(da.from_array(X, chunks=(rows, 5))).total(partial(Draw.of, size=30)) for rows in (7, 400, 1500)
+        DaskSource.from_collection(da.from_array(X, chunks=(rows, 5))).total(
+            partial(ReservoirSample.from_batch, size=30)
+        )
+        for rows in (7, 400, 1500)
     ]
     for draw in draws:
         np.testing.assert_array_equal(draw.numbers, draws[0].numbers)
@@ -330,16 +333,16 @@ def test_a_grid_search_on_the_cluster_finds_the_same(client):
 
 
 class Begun(Progress):
-    """Notes how many pieces were there when a run began, and how many came."""
+    """Notes how many pieces were there when a run began, and how many got."""
 
     def __init__(self):
-        self.there, self.came = [], 0
+        self.there, self.got = [], 0
 
     def begun(self, name, pieces, done):
         self.there.append(done)
 
     def piece_done(self):
-        self.came += 1
+        self.got += 1
 
 
 def test_experiments_on_the_cluster_write_the_same_table_and_go_on_where_they_ended(cluster, tmp_path):
@@ -348,11 +351,11 @@ def test_experiments_on_the_cluster_write_the_same_table_and_go_on_where_they_en
     failing = toy(tmp_path / "log", fails=59)
     with pytest.raises(PieceError, match=r"toy, piece 59 .*AwkwardError: no luck"):
         reproduce([failing], there, cluster=cluster.scheduler_address, progress=told)
-    assert 0 < told.came < 60
+    assert 0 < told.got < 60
     (tmp_path / "repaired").touch()
     reproduce([failing], there, cluster=cluster.scheduler_address, progress=told)
     assert told.there[0] == 0
-    assert told.came == 60  # each came once
+    assert told.got == 60  # each got once
     assert (there / "toy.csv").read_bytes() == (here / "toy.csv").read_bytes()
 
 
@@ -377,7 +380,7 @@ def test_a_cluster_with_other_source_code_is_told(cluster, tmp_path, monkeypatch
 
 
 def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.reproduction.cluster.PATIENCE", 0.2)
+    monkeypatch.setattr("muhat.paper.reproduction.cluster.PATIENCE", 0.2)
     for address in ("tcp://127.0.0.1:9", "nowhere at all"):
         with pytest.raises(ValueError, match="a dask scheduler that answers is needed, got"):
             reproduce([toy(tmp_path / "log")], tmp_path, cluster=address)
@@ -389,7 +392,7 @@ def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(
 
 
 def test_the_command_tells_in_one_sentence_that_a_cluster_does_not_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.reproduction.cluster.PATIENCE", 0.2)
+    monkeypatch.setattr("muhat.paper.reproduction.cluster.PATIENCE", 0.2)
     arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
-from muhat.datasets import NAMES, DataSet, SyntheticFamily, load, standardised, wine
-from muhat.datasets.catalogue import CATALOGUE
-from muhat.datasets.loading import digest
+from muhat.datasets import NAMES, DataSet, SyntheticFamily, load, standardized, wine
+from muhat.datasets._catalogue import CATALOGUE
+from muhat.datasets._loading import digest
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian
 
@@ -103,7 +103,7 @@ def test_percent_fat_is_a_feature_of_bodyfat_and_density_its_target():
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_standardised_data_set_has_mean_0_and_variance_1_or_0(name):
-    X = standardised(load(name).data)
+    X = standardized(load(name).data)
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
     constant = np.ptp(X, axis=0) == 0
     np.testing.assert_allclose(X.std(axis=0), np.where(constant, 0, 1), atol=1e-12)
@@ -185,25 +185,25 @@ def test_without_a_folder_svmguide2_is_refused_by_saying_where_to_get_it(variabl
 
 @pytest.mark.parametrize("by_environment", [False, True])
 @pytest.mark.parametrize(
-    ("place", "came"),
+    ("place", "got"),
     [
         ("nowhere", "nowhere', no such folder; get"),
         ("empty", "empty', one without them; get"),
         ("file", "', a file; get"),
     ],
 )
-def test_a_folder_without_svmguide2_is_refused(place, came, by_environment, tmp_path, monkeypatch):
+def test_a_folder_without_svmguide2_is_refused(place, got, by_environment, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     if by_environment:
         monkeypatch.setenv("MUHAT_DATA", str(tmp_path / place))
-    with pytest.raises(ValueError, match=came) as refused:
+    with pytest.raises(ValueError, match=got) as refused:
         load("svmguide2", None if by_environment else tmp_path / place)
     assert_one_sentence(refused)
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "came"),
+    ("file", "content", "got"),
     [
         ("svmguide2.csv", b"", "unreadable"),
         ("svmguide2.csv", b"x,target\n", r"shape \(0,\)"),
@@ -219,11 +219,9 @@ def test_a_folder_without_svmguide2_is_refused(place, came, by_environment, tmp_
         ("svmguide2", b"<html>not found</html>\n", "unreadable"),
     ],
 )
-def test_a_broken_file_is_refused_by_its_name(file, content, came, tmp_path):
+def test_a_broken_file_is_refused_by_its_name(file, content, got, tmp_path):
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(
-        ValueError, match=rf"{file}: the 391 × 20 .* got .*({came}).*; get the file again\.$"
-    ) as refused:
+    with pytest.raises(ValueError, match=rf"{file}: the 391 × 20 .* got .*({got}).*; get the file again\.$") as refused:
         load("svmguide2", tmp_path)
     assert_one_sentence(refused)
 
@@ -239,7 +237,7 @@ def test_a_table_of_the_right_form_with_other_values_is_refused(tmp_path):
 def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "wine.csv.gz").write_bytes(damage(resource("wine.csv.gz").read_bytes()))
-    monkeypatch.setattr("muhat.datasets.loading.files", lambda _: tmp_path)
+    monkeypatch.setattr("muhat.datasets._loading.files", lambda _: tmp_path)
     with pytest.raises(ValueError, match=r"wine\.csv\.gz: the 178 × 13 .*; install muhat again\.$") as refused:
         load("wine")
     assert_one_sentence(refused)

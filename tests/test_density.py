@@ -24,7 +24,7 @@ from muhat import Embedding, KernelMean
 from muhat import density as module
 from muhat.density import MatchedMixture, Objective, kmeans_start
 from muhat.kernels import Gaussian, Laplacian, Scaled
-from muhat.kernels.mixtures import Mixture
+from muhat.kernels._mixtures import Mixture
 
 KERNELS = {
     "gaussian": Gaussian(1.3),

@@ -245,7 +245,7 @@ def test_whatever_the_sample_a_fit_is_finite_and_no_better_than_its_score_says(X
 
 def test_the_gram_operator_multiplies_like_its_matrix():
     masses = np.random.default_rng(SEED).dirichlet(np.ones(len(X)))
-    gram = DenseGram.of(Gaussian(1.0), X, masses)
+    gram = DenseGram.from_sample(Gaussian(1.0), X, masses)
     A = np.sqrt(masses)[:, None] * Gaussian(1.0)(X) * np.sqrt(masses)
     np.testing.assert_allclose(gram.product(np.eye(len(X))), A, rtol=1e-13)
     np.testing.assert_allclose(gram.diagonal(), np.diagonal(A), rtol=1e-13)

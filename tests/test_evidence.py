@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from muhat.evidence import claims_of, page
-from muhat.evidence.base import all_or_some, told
-from muhat.evidence.printed import TABLE_2, printed
-from muhat.evidence.table_2 import deviation, markdown, nearest_steps
-from muhat.evidence.texts import TEXTS
-from muhat.experiments import EXPERIMENTS
-from muhat.experiments.contenders import PAPER
-from muhat.experiments.figure_3b import WAYS
-from muhat.plots.dots import STEPS
-from muhat.reproduction import Results, read_finished, read_results
+from muhat.paper.evidence import claims_of, page
+from muhat.paper.evidence.base import all_or_some, told
+from muhat.paper.evidence.printed import TABLE_2, printed
+from muhat.paper.evidence.table_2 import deviation, markdown, nearest_steps
+from muhat.paper.evidence.texts import TEXTS
+from muhat.paper.experiments import EXPERIMENTS
+from muhat.paper.experiments.contenders import PAPER
+from muhat.paper.experiments.figure_3b import WAYS
+from muhat.paper.plots.dots import STEPS
+from muhat.paper.reproduction import Results, read_finished, read_results
 
 ABOUT = {"commit": "0123abc", "seconds": 60.0}
 

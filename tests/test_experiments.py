@@ -7,21 +7,20 @@ import pytest
 from scipy.stats import ttest_rel
 
 from muhat import KernelMean
-from muhat.datasets import SyntheticFamily, load, standardised
+from muhat.datasets import SyntheticFamily, load, standardized
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
-from muhat.experiments import EXPERIMENTS
-from muhat.experiments.contenders import PAPER, Batch, filter_named, median_bandwidth
-from muhat.experiments.figure_1 import probability_closer
-from muhat.experiments.figure_3a import iterations
-from muhat.experiments.figure_3b import scores_by_inverting, scores_by_iterating
-from muhat.experiments.samples import blocks, joined, risk_table
-from muhat.experiments.statistics import improvement, mean_of
-from muhat.experiments.table_2 import _mean_log_density, estimates, matched
 from muhat.filters import as_filter
-from muhat.gram import DenseGram
+from muhat.gram import DenseGram, SampleProblem
 from muhat.kernels import Gaussian
-from muhat.problem import SampleProblem
+from muhat.paper.experiments import EXPERIMENTS
+from muhat.paper.experiments.contenders import PAPER, Batch, filter_named, median_bandwidth
+from muhat.paper.experiments.figure_1 import probability_closer
+from muhat.paper.experiments.figure_3a import iterations
+from muhat.paper.experiments.figure_3b import scores_by_inverting, scores_by_iterating
+from muhat.paper.experiments.samples import blocks, joined, risk_table
+from muhat.paper.experiments.statistics import improvement, mean_of
+from muhat.paper.experiments.table_2 import _mean_log_density, estimates, matched
 from muhat.selection import Fixed, KFold, LeaveOneOut
 
 SEED = 7
@@ -125,7 +124,7 @@ def test_given_bandwidths_and_factors_are_those_of_the_kernel(draws):
 
 def test_scores_by_inverting_and_by_iterating_are_leave_one_out_scores(draws):
     X = draws[0].X
-    gram = DenseGram.of(Gaussian().resolve(X), X)
+    gram = DenseGram.from_sample(Gaussian().resolve(X), X)
     K = len(X) * gram.matrix
     grid = np.geomspace(1e-3, 1, 7)
     exact = LeaveOneOut(grid).choose(SampleProblem(gram), filter_named("f-kmse")).scores
@@ -228,9 +227,11 @@ def test_exact_risks_under_theorem_1_agree_with_samples():
 
 
 def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture():
-    X = standardised(load("wine").data)[:60]
+    X = standardized(load("wine").data)[:60]
     kernel = Gaussian().resolve(X)
-    found = {(name, rule): weights for name, rule, weights, _ in estimates(SampleProblem(DenseGram.of(kernel, X)))}
+    found = {
+        (name, rule): weights for name, rule, weights, _ in estimates(SampleProblem(DenseGram.from_sample(kernel, X)))
+    }
     assert set(found) == {*((name, "paper") for name in PAPER), ("tsvd", "kfold"), ("auto", "loo")}
     for name in ("kme", "f-kmse", "nu-method"):
         assert np.allclose(found[name, "paper"], KernelMean(filter=name).fit(X).weights_)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import reference
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding
-from muhat.features import (
+from muhat.gram import (
     GRAMS_BY_NAME,
     Approximation,
     FeatureEmbedding,
@@ -23,7 +23,7 @@ from muhat.features import (
     NystromFeatures,
     RandomFeatures,
 )
-from muhat.features.landmarks import leverage
+from muhat.gram._landmarks import leverage
 from muhat.kernels import Function, Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 
 RNG = np.random.default_rng(SEED)
@@ -274,7 +274,7 @@ def test_its_error_is_the_root_mean_square_of_the_gaps():
 
 
 def test_coordinates_of_a_large_embedding_are_summed_in_blocks(monkeypatch):
-    monkeypatch.setattr("muhat.features.base.ROWS", 7)
+    monkeypatch.setattr("muhat.gram._features.ROWS", 7)
     features = RandomFeatures(30).resolve(KERNEL, X)
     f = Embedding(KERNEL, X, RNG.normal(size=40))
     np.testing.assert_allclose(features.coordinates(f), f.weights @ features(X), rtol=1e-10)

@@ -11,8 +11,9 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from muhat.files import FileError, check_writable, read_table, write_whole
-from muhat.files.reading import READERS
+from muhat._files import FileError, atomic_write, check_writable
+from muhat.data import read_table
+from muhat.data._reading import READERS
 
 NUMBERS = np.array([[1.0, 2.5], [-3.0, 4e-3]])
 
@@ -257,13 +258,13 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
 def test_a_file_is_written_whole_and_replaces_what_was_there(tmp_path, content):
     path = tmp_path / "out.txt"
     path.write_bytes(b"an older and longer text")
-    write_whole(path, content)
+    atomic_write(path, content)
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
 def test_a_new_file_has_the_rights_of_any_other(tmp_path):
-    write_whole(tmp_path / "ours", b"")
+    atomic_write(tmp_path / "ours", b"")
     (tmp_path / "any").touch()
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
 
@@ -271,7 +272,7 @@ def test_a_new_file_has_the_rights_of_any_other(tmp_path):
 def test_a_link_is_followed_and_stays_a_link(tmp_path):
     (tmp_path / "there").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "there")
-    write_whole(tmp_path / "link", b"new")
+    atomic_write(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there").read_bytes() == b"new"
 
@@ -286,7 +287,7 @@ def test_nothing_is_half_written_when_the_writer_fails(tmp_path, problem):
         raise problem
 
     with pytest.raises(type(problem)):
-        write_whole(path, fails)
+        atomic_write(path, fails)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["out.txt"]
 
@@ -296,11 +297,11 @@ def test_a_full_disk_is_told_and_nothing_is_left(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(FileError, match="No space left on device"):
-        write_whole(tmp_path / "out.txt", full)
+        atomic_write(tmp_path / "out.txt", full)
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("write", [check_writable, lambda path: write_whole(path, b"new")])
+@pytest.mark.parametrize("write", [check_writable, lambda path: atomic_write(path, b"new")])
 @pytest.mark.parametrize("place", ["nowhere/out.txt", "file/out.txt", "folder", "x" * 300])
 def test_an_unwritable_place_is_refused(tmp_path, write, place):
     (tmp_path / "file").touch()
@@ -313,7 +314,7 @@ def test_an_unwritable_place_is_refused(tmp_path, write, place):
 
 def test_a_device_is_not_replaced_by_a_file():
     with pytest.raises(FileError, match="a device"):
-        write_whole(os.devnull, b"new")
+        atomic_write(os.devnull, b"new")
     assert not Path(os.devnull).is_file()
 
 

@@ -9,9 +9,8 @@ import reference
 from catalogue import NAMES, SAME_WEIGHTS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
 from muhat.filters import FILTERS, Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD, as_filter
-from muhat.gram import DenseGram
+from muhat.gram import DenseGram, SampleProblem
 from muhat.kernels import Gaussian, Polynomial
-from muhat.problem import SampleProblem
 from muhat.selection import Fixed, LeaveOneOut
 
 BY_PRODUCTS = {
@@ -24,7 +23,7 @@ BY_PRODUCTS = {
 
 
 def problem_of(sample, kernel=None):
-    return SampleProblem(DenseGram.of(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
+    return SampleProblem(DenseGram.from_sample(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")

@@ -15,14 +15,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from catalogue import EXACT, KERNELS, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import KernelMean
-from muhat.features import FeatureEmbedding, Folds, Nystrom, RandomFeatures, Summary
+from muhat.data import ArraySource, BatchError, ReservoirSample, SampleBatch, StreamSource, checked_batch, folds_of
+from muhat.data import _stream as stream_module
 from muhat.filters import as_filter
-from muhat.gram.plan import plan
+from muhat.gram import FeatureEmbedding, FeatureProblem, Folds, Nystrom, RandomFeatures, Summary
+from muhat.gram._plan import plan
 from muhat.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
-from muhat.problem import FeatureProblem
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Lepski, moments
-from muhat.sources import Batch, BatchError, Draw, Slices, Stream, checked_batch, folds_of
-from muhat.sources import stream as stream_module
 
 RNG = np.random.default_rng(SEED)
 X = RNG.normal(size=(60, 3))
@@ -44,8 +43,10 @@ def settled(parameter, name):
 
 def problem_of(approximation, rows=X, weights=None, target=None, folds=None, kernel=KERNEL):
     z = approximation.resolve(kernel, rows)
-    source = Slices(rows, weights)
-    return FeatureProblem.of(z, source.total(lambda batch: Summary.of(batch, z, folds or Folds())), source, target)
+    source = ArraySource(rows, weights)
+    return FeatureProblem.of(
+        z, source.total(lambda batch: Summary.from_batch(batch, z, folds or Folds())), source, target
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -283,13 +284,13 @@ class TestDrawing:
     @given(st.lists(st.integers(0, 60), max_size=6), st.integers(1, 80), st.integers(0, 5))
     def test_a_draw_does_not_depend_on_batches(self, cuts, size, seed):
         edges = [0, *sorted(cuts), 60]
-        parts = [Batch(X[a:b], a) for a, b in pairwise(edges) if a < b]
-        draws = [Draw.of(part, size, seed) for part in parts]
+        parts = [SampleBatch(X[a:b], a) for a, b in pairwise(edges) if a < b]
+        draws = [ReservoirSample.from_batch(part, size, seed) for part in parts]
         RNG.shuffle(draws)
         drawn = draws[0]
         for other in draws[1:]:
             drawn = drawn + other
-        whole = Draw.of(Batch(X, 0), size, seed)
+        whole = ReservoirSample.from_batch(SampleBatch(X, 0), size, seed)
         np.testing.assert_array_equal(drawn.rows, whole.rows)
         assert drawn.count == 60
         assert len(drawn.rows) == min(size, 60)
@@ -298,7 +299,7 @@ class TestDrawing:
     def test_every_row_is_as_likely_as_any_other(self):
         counts = np.zeros(60)
         for seed in range(3000):
-            counts[Draw.of(Batch(X, 0), 15, seed).numbers] += 1
+            counts[ReservoirSample.from_batch(SampleBatch(X, 0), 15, seed).numbers] += 1
         expected = 3000 * 15 / 60
         chi2 = ((counts - expected) ** 2 / (expected * 0.75)).sum()
         assert 25 < chi2 < 105  # 59 degrees of freedom: beyond 1 in 1000 on either side
@@ -327,7 +328,7 @@ class TestPlan:
         ],
     )
     def test_auto_goes_by_rows_columns_and_memory_and_says_why(self, monkeypatch, n, d, memory, expected):
-        monkeypatch.setattr("muhat.gram.plan.available_memory", lambda: memory)
+        monkeypatch.setattr("muhat.gram._plan.available_memory", lambda: memory)
         planned = plan("auto", KERNEL, n, d, 8)
         assert (planned.gram if isinstance(planned.gram, str) else "nystrom") == expected
         assert str(n) in planned.reason
@@ -543,7 +544,7 @@ class TestRefusals:
         for dtype in (np.float32, np.float64):
             assert checked_batch(X.astype(dtype), 0).dtype == dtype
         assert checked_batch(np.ones((2, 2), int), 0).dtype == np.float64
-        assert [batch.X.dtype for batch in Stream([X.astype(np.float32), X])] == [np.float32]
+        assert [batch.X.dtype for batch in StreamSource([X.astype(np.float32), X])] == [np.float32]
 
 
 def test_features_of_an_unbounded_kernel_take_its_largest_value_for_the_step():

@@ -13,8 +13,8 @@ import reference
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import kernels as muhat_kernels
 from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Matern, Precomputed, SklearnKernel, as_kernel
-from muhat.kernels import bandwidth as bandwidth_module
-from muhat.kernels.bandwidth import median_distance
+from muhat.kernels import _bandwidth as bandwidth_module
+from muhat.kernels._bandwidth import median_distance
 
 ACCURATE = 1e-12
 

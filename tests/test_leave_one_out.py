@@ -156,7 +156,7 @@ def test_simple_shrinkage_of_centred_data_under_the_linear_kernel_is_the_target(
 
 
 def test_the_price_of_really_leaving_out_is_stated_before_it_is_paid(monkeypatch):
-    monkeypatch.setattr("muhat.selection.leave_one_out.WARN_ABOVE", 5)
+    monkeypatch.setattr("muhat.selection._leave_one_out.WARN_ABOVE", 5)
     with pytest.warns(UserWarning, match="TruncatedSVD has no cheap exact score; leaving out each of 12 points"):
         KernelMean(filter="tsvd").fit(SAMPLES["random"])
 

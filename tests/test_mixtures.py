@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muhat.arrays import Array
+from muhat._arrays import Array
 from muhat.embedding import Embedding
 from muhat.kernels import (
     Function,
@@ -21,7 +21,7 @@ from muhat.kernels import (
     Precomputed,
     RationalQuadratic,
 )
-from muhat.kernels.mixtures import Mixture
+from muhat.kernels._mixtures import Mixture
 
 SEED = 7
 DRAWS = 100_000

@@ -13,10 +13,15 @@ from threadpoolctl import threadpool_limits
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean
 from muhat.comparison import EXACT_UP_TO, compare
-from muhat.datasets import standardised
-from muhat.experiments import EXPERIMENTS
+from muhat.datasets import standardized
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
+from muhat.paper.experiments import EXPERIMENTS
+from muhat.paper.plots.bands import entries, lines
+from muhat.paper.plots.dots import table_2_figure
+from muhat.paper.plots.figure_3 import SHARES, far_below
+from muhat.paper.reproduction import Results
+from muhat.paper.reproduction.tables import from_csv, to_csv
 from muhat.plots import (
     COLOURS,
     MARKERS,
@@ -27,12 +32,7 @@ from muhat.plots import (
     experiment_figure,
     save,
 )
-from muhat.plots.bands import entries, lines
-from muhat.plots.dots import table_2_figure
-from muhat.plots.figure_3 import SHARES, far_below
-from muhat.plots.style import PRINT
-from muhat.reproduction import Results
-from muhat.reproduction.tables import from_csv, to_csv
+from muhat.plots._style import PRINT
 
 DISPLAYS = [LeaveOneOutDisplay, FilterDisplay]
 SMALL = {"m": 3, "draws": 10_000, "angles": 3, "starts": 1, "candidates": 3}
@@ -101,7 +101,7 @@ def test_a_display_makes_a_figure_of_its_own(comparison, display):
 
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_an_estimator_shows_what_its_comparison_shows(sample, comparison, display):
-    curves = display.from_estimator(KernelMean().fit(standardised(sample))).curves
+    curves = display.from_estimator(KernelMean().fit(standardized(sample))).curves
     for curve, expected in zip(curves, display.from_comparison(comparison).curves, strict=True):
         assert curve.label == expected.label
         np.testing.assert_allclose(curve.chosen, expected.chosen, atol=1e-6)

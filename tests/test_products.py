@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue import KERNELS, SAMPLES, SEED
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Scaled, products
-from muhat.kernels.exponential import TOLERANCE, exponentials
+from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Scaled
+from muhat.kernels import _products as products
+from muhat.kernels._exponential import TOLERANCE, exponentials
 
 EXACT = 1e-13
 """Absolute, on a value of a Gaussian kernel in float64."""

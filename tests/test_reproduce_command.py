@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from muhat.experiments import EXPERIMENTS
+from muhat.paper.experiments import EXPERIMENTS
 
 
 def muhat(*arguments, folder, **options):

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import muhat
-from muhat.files import FileError
-from muhat.reproduction import PieceError, Progress, progress_on, read_results, reproduce, results, run
-from muhat.reproduction.circumstances import PACKAGE, source_commit, source_digest
-from muhat.reproduction.progress import Bar, Lines
-from muhat.reproduction.store import PieceStore, only_run_in
-from muhat.reproduction.tables import from_csv, to_csv
+from muhat._files import FileError
+from muhat.paper.reproduction import PieceError, Progress, progress_on, read_results, reproduce, results, run
+from muhat.paper.reproduction.circumstances import PACKAGE, source_commit, source_digest
+from muhat.paper.reproduction.progress import Bar, Lines
+from muhat.paper.reproduction.store import PieceStore, only_run_in
+from muhat.paper.reproduction.tables import from_csv, to_csv
 from toy_experiments import conditions, deadly, toy
 
 SEED = 3
@@ -204,7 +204,7 @@ def test_ctrl_c_ends_a_run_at_once_with_one_sentence_and_it_goes_on(place, undis
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_kill_while_results_are_written_loses_nothing(place, monkeypatch):
-    whole = results.write_whole
+    whole = results.atomic_write
 
     def killed_at(ending):
         def write(path, content):
@@ -216,11 +216,11 @@ def test_a_kill_while_results_are_written_loses_nothing(place, monkeypatch):
         return write
 
     for ending in (".csv", ".json"):
-        monkeypatch.setattr(results, "write_whole", killed_at(ending))
+        monkeypatch.setattr(results, "atomic_write", killed_at(ending))
         with pytest.raises(Killed):
             place.run()
         assert place.stored == set(range(6))
-    monkeypatch.setattr(results, "write_whole", whole)
+    monkeypatch.setattr(results, "atomic_write", whole)
     with monkeypatch.context() as patched:
         patched.setattr(PieceStore, "forget", kill)
         with pytest.raises(Killed):
@@ -236,7 +236,7 @@ def test_a_kill_while_results_are_written_loses_nothing(place, monkeypatch):
 @pytest.mark.usefixtures("in_this_process")
 def test_a_torn_piece_counts_as_missing(place, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(results, "write_whole", kill)
+        patched.setattr(results, "atomic_write", kill)
         with pytest.raises(Killed):
             place.run()
     [folder] = place.results.glob(".pieces/*")
@@ -280,7 +280,7 @@ def test_a_table_edited_by_hand_is_computed_again(done):
 def test_again_and_other_settings_and_another_version_are_computed(done, change, monkeypatch):
     table = done.table
     if change == "version":
-        monkeypatch.setattr("muhat.reproduction.circumstances.__version__", "0.0.1")
+        monkeypatch.setattr("muhat.paper.reproduction.circumstances.__version__", "0.0.1")
     done.run(again=change == "again", **({"seed": 8} if change == "settings" else {}))
     assert sorted(done.computed) == list(range(6))
     assert (done.table == table) == (change != "settings")
@@ -309,7 +309,7 @@ def test_a_second_run_in_the_folder_is_refused(done):
 
 
 def test_without_locks_a_run_goes_on(done, monkeypatch):
-    monkeypatch.setattr("muhat.reproduction.store.fcntl", None)
+    monkeypatch.setattr("muhat.paper.reproduction.store.fcntl", None)
     assert done.run() == [("done before", True)]
 
 
@@ -324,7 +324,7 @@ def test_workers_stay_on_one_core_and_times_are_measured_alone(tmp_path, monkeyp
 
 @pytest.mark.usefixtures("in_this_process")
 def test_source_code_that_changes_during_a_run_stops_it(place, monkeypatch):
-    monkeypatch.setattr("muhat.reproduction.circumstances.source_digest", lambda: "before")
+    monkeypatch.setattr("muhat.paper.reproduction.circumstances.source_digest", lambda: "before")
     with pytest.raises(PieceError, match="the source code of muhat has changed"):
         place.run()
     assert place.stored == set()

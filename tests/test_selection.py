@@ -6,11 +6,9 @@ import pytest
 import reference
 from catalogue import EXACT, NAMES, SAMPLES, SEED
 from muhat import Embedding, KernelMean
-from muhat.features import Nystrom
 from muhat.filters import FILTERS, KME, Landweber, NuMethod, Tikhonov
-from muhat.gram import DenseGram
+from muhat.gram import DenseGram, Nystrom, SampleProblem
 from muhat.kernels import Gaussian
-from muhat.problem import SampleProblem
 from muhat.selection import GCV, LEAVE_OUT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Lepski, Rate
 
 KERNEL = Gaussian(1.4)

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 from muhat import KernelMean
-from muhat.arrays import Array
+from muhat._arrays import Array
 from muhat.embedding import Embedding
 from muhat.filters import (
     FILTERS,
@@ -27,7 +27,7 @@ from muhat.filters import (
 )
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial
-from muhat.kernels.mixtures import Mixture
+from muhat.kernels._mixtures import Mixture
 from muhat.selection import Fixed
 from muhat.theory import (
     SmoothOperator,
@@ -192,7 +192,7 @@ def test_the_estimates_of_theorem_1_are_the_means_off_and_on_the_diagonal() -> N
     X = np.random.default_rng(SEED).normal(size=(7, 2))
     kernel = Polynomial(2)
     K = kernel(X)
-    answer = theorem_1(DenseGram.of(kernel, X), c=1.0, beta=2.0)
+    answer = theorem_1(DenseGram.from_sample(kernel, X), c=1.0, beta=2.0)
     assert answer.squared_norm == pytest.approx(K[~np.eye(7, dtype=bool)].mean())
     assert answer.mean_diagonal == pytest.approx(np.diagonal(K).mean())
     assert answer.ratio == pytest.approx(answer.squared_norm / answer.mean_diagonal)
@@ -204,7 +204,7 @@ def test_a_point_of_mass_two_counts_as_much_as_its_share_of_all_pairs() -> None:
     X, masses = np.random.default_rng(SEED).normal(size=(5, 2)), np.array([0.1, 0.2, 0.4, 0.2, 0.1])
     K, pairs = Gaussian(1.0)(X), np.outer(masses, masses)
     np.fill_diagonal(pairs, 0)
-    answer = theorem_1(DenseGram.of(Gaussian(1.0), X, masses), c=1.0, beta=2.0)
+    answer = theorem_1(DenseGram.from_sample(Gaussian(1.0), X, masses), c=1.0, beta=2.0)
     assert answer.squared_norm == pytest.approx((pairs * K).sum() / pairs.sum())
     assert answer.mean_diagonal == pytest.approx(1.0)
 
@@ -214,7 +214,7 @@ def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_rig
     P = Mixture.isotropic([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.3])
     n, c, beta, rng = 100, 50.0, 1.5, np.random.default_rng(SEED)
     moments = Moments.of(P, kernel)
-    answers = [theorem_1(DenseGram.of(kernel, P.sample(n, rng)), c, beta) for _ in range(500)]
+    answers = [theorem_1(DenseGram.from_sample(kernel, P.sample(n, rng)), c, beta) for _ in range(500)]
     assert_is_the_average_of(np.array([answer.squared_norm for answer in answers]), moments.squared_norm)
     if isinstance(kernel, Linear):
         assert_is_the_average_of(np.array([answer.mean_diagonal for answer in answers]), moments.mean_diagonal)
@@ -228,7 +228,7 @@ def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_rig
 def test_theorem_1_answers_yes_inside_and_no_outside() -> None:
     rng = np.random.default_rng(SEED)
     centred, distant = rng.normal(size=(200, 5)), 5 + rng.normal(size=(200, 5))
-    inside, outside = (theorem_1(DenseGram.of(Linear(), X), c=100.0, beta=1.5) for X in (centred, distant))
+    inside, outside = (theorem_1(DenseGram.from_sample(Linear(), X), c=100.0, beta=1.5) for X in (centred, distant))
     assert inside.inside
     assert not outside.inside
     assert outside.ratio > 0.9 > outside.bound
@@ -594,7 +594,7 @@ def test_the_smooth_operator_maps_the_empirical_mean_to_the_spectral_estimate(
     filter = FILTERS[name]()
     assert isinstance(filter, Filter)
     estimate = KernelMean(kernel=kernel, filter=filter, selection=Fixed(parameter)).fit(X).embedding_
-    F = SmoothOperator.of(kernel, X, filter, parameter)
+    F = SmoothOperator.from_sample(kernel, X, filter, parameter)
     mu_hat = Embedding(kernel, X, np.full(20, 1 / 20))
     Y = np.random.default_rng(SEED + 1).normal(size=(10, 3))
     np.testing.assert_allclose(F(mu_hat)(Y), estimate(Y), rtol=1e-8, atol=1e-10)
@@ -605,10 +605,10 @@ def test_the_smooth_operator_is_linear_and_symmetric_on_the_whole_space() -> Non
     X, kernel = rng.normal(size=(15, 2)), Gaussian(1.0)
     f, g = (Embedding(kernel, rng.normal(size=(4, 2)), rng.normal(size=4)) for _ in range(2))
     for filter in (Tikhonov(), SimpleShrinkage(), NuMethod()):
-        F = SmoothOperator.of(kernel, X, filter, 3)
+        F = SmoothOperator.from_sample(kernel, X, filter, 3)
         assert F(f).inner(g) == pytest.approx(f.inner(F(g)))
         np.testing.assert_allclose(F(f + 2 * g)(X), F(f)(X) + 2 * F(g)(X), rtol=1e-9)
-    np.testing.assert_allclose(SmoothOperator.of(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
+    np.testing.assert_allclose(SmoothOperator.from_sample(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
 
 
 def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> None:
@@ -617,7 +617,7 @@ def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> No
     f = Embedding(Gaussian(1.0), rng.normal(size=(3, 2)), rng.normal(size=3))
     # Ĉ(Ĉ+λ)⁻¹f = (1/n) Σ_j a_j k(x_j, ·) with a = (K/n + λ)⁻¹ f(X): F̂f + λ(Ĉ+λ)⁻¹f = f.
     a = np.linalg.solve(Gaussian(1.0)(X) / 12 + lam * np.eye(12), f(X))
-    smoothed = SmoothOperator.of(Gaussian(1.0), X, Tikhonov(), lam)(f)
+    smoothed = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), lam)(f)
     np.testing.assert_allclose(smoothed.weights, a / 12, rtol=1e-9)
 
 
@@ -631,7 +631,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
         R = np.eye(n) - M @ K
         return float(np.trace(R.T @ K @ R) / n + lam * np.trace(M.T @ K @ M @ K))
 
-    F = SmoothOperator.of(Gaussian(1.0), X, Tikhonov(), lam)
+    F = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), lam)
     images = np.column_stack([F(Embedding(F.kernel, X, e)).weights for e in np.eye(n)])  # F k(x_j, ·) = Σ_i (MK)_ij …
     M = np.linalg.solve(K, images.T).T
     for _ in range(20):
@@ -642,7 +642,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
 
 def test_a_bandwidth_is_learnt_from_the_sample_by_the_smooth_operator() -> None:
     X = np.random.default_rng(SEED).normal(size=(10, 2))
-    assert SmoothOperator.of("gaussian", X, Tikhonov(), 0.1).kernel == Gaussian().resolve(X)
+    assert SmoothOperator.from_sample("gaussian", X, Tikhonov(), 0.1).kernel == Gaussian().resolve(X)
 
 
 # Equation 5 and whitening
@@ -699,8 +699,11 @@ class Unstated(Filter):
         (lambda: admissible_fraction(0.0, 2.0), "admissible_fraction: c must be above 0 and finite, got 0.0"),
         (lambda: admissible_fraction(1.0, 1.0), "beta must be above 1 and finite, got 1.0"),
         (lambda: admissible_fraction(1.0, 2.0, n=-1), "n must be above 0"),
-        (lambda: theorem_1(DenseGram.of(Gaussian(1.0), np.zeros((1, 1))), 1.0, 2.0), "at least 2 points"),
-        (lambda: theorem_1(DenseGram.of(Linear(), np.zeros((3, 1))), 1.0, 2.0), r"∫k\(x, x\)dP must be positive"),
+        (lambda: theorem_1(DenseGram.from_sample(Gaussian(1.0), np.zeros((1, 1))), 1.0, 2.0), "at least 2 points"),
+        (
+            lambda: theorem_1(DenseGram.from_sample(Linear(), np.zeros((3, 1))), 1.0, 2.0),
+            r"∫k\(x, x\)dP must be positive",
+        ),
         (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0), "Gaussian and Laplacian .*pass l1_norm"),
         (lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0), "bandwidth must be above 0 .* got 'median'"),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
@@ -733,7 +736,9 @@ def test_theorem_1_does_not_contradict_itself_on_a_weighted_sample() -> None:
     rng = np.random.default_rng(SEED)
     for _ in range(200):
         X, masses = rng.normal(size=(6, 2)), rng.dirichlet(np.full(6, 0.5))
-        answer = theorem_1(DenseGram.of(Gaussian(rng.uniform(0.3, 5)), X, masses), c=rng.uniform(0.1, 20), beta=1.5)
+        answer = theorem_1(
+            DenseGram.from_sample(Gaussian(rng.uniform(0.3, 5)), X, masses), c=rng.uniform(0.1, 20), beta=1.5
+        )
         assert answer.inside_at_n == (answer.risk_difference < 0)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from muhat.arrays import share_between_cores
-from muhat.experiments.base import Experiment
-from muhat.reproduction import reproduce
+from muhat._arrays import share_between_cores
+from muhat.paper.experiments.base import Experiment
+from muhat.paper.reproduction import reproduce
 
 
 def toy(log, **changes):

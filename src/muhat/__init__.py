@@ -1,7 +1,7 @@
 """muhat (μ̂): kernel means, estimated better than by the plain average."""
 
 from muhat.embedding import Embedding
-from muhat.estimator import KernelMean
+from muhat.mean import KernelMean
 
 __version__ = "0.1.0"
 

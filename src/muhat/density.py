@@ -16,13 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.arrays import BLAS_ON_ONE_THREAD, Array, rounding
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
+from muhat._messages import positive, refusal
+from muhat._validation import checked_sample
 from muhat.embedding import Embedding
-from muhat.estimator import KernelMean
 from muhat.kernels import Gaussian, Kernel, Scaled, Sum
-from muhat.kernels.mixtures import Mixture
-from muhat.messages import positive, refusal
-from muhat.validation import checked_sample
+from muhat.kernels._mixtures import Mixture
+from muhat.mean import KernelMean
 
 WIDEST = 1e3
 """The largest variance of a component, in units of the points' own: beyond, it is flat to the kernel."""
@@ -122,13 +122,13 @@ class MatchedMixture(DensityMixin, BaseEstimator):
         """
         self._check_parameters()
         if not isinstance(embedding, Embedding):
-            needed, came = "an Embedding is needed", type(embedding).__name__
-            raise TypeError(refusal("MatchedMixture", needed, came, "fit(X) takes points"))
+            needed, got = "an Embedding is needed", type(embedding).__name__
+            raise TypeError(refusal("MatchedMixture", needed, got, "fit(X) takes points"))
         shape = (self.n_components, embedding.points.shape[1])
         if start is not None and (not isinstance(start, Mixture) or start.means.shape != shape):
             needed = f"start must be a Mixture of {shape[0]} components in {shape[1]} dimensions"
-            came = repr(start) if isinstance(start, Mixture) else type(start).__name__
-            raise ValueError(refusal("MatchedMixture", needed, came))
+            got = repr(start) if isinstance(start, Mixture) else type(start).__name__
+            raise ValueError(refusal("MatchedMixture", needed, got))
         self.n_features_in_ = shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         return self._match(embedding, start)
@@ -235,8 +235,8 @@ def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: An
     """
     if len(X) < n_components:
         needed = f"at least n_components = {n_components} points are needed"
-        came, advice = f"n_samples = {len(X)}", "take fewer components or more points"
-        raise ValueError(refusal("MatchedMixture", needed, came, advice))
+        got, advice = f"n_samples = {len(X)}", "take fewer components or more points"
+        raise ValueError(refusal("MatchedMixture", needed, got, advice))
     from sklearn.cluster import KMeans  # here, because it takes longer to import than all of muhat
 
     with warnings.catch_warnings():

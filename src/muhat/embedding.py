@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from muhat.arrays import Array, rounding
+from muhat._arrays import Array, rounding
+from muhat._messages import refusal
 from muhat.kernels import Kernel
-from muhat.messages import refusal
 
 
 class Element(ABC):

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from muhat.filters.base import Filter, Iteration, Shrinker
-from muhat.filters.componentwise import Componentwise
-from muhat.filters.constant import KME, SimpleShrinkage
-from muhat.filters.landweber import Landweber, NuMethod
-from muhat.filters.tikhonov import IteratedTikhonov, Tikhonov
-from muhat.filters.truncation import TruncatedSVD
-from muhat.messages import refusal, unknown_name
+from muhat._messages import refusal, unknown_name
+from muhat.filters._base import Filter, Iteration, Shrinker
+from muhat.filters._componentwise import Componentwise
+from muhat.filters._constant import KME, SimpleShrinkage
+from muhat.filters._landweber import Landweber, NuMethod
+from muhat.filters._tikhonov import IteratedTikhonov, Tikhonov
+from muhat.filters._truncation import TruncatedSVD
 
 FILTERS: dict[str, type[Shrinker]] = {
     "kme": KME,

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from muhat.kernels.base import Kernel, Product, Scaled, Sum
-from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.foreign import Function, Precomputed, SklearnKernel, names_known_to_sklearn
-from muhat.kernels.mixtures import Mixture
-from muhat.kernels.radial import Gaussian, InverseMultiquadric, Laplacian, Matern, RationalQuadratic
-from muhat.messages import refusal, unknown_name
+from muhat._messages import refusal, unknown_name
+from muhat.kernels._base import Kernel, Product, Scaled, Sum
+from muhat.kernels._dot import Linear, Polynomial
+from muhat.kernels._foreign import Function, Precomputed, SklearnKernel, names_known_to_sklearn
+from muhat.kernels._mixtures import Mixture
+from muhat.kernels._radial import Gaussian, InverseMultiquadric, Laplacian, Matern, RationalQuadratic
 
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": Gaussian,

@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from muhat._messages import refusal, unknown_name
 from muhat.filters import FILTERS, Shrinker
-from muhat.messages import refusal, unknown_name
-from muhat.selection.base import Choice, Rule
-from muhat.selection.gcv import GCV
-from muhat.selection.given import Fixed, Given, Rate
-from muhat.selection.kfold import KFold
-from muhat.selection.leave_one_out import LeaveOneOut
-from muhat.selection.lepski import Lepski
+from muhat.selection._base import Choice, Rule
+from muhat.selection._gcv import GCV
+from muhat.selection._given import Fixed, Given, Rate
+from muhat.selection._kfold import KFold
+from muhat.selection._leave_one_out import LeaveOneOut
+from muhat.selection._lepski import Lepski
 
 RULES: dict[str, type[Rule]] = {"loo": LeaveOneOut, "gcv": GCV, "kfold": KFold, "lepski": Lepski, "rate": Rate}
 """Selection rules by name, with their default parameters."""
@@ -32,8 +32,8 @@ def as_rule(selection: Any) -> Rule:
         if selection in RULES:
             return RULES[selection]()
         raise ValueError(unknown_name("selection", selection, RULES))
-    came = f"{type(selection).__name__} {selection!r}"
-    raise TypeError(refusal("selection", "a name or a rule object is needed", came, "Fixed(0.1) fixes the parameter"))
+    got = f"{type(selection).__name__} {selection!r}"
+    raise TypeError(refusal("selection", "a name or a rule object is needed", got, "Fixed(0.1) fixes the parameter"))
 
 
 def every_filter(n: int, rule: Rule) -> list[Shrinker]:

@@ -1,15 +1,15 @@
 """What the paper's theorems say about your n, kernel and filter."""
 
-from muhat.theory.admissibility import (
+from muhat.theory._admissibility import (
     CharacteristicBound,
     Theorem1,
     admissible_fraction,
     characteristic_bound,
     theorem_1,
 )
-from muhat.theory.components import Theorem2, shrink_components, theorem_2, whitening
-from muhat.theory.consistency import Rates, SmoothOperator, Theorem3, rates, theorem_3
-from muhat.theory.definition import Constants, Definition1, check_definition_1
+from muhat.theory._components import Theorem2, shrink_components, theorem_2, whitening
+from muhat.theory._consistency import Rates, SmoothOperator, Theorem3, rates, theorem_3
+from muhat.theory._definition import Constants, Definition1, check_definition_1
 
 __all__ = [
     "CharacteristicBound",

@@ -1,0 +1,134 @@
+"""What the estimator accepts as a sample, as weights and as a Gram matrix, and how it refuses the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from muhat._arrays import Array, has_finite_sum, rounding
+from muhat._messages import refusal
+from muhat.data import as_frame, is_dask
+
+
+def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """Return X as a float array of two dimensions, float32 if it was, or refuse it in one sentence.
+
+    ``reset`` is true in ``fit``, where the features are learnt, and false later, where they are compared.
+    """
+    who = type(estimator).__name__
+    if is_dask(X):
+        advice = "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
+        raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
+    if issparse(X):
+        raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))
+    X = as_frame(X if hasattr(X, "shape") else np.asarray(X))
+    if np.ma.is_masked(X):
+        raise ValueError(refusal(who, "X must have a value everywhere", "masked ones", "fill or drop them first"))
+    if len(X.shape) == 1:
+        advice = "Reshape your data with X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one point"
+        raise ValueError(refusal(who, "X must have two dimensions, points in rows", f"shape {X.shape}", advice))
+    _check_numeric(who, X)
+    values: Array = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+    )
+    if not len(values):
+        raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))
+    _check_finite(who, values)
+    return values
+
+
+def _check_numeric(who: str, X: Any) -> None:
+    """Refuse columns that hold no numbers, by name."""
+    if hasattr(X, "columns"):
+        words = [str(name) for name in X.columns if not _is_numeric(np.asarray(X[name]))]
+        if words:
+            listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+            raise ValueError(
+                refusal(who, "every column of X must be numeric", f"text or dates in {listed}", "drop or encode")
+            )
+        return
+    values = np.asarray(X)
+    if values.dtype.kind == "c":
+        raise ValueError(refusal(who, "X must be real: Complex data not supported", f"values of type {values.dtype}"))
+    if not _is_numeric(values):
+        first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
+        raise ValueError(
+            refusal(who, "X must be numeric", f"text or dates in column {first}", "drop or encode that column")
+        )
+
+
+def _is_numeric(column: Array) -> bool:
+    """Whether a column can be read as numbers; only text is answered with no, all else is left to scikit-learn."""
+    if column.dtype.kind not in "USO":
+        return column.dtype.kind not in "Mm"
+    if column.dtype.kind == "O" and not any(isinstance(value, str) for value in column.flat):
+        return True
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _check_finite(who: str, X: Array) -> None:
+    """Refuse NaN and infinities, and say where the first is."""
+    if has_finite_sum(X):
+        return
+    for kind, found in (("NaN", np.isnan(X)), ("infinite values (inf)", np.isinf(X))):
+        rows = np.flatnonzero(found.any(axis=1))
+        if rows.size:
+            got = f"{rows.size} row{'s' if rows.size > 1 else ''} with {kind} (first: row {rows[0]})"
+            raise ValueError(refusal(who, "X must be finite", got, "drop or impute them first"))
+
+
+def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
+    """Return sample weights as masses with sum one, or refuse them; equal ones, held once, without weights."""
+    if sample_weight is None:
+        return np.broadcast_to(1 / n, n)
+    weights = checked_weights(estimator, sample_weight, n)
+    scaled = weights / weights.max()
+    return scaled / scaled.sum()
+
+
+def checked_weights(estimator: Any, sample_weight: Any, n: int) -> Array:
+    """Return sample weights as floats, finite, not negative and not all zero, or refuse them."""
+    who = type(estimator).__name__
+    if np.asarray(sample_weight).dtype.kind not in "fiub":
+        got = f"values of type {np.asarray(sample_weight).dtype}"
+        raise ValueError(refusal(who, "sample_weight must be real numbers", got))
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, weights)
+    if weights.shape != (n,):
+        raise ValueError(refusal(who, f"sample_weight must have one weight for each of {n} rows", weights.shape))
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        rows = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+        got = f"{weights[rows[0]]} in row {rows[0]}"
+        raise ValueError(refusal(who, "sample_weight must be finite and not negative", got))
+    if not weights.max() > 0:
+        raise ValueError(refusal(who, "sample_weight must not sum to zero", "only zeros"))
+    return weights
+
+
+def checked_gram(estimator: Any, K: Array) -> Array:
+    """Return a precomputed Gram matrix, exactly symmetric, or refuse it."""
+    who = type(estimator).__name__
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}"))
+    gap = np.abs(K - K.T)
+    if gap.max() > rounding(K) ** 0.5 * np.abs(K).max():
+        i, j = np.unravel_index(gap.argmax(), gap.shape)
+        got = f"K[{i}, {j}] = {K[i, j]:.6g} and K[{j}, {i}] = {K[j, i]:.6g}"
+        raise ValueError(
+            refusal(who, "a precomputed kernel must be symmetric", got, "pass (K + K.T)/2 if that is meant")
+        )
+    return (K + K.T) / 2

@@ -1,0 +1,76 @@
+"""What the passes over a large file tell while they go on: which one, how far and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+
+class Batches(Protocol):
+    """Batches of rows that can be iterated anew."""
+
+    @property
+    def n(self) -> int | None:
+        """The number of rows, if it is known."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class ProgressBatches:
+    """Batches that show how far a pass over them is.
+
+    Parameters
+    ----------
+    batches : iterable of arrays
+        The batches.
+    passes : sequence of str
+        What the passes over them are for, in order.
+    shown : bool
+        Whether stderr is to show it.
+    """
+
+    def __init__(self, batches: Batches, passes: Sequence[str], *, shown: bool) -> None:
+        self.batches = batches
+        self.passes = passes
+        self.done = 0
+        described = TextColumn("{task.description}")
+        columns = [described, BarColumn(bar_width=20), _Rows(), TimeRemainingColumn(compact=True)]
+        console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self.bars = Progress(*columns, console=console, transient=True, disable=not shown)
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the batches, and show how many of their rows have been worked on."""
+        self.done += 1
+        task = self.bars.add_task(self._title(), total=self.batches.n)
+        try:
+            for batch in self.batches:
+                yield batch
+                self.bars.advance(task, len(batch))
+        finally:
+            self.bars.remove_task(task)
+
+    def _title(self) -> str:
+        """Return which pass it is of how many; the last may have to be repeated."""
+        number = max(self.done, len(self.passes))
+        return f"pass {self.done} of {number}: {self.passes[min(self.done, len(self.passes)) - 1]}"
+
+
+class _Rows(ProgressColumn):
+    """Rows done, of how many if that is known, and how many in a second."""
+
+    def render(self, task: Task) -> Text:
+        """Return it as text."""
+        of = "" if task.total is None else f" of {task.total:,.0f}"
+        speed = task.finished_speed or task.speed
+        return Text(f"{task.completed:,.0f}{of} rows" + (f", {speed:,.0f} rows/s" if speed else ""))

@@ -1,0 +1,144 @@
+"""Rows on a cluster: the blocks of a dask array or data frame, each summed up where it is and added in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from muhat._messages import refusal
+from muhat.data._batches import Columns, SampleBatch, Source, Sum, checked_batch, names_of
+from muhat.data._stream import ArraySource
+
+FAN_IN = 8
+"""How many sums are added at each knot of the tree."""
+
+LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+"""Dask's setting for the size of graphs that it warns of."""
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is one of dask's collections; dask is not imported to say so."""
+    kinds = type(X).__mro__
+    return hasattr(type(X), "__dask_graph__") and any(kind.__module__.partition(".")[0] == "dask" for kind in kinds)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows that are, or can be made, on a worker.
+
+    Parameters
+    ----------
+    rows : Delayed
+        The rows, an array or a data frame.
+    number : int
+        The block's number in its collection, from 0; empty ones count.
+    start : int
+        The number of rows before it.
+    """
+
+    rows: Any
+    number: int
+    start: int
+
+
+@dataclass(frozen=True)
+class DaskSource(Source):
+    """The rows of a dask array or data frame, on whichever scheduler the user has.
+
+    What reaches this process is one sum, whatever the number of rows. The tree in which blocks are added depends on how
+    the rows are chunked alone, and so does the sum to the last bit, not on how many workers there are.
+
+    Parameters
+    ----------
+    blocks : tuple of Block
+        The blocks that are not empty, at least one.
+    columns : Columns
+        The columns that all of them must have.
+    example : array or data frame
+        A made-up row with these columns.
+    """
+
+    blocks: tuple[Block, ...]
+    columns: Columns
+    example: Any
+
+    @classmethod
+    def from_collection(cls, X: Any) -> DaskSource:
+        """Return the rows of a dask array with two dimensions, or of a dask data frame, or refuse others."""
+        from dask import delayed
+
+        kind = type(X).__name__
+        if kind not in ("Array", "DataFrame") or X.ndim != 2:
+            got = f"an array of shape {X.shape}" if kind == "Array" else f"dask's {kind}"
+            raise ValueError(refusal("X", "a dask array with two dimensions or a dask data frame is needed", got))
+        if kind == "Array":
+            if np.isnan(X.shape).any():
+                needed, got = "the sizes of a dask array's chunks must be known", "unknown ones"
+                raise ValueError(refusal("X", needed, got, "call X.compute_chunk_sizes() first"))
+            X = X.rechunk({1: -1})
+            rows, sizes = X.to_delayed().ravel().tolist(), X.chunks[0]
+            example, types = np.ones((1, X.shape[1]), X.dtype), {X.dtype}
+        else:
+            rows = X.to_delayed()
+            sizes = _computed(delayed(list)([delayed(len)(each) for each in rows]))
+            example, types = X._meta_nonempty.iloc[:1], set(X.dtypes)
+        starts = accumulate(sizes, initial=0)
+        blocks = [Block(each, number, start) for number, (each, start) in enumerate(zip(rows, starts, strict=False))]
+        blocks = [block for block, size in zip(blocks, sizes, strict=True) if size]
+        if not blocks:
+            raise ValueError(refusal("X", "at least one row is needed", "empty blocks only"))
+        dtype = np.dtype(np.float32 if types == {np.dtype(np.float32)} else np.float64)
+        return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
+
+    def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches, computed on the workers.
+
+        The work is in the graph once: the blocks refer to it.
+        """
+        from dask import delayed
+
+        on_block, added = (delayed(each, pure=False, traverse=False) for each in (_total_of_block, _added))
+        once = delayed(_OnBlock(work, self.columns), pure=False, traverse=False)
+        level = [on_block(once, block.rows, block.number, block.start) for block in self.blocks]
+        while len(level) > 1:
+            level = [added(level[first : first + FAN_IN]) for first in range(0, len(level), FAN_IN)]
+        return _computed(level[0], work)
+
+
+@dataclass(frozen=True)
+class _OnBlock:
+    """What is to be done on each block, sent to the workers once."""
+
+    work: Callable[[SampleBatch], Any]
+    columns: Columns
+
+
+def _total_of_block(do: _OnBlock, rows: Any, number: int, start: int) -> Any:
+    """Return the sum over a block, in slices that fit the cache."""
+    if hasattr(rows, "dtypes") and all(kind.kind in "fiub" for kind in rows.dtypes):
+        rows = rows.astype(do.columns.dtype)  # what is missing in a column of whole numbers becomes NaN
+    return ArraySource(checked_batch(rows, number, do.columns, start), first=start).total(do.work)
+
+
+def _added(parts: list[Sum]) -> Sum:
+    return reduce(add, parts)
+
+
+def _computed(wanted: Any, work: Any = None) -> Any:
+    """Return the result of a delayed call on the scheduler that is set."""
+    from cloudpickle import dumps  # one of dask's own dependencies
+    from dask import config
+    from dask.utils import parse_bytes
+
+    limit = config.get(LARGE_GRAPH, None)  # there is one once distributed has been imported
+    if limit is None or work is None:
+        return wanted.compute()
+    # Data in a graph would be worth a warning; the work in ours, which is there once, is not.
+    with config.set({LARGE_GRAPH: parse_bytes(limit) + len(dumps(work))}):
+        return wanted.compute()

@@ -1,6 +1,0 @@
-"""The evidence page: what the paper claims, what we find, and a verdict."""
-
-from muhat.evidence.base import Claim
-from muhat.evidence.page import claims_of, page
-
-__all__ = ["Claim", "claims_of", "page"]

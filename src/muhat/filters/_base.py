@@ -1,0 +1,169 @@
+"""What a shrinker is, and what a filter is: a function s_λ of the eigenvalues."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat.gram import Components, Problem
+
+Product = Callable[[Array], Array]
+
+GRID_SIZE = 50
+
+
+def as_numbers(grid: Any) -> Array:
+    """Return a grid as an array of floats, NaN for what is no number."""
+    try:
+        return np.atleast_1d(np.asarray(grid, dtype=np.float64))
+    except (TypeError, ValueError):
+        return np.full(1, np.nan)
+
+
+class Shrinker(BaseEstimator, ABC):
+    """A rule that says, component by component, what is left of μ̂ − f*."""
+
+    parameterless: ClassVar[bool] = False
+    """Whether there is nothing to choose."""
+    analytic: ClassVar[bool] = False
+    """Whether it is a function of γ that continues to complex γ, so that its leave-one-out score is cheap."""
+    constant: ClassVar[bool] = False
+    """Whether it treats all components alike, so that no spectrum is needed."""
+
+    @abstractmethod
+    def on(self, components: Components, grid: Array) -> Array:
+        """Return s of every component for every parameter: shape (parameters, ..., components)."""
+
+    @abstractmethod
+    def at_zero(self, grid: Array) -> Array:
+        """Return s where the sample has no variance, for every parameter."""
+
+    def grid(self, problem: Problem) -> Array:
+        """Return the parameters to choose from, if there is something to choose."""
+        raise NotImplementedError
+
+    def check(self, grid: Array) -> Array:
+        """Return a grid given by the user as an array, or refuse it."""
+        raise NotImplementedError
+
+    def bounded_by(self, kappa2: float) -> Shrinker:
+        """Return this shrinker for kernels with k(x, x) ≤ κ², for those whose steps depend on it."""
+        return self
+
+
+class Filter(Shrinker):
+    """A function s_λ(γ) of the eigenvalues of A = K/n: γ g_λ(γ) in the paper's letters.
+
+    A filter of your own is a dataclass with one method, ``shrinkage``. If it is written with NumPy functions that take
+    complex numbers it is scored by exact leave-one-out at no extra price: the score checks its own error and really
+    leaves points out where the function does not continue to complex numbers.
+
+    Attributes
+    ----------
+    B, C : float
+        The constants of Definition 1: |s_λ| ≤ B and |r_λ| ≤ C on [0, κ²], r_λ = 1 − s_λ.
+    qualification : float
+        η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η.
+    """
+
+    analytic: ClassVar[bool] = True
+    B: float = float("nan")
+    C: float = float("nan")
+    qualification: float = float("nan")
+
+    @abstractmethod
+    def shrinkage(self, gamma: Array, parameter: Any) -> Array:
+        """Return s_λ(γ), what is left of a component with eigenvalue γ."""
+
+    def path(self, gamma: Array, grid: Array) -> Array:
+        """Return s_λ(γ) for every λ of the grid: shape (parameters, *gamma.shape)."""
+        return np.stack([self.shrinkage(gamma, parameter) for parameter in grid.tolist()])
+
+    def on(self, components: Components, grid: Array) -> Array:
+        """Return s of every component for every parameter."""
+        return self.path(components.gamma, grid)
+
+    def at_zero(self, grid: Array) -> Array:
+        """Return s_λ(0) for every parameter."""
+        return self.path(np.zeros(1), grid)[:, 0]
+
+    def grid(self, problem: Problem) -> Array:
+        """Return λ from tr(A)/nr, where even an average one of r components shrinks by less than 1/n, to 10 γ_max."""
+        largest = problem.largest_eigenvalue or 1.0
+        smallest = (float(np.mean(problem.trace)) or largest) / (problem.n * problem.rank)
+        return np.geomspace(smallest, 10 * largest, GRID_SIZE)
+
+    def check(self, grid: Array) -> Array:
+        """Return the grid as an array of positive numbers, or refuse it."""
+        values = as_numbers(grid)
+        if values.ndim != 1 or not values.size or not (values > 0).all() or not np.isfinite(values).all():
+            needed = "λ must be positive and finite, a number or a list of them"
+            raise ValueError(refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less"))
+        return values
+
+    def D(self, eta: float, kappa2: float = 1.0) -> float:
+        """Return the constant D of Definition 1 for an exponent η ≤ η0."""
+        return float("nan")
+
+    def as_lambda(self, parameter: float) -> float:
+        """Return the λ that the parameter acts as."""
+        return parameter
+
+    def from_lambda(self, lam: float) -> float:
+        """Return the parameter that acts as λ."""
+        return lam
+
+    def products(self, parameter: float) -> float:
+        """Return how many products with A ``by_products`` takes, infinite where it cannot be said."""
+        return float("inf")
+
+    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
+        """Return x = s_λ(A) q − h_λ(A) D f*(X) by products with A only (the paper's Table 1): β = D x.
+
+        ``mean`` is q and ``target`` is D f*(X).
+        """
+        advice = "use a Gram with a spectrum"
+        raise ValueError(refusal(type(self).__name__, "the eigenvalues are needed", "only products with A", advice))
+
+
+class Formula(Filter):
+    """A filter whose ``shrinkage`` is one formula, which takes a column of parameters as well as one."""
+
+    def path(self, gamma: Array, grid: Array) -> Array:
+        """Return s_λ(γ) for every λ of the grid at once."""
+        column = grid.reshape(-1, *[1] * np.ndim(gamma))
+        return self.shrinkage(np.asarray(gamma)[None], column)
+
+
+class Iteration(Filter):
+    """A filter whose parameter is the number of iterations t."""
+
+    longest: ClassVar[int]
+    """The largest t of the default grid."""
+    most: ClassVar[int]
+    """The largest t that can be asked for."""
+
+    def check(self, grid: Array) -> Array:
+        """Return the grid as an array of whole numbers, or refuse it."""
+        values = as_numbers(grid)
+        whole = (values >= 1) & (values <= self.most) & (values == np.floor(values))
+        if values.ndim != 1 or not values.size or not whole.all():
+            needed = f"the number of iterations t must be a whole number from 1 to {self.most:g}, or a list of them"
+            raise ValueError(refusal(type(self).__name__, needed, str(grid)))
+        return values.astype(np.int64)
+
+    def grid(self, problem: Problem) -> Array:
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue (but not without end)."""
+        average = float(np.mean(problem.trace)) / problem.rank
+        last = self.from_lambda(average / 10) if average > 0 else 1
+        return np.unique(np.geomspace(1, min(last, self.longest), GRID_SIZE).round().astype(np.int64))
+
+    def products(self, parameter: float) -> float:
+        """One product an iteration, and one for the right-hand side."""
+        return parameter + 1

@@ -1,0 +1,225 @@
+"""Nyström's features: the projection of k(x, ·) onto the span of a few landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import refusal, unknown_name
+from muhat.embedding import Element, Embedding
+from muhat.gram._features import Approximation, FeatureMap, whole_number
+from muhat.gram._landmarks import by_leverage, spread, uniform
+from muhat.kernels import Kernel, Precomputed
+from muhat.kernels._checks import check_semidefinite, check_values
+
+DEFAULT_SIZE = 500
+"""The number of landmarks, if there are as many rows."""
+
+RULES = ("uniform", "k-means++", "leverage")
+"""How landmarks may be drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class NystromFeatures(FeatureMap):
+    """z(x) = Wᵀ k(L, x) with W = Q Λ^(−1/2), from the eigenpairs K_mm = Q Λ Qᵀ of the landmarks L.
+
+    The functions Σ_j W_ji k(l_j, ·) are an orthonormal basis of the landmarks' span, so that z(x) are the coordinates
+    of k(x, ·) projected onto it and Z Zᵀ = K_nm K_mm⁺ K_mn. Eigenvalues up to m·ε times the largest, ε the rounding
+    unit of the points' type, are rounding errors of zero and have no feature: landmarks may repeat.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k, with every parameter a number.
+    landmarks : array of shape (m, d)
+        L; a copy is kept.
+    dtype : dtype
+        The type of the points; the eigenpairs are computed in float64 whatever it is.
+    """
+
+    kernel: Kernel
+    landmarks: Array
+    dtype: np.dtype[Any]
+    whitening: Array = field(init=False, repr=False)
+    """W, of shape (m, r), in float64."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        object.__setattr__(self, "landmarks", np.array(self.landmarks, self.dtype))
+        object.__setattr__(self, "whitening", self._whitening())
+
+    def _whitening(self) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+            K = self.kernel(self.landmarks.astype(np.float64))
+        check_values(K, self.kernel)
+        gamma, Q = np.linalg.eigh(K)
+        check_semidefinite(gamma)
+        kept = gamma > len(K) * float(np.finfo(self.dtype).eps) * gamma[-1]
+        if not kept.any():  # k vanishes on all landmarks: one feature that is zero everywhere
+            return np.zeros((len(K), 1))
+        return Q[:, kept] / np.sqrt(gamma[kept])
+
+    @property
+    def m(self) -> int:
+        """The number of landmarks."""
+        return len(self.landmarks)
+
+    @property
+    def size(self) -> int:
+        """The number of features r, the rank of K_mm."""
+        return int(self.whitening.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """The number of columns d that points have."""
+        return int(self.landmarks.shape[1])
+
+    def _features(self, X: Array) -> Array:
+        return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ self.whitening.astype(X.dtype, copy=False)
+
+    def turned(self, V: Array) -> Callable[[Array], Array]:
+        """Return the map x ↦ VᵀWᵀ k(L, x) for the price of z(x)."""
+        whitening = (self.whitening @ V).astype(self.dtype)
+        return lambda X: self.kernel(X, self.landmarks) @ whitening
+
+    def embedding(self, coordinates: Array) -> Embedding:
+        """Return Σ_j w_j k(l_j, ·) with w = W · coordinates: a function on the m landmarks."""
+        weights = self.whitening @ self._check_coordinates(coordinates)
+        return Embedding(self.kernel, self.landmarks, weights.astype(self.dtype, copy=False))
+
+    def coordinates(self, embedding: Element) -> Array:
+        """Return the coordinates Wᵀ f(L) of the projection P f onto the landmarks' span."""
+        if not isinstance(embedding, Embedding):
+            needed, got = "an embedding in the kernel's RKHS is needed", type(embedding).__name__
+            raise ValueError(refusal("NystromFeatures", needed, got, "fit it without random features"))
+        self._check_kernel(embedding)
+        return self.whitening.T @ embedding(self.landmarks)
+
+    def of_same_space(self, embedding: Element) -> Element:
+        """Return the function itself: landmarks span a part of its space."""
+        return embedding
+
+    def outside(self, embedding: Element) -> float:
+        """Return ‖f‖² − ‖P f‖², what the projection leaves out."""
+        inside = self.coordinates(embedding)
+        return max(embedding.squared_norm() - float(inside @ inside), 0.0)
+
+    def error(self, X: Array) -> float:
+        """Return ‖μ̂ − P μ̂‖ for the mean μ̂ of k(x_i, ·) over the rows of X; rounding makes it √ε where it is zero."""
+        X = self._points(X).astype(np.float64)
+        return float(np.sqrt(self.outside(Embedding(self.kernel, X, np.full(len(X), 1 / len(X))))))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NystromFeatures):
+            return NotImplemented
+        same = self.kernel == other.kernel and self.dtype == other.dtype
+        return same and np.array_equal(self.landmarks, other.landmarks)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(eq=False, repr=False)
+class Nystrom(Approximation):
+    """Features from m landmarks: K ≈ K_nm K_mm⁺ K_mn, and the mean is projected onto the landmarks' span.
+
+    Parameters
+    ----------
+    m : int, default=None
+        The number of landmarks: 500 if not given, or all rows if there are fewer.
+    landmarks : {'uniform', 'k-means++', 'leverage'} or array of shape (m, d), default='uniform'
+        How they are drawn from the rows, or the landmarks themselves. 'uniform' takes each row as likely as any other,
+        'k-means++' spreads them out, 'leverage' prefers rows that others say little about (approximate ridge leverage
+        scores). Where there are as many landmarks as rows, all rows are taken in their order.
+    seed : int, default=0
+        Of the draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> z = Nystrom(20).resolve(Gaussian(1.0), X)
+    >>> z(X).shape
+    (1000, 20)
+    >>> z.error(X) < 0.1
+    True
+    """
+
+    m: int | None = None
+    landmarks: Any = "uniform"
+    seed: int = 0
+
+    @property
+    def rows_to_learn_from(self) -> int:
+        """How many rows, drawn uniformly, are enough: several for each landmark."""
+        drawn = self.m if isinstance(self.m, Integral) and isinstance(self.landmarks, str) else 0
+        return max(super().rows_to_learn_from, 4 * int(drawn))
+
+    def changed(self, change: Callable[[Array], Array], X: Array) -> Nystrom:
+        """Return this with the landmarks that are given changed as the rows were, of which X are some."""
+        return self if isinstance(self.landmarks, str) else replace(self, landmarks=change(self._given(X)))
+
+    def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
+        """Return the features of the landmarks drawn from X, or given."""
+        if _needs_matrix(kernel):
+            advice = "use gram='dense', or the kernel itself"
+            raise ValueError(
+                refusal("Nystrom", "a kernel that can be called on points is needed", repr(kernel), advice)
+            )
+        chosen = self._drawn(kernel, X) if isinstance(self.landmarks, str) else self._given(X)
+        return NystromFeatures(kernel, chosen, X.dtype)
+
+    def _drawn(self, kernel: Kernel, X: Array) -> Array:
+        if self.landmarks not in RULES:
+            raise ValueError(unknown_name("Nystrom landmarks", self.landmarks, RULES))
+        n, seed = len(X), whole_number(self, "seed", self.seed, 0)
+        m = min(DEFAULT_SIZE, n) if self.m is None else whole_number(self, "m", self.m, 1)
+        if m > n:
+            needed = f"m must be at most the number of rows, {n}"
+            advice = "take fewer landmarks (on the command line, --features), or give them as an array"
+            raise ValueError(refusal("Nystrom", needed, m, advice))
+        if m == n:
+            return X
+        if self.landmarks == "uniform":
+            rows = uniform(X, m, seed)
+        elif self.landmarks == "k-means++":
+            rows = spread(X, m, seed)
+        else:
+            rows = by_leverage(
+                X, m, seed, lambda some: NystromFeatures(kernel, X[some], X.dtype)(X), kernel.diagonal(X)
+            )
+        return X[np.sort(rows)]
+
+    def _given(self, X: Array) -> Array:
+        try:
+            given = np.array(self.landmarks, X.dtype)
+        except (TypeError, ValueError) as error:
+            needed = f"landmarks must be an array of numbers or one of {', '.join(map(repr, RULES))}"
+            raise ValueError(refusal("Nystrom", needed, f"{type(self.landmarks).__name__}")) from error
+        if given.ndim != 2 or given.shape[1] != X.shape[1] or not len(given):
+            needed = f"landmarks must be an array of at least one row of {X.shape[1]} features"
+            raise ValueError(refusal("Nystrom", needed, f"shape {given.shape}"))
+        if not np.isfinite(given).all():
+            raise ValueError(refusal("Nystrom", "landmarks must be finite", "NaN or infinite values"))
+        if self.m is not None and whole_number(self, "m", self.m, 1) != len(given):
+            needed = f"m must be the number of landmarks given, {len(given)}, or None"
+            raise ValueError(refusal("Nystrom", needed, self.m))
+        return given
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Nystrom):
+            return NotImplemented
+        return (self.m, self.seed) == (other.m, other.seed) and np.array_equal(self.landmarks, other.landmarks)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _needs_matrix(kernel: Kernel) -> bool:
+    """Whether a kernel is known, in some part, only by its matrix."""
+    parts = getattr(kernel, "parts", {}).values()
+    return isinstance(kernel, Precomputed) or any(_needs_matrix(part) for part in parts)

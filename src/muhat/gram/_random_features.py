@@ -1,0 +1,195 @@
+"""Random Fourier features: cosines and sines whose frequencies have the law that the kernel is the transform of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, ClassVar
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import positive, refusal
+from muhat.embedding import Element, Embedding
+from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks, whole_number
+from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Scaled
+
+DEFAULT_SIZE = 1000
+"""The number of features."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures(FeatureMap):
+    """z(x) = √(2c/m) (cos ω_1·x, …, cos ω_(m/2)·x, sin ω_1·x, …, sin ω_(m/2)·x), c = k(x, x).
+
+    Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the ω_j have the law that
+    k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k, with every parameter a number.
+    frequencies : array of shape (m/2, d)
+        The ω_j; a copy is kept, and their type is the map's.
+    """
+
+    kernel: Kernel
+    frequencies: Array
+    error_in: ClassVar[str] = "its values (root mean square)"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequencies", np.array(self.frequencies))
+
+    @property
+    def m(self) -> int:
+        """The number of features, two for each frequency."""
+        return self.size
+
+    @property
+    def size(self) -> int:
+        """The number of features m, two for each frequency."""
+        return 2 * len(self.frequencies)
+
+    @property
+    def dimension(self) -> int:
+        """The number of columns d that points have."""
+        return int(self.frequencies.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The type of the points that the map was made for."""
+        return self.frequencies.dtype
+
+    def _features(self, X: Array) -> Array:
+        phases = X @ self.frequencies.astype(X.dtype, copy=False).T
+        Z = np.empty((len(X), self.size), X.dtype)
+        half = len(self.frequencies)
+        np.cos(phases, out=Z[:, :half])
+        np.sin(phases, out=Z[:, half:])
+        Z *= np.sqrt(self.kernel.bound / half)
+        return Z
+
+    def embedding(self, coordinates: Array) -> FeatureEmbedding:
+        """Return the function x ↦ ⟨coordinates, z(x)⟩."""
+        return FeatureEmbedding(self, self._check_coordinates(coordinates))
+
+    def coordinates(self, embedding: Element) -> Array:
+        """Return Σ_j β_j z(y_j) for the function Σ_j β_j k(y_j, ·); for one with these features, its own."""
+        if isinstance(embedding, FeatureEmbedding):
+            embedding.inner(self.embedding(np.zeros(self.size, self.dtype)))  # refuses other features
+            return embedding.coordinates
+        self._check_kernel(embedding)
+        if not isinstance(embedding, Embedding):
+            raise TypeError(refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__))
+        parts = (embedding.weights[rows] @ self(embedding.points[rows]) for rows in blocks(len(embedding.points)))
+        return sum(parts, np.zeros(self.size, embedding.weights.dtype))
+
+    def outside(self, embedding: Element) -> float:
+        """Return 0: random features replace the kernel, they do not project."""
+        return 0.0
+
+    def error(self, X: Array) -> float:
+        """Return the root mean square over the rows of X of μ̃(x) − μ̂(x), both means being over the same rows."""
+        X = self._points(X).astype(np.float64)
+        mean = Embedding(self.kernel, X, np.full(len(X), 1 / len(X)))
+        gaps = self.embedding(self.coordinates(mean))(X) - mean(X)
+        return float(np.sqrt(np.mean(gaps**2)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FourierFeatures):
+            return NotImplemented
+        same = self.kernel == other.kernel and self.dtype == other.dtype
+        return same and np.array_equal(self.frequencies, other.frequencies)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass
+class RandomFeatures(Approximation):
+    """m random Fourier features, for Gaussian, Laplacian and Matérn kernels and multiples of them.
+
+    They depend on the kernel, the number of columns and the seed alone, not on the data: two machines that agree on
+    these have the same features.
+
+    Parameters
+    ----------
+    m : int, default=None
+        The number of features, even, because they come in pairs of a cosine and a sine: 1000 if not given.
+    seed : int, default=0
+        Of the frequencies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.kernels import Laplacian
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> z = RandomFeatures(2000).resolve(Laplacian(2.0), X)
+    >>> bool(abs(z(X) @ z(X).T - Laplacian(2.0)(X)).max() < 0.15)
+    True
+    """
+
+    m: int | None = None
+    seed: int = 0
+
+    def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
+        """Return the features for points with as many columns as X, and of its type."""
+        m = DEFAULT_SIZE if self.m is None else whole_number(self, "m", self.m, 1)
+        if m % 2:
+            needed = "m must be even, as features come in pairs of a cosine and a sine"
+            raise ValueError(refusal("RandomFeatures", needed, m, f"take {m + 1}"))
+        draw = _frequencies(kernel)
+        rng = np.random.default_rng(whole_number(self, "seed", self.seed, 0))
+        return FourierFeatures(kernel, draw(rng, (m // 2, X.shape[1])).astype(X.dtype, copy=False))
+
+
+Law = Callable[[np.random.Generator, tuple[int, int]], Array]
+"""Frequencies of a given shape, drawn."""
+
+
+@singledispatch
+def _frequencies(kernel: Any) -> Law:
+    """Return the law whose characteristic function the kernel is a multiple of."""
+    needed = "a kernel with random features is needed: Gaussian, Laplacian, Matern, or a multiple of one of these"
+    raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
+
+
+@_frequencies.register
+def _(kernel: Gaussian) -> Law:
+    """ω ~ N(0, 1/σ² I)."""
+    sigma = _sigma(kernel)
+    return lambda rng, shape: rng.standard_normal(shape) / sigma
+
+
+@_frequencies.register
+def _(kernel: Laplacian) -> Law:
+    """ω_k ~ Cauchy/σ, independent."""
+    sigma = _sigma(kernel)
+    return lambda rng, shape: rng.standard_cauchy(shape) / sigma
+
+
+@_frequencies.register
+def _(kernel: Matern) -> Law:
+    """ω ~ t/σ, multivariate with 2ν degrees of freedom: N(0, I) over √(χ²/2ν)."""
+    sigma = _sigma(kernel)
+    if kernel.nu == np.inf:
+        return _frequencies(Gaussian(sigma))
+    freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
+
+    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        normal = rng.standard_normal(shape)
+        # For tiny ν, χ² may be zero; beyond 1/ε the phase of a wave is lost to rounding anyway.
+        spread = np.maximum(rng.chisquare(freedom, (shape[0], 1)) / freedom, np.finfo(np.float64).eps ** 2)
+        return normal / np.sqrt(spread) / sigma
+
+    return draw
+
+
+@_frequencies.register
+def _(kernel: Scaled) -> Law:
+    """The same frequencies: the factor is in the features."""
+    return _frequencies(kernel.kernel)
+
+
+def _sigma(kernel: Any) -> float:
+    return positive(kernel, "bandwidth", kernel.bandwidth, ", a number that resolve(X) can learn from a sample")

@@ -1,0 +1,175 @@
+"""What a kernel is: k(x, y), its diagonal, its bound κ², and its algebra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from muhat._arrays import Array, check_same_columns
+from muhat._messages import positive, refusal
+from muhat.kernels._products import by_blocks
+
+
+class Kernel(BaseEstimator):
+    """A positive semi-definite function k(x, y).
+
+    A kernel of your own is a dataclass with ``__call__`` and ``diagonal``; whatever it must learn from a sample
+    (a bandwidth) it learns in ``resolve``, which returns a new kernel and leaves this one as it was.
+    """
+
+    positive_semidefinite: ClassVar[bool] = True
+    """Whether this is proven, so that no spectrum is needed to check it."""
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j); with ``Y=None``, the Gram matrix of X, exactly symmetric."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        raise NotImplementedError
+
+    def product(self, X: Array, V: Array, Y: Array | None = None) -> Array:
+        """Return k(X, Y) V without holding the matrix: memory grows with the rows, not with their pairs.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The points x_i of the rows.
+        V : array of shape (m,) or (m, columns)
+            What to multiply with: a row for each y_j.
+        Y : array of shape (m, d), default=None
+            The points y_j of the columns; none are those of X, and each value serves both halves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from muhat.kernels import Gaussian
+        >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
+        array([1.1353, 1.1353])
+        """
+        V = np.asarray(V)
+        rows = len(X if Y is None else Y)
+        if V.ndim not in (1, 2) or len(V) != rows or V.dtype.kind not in "fiub":
+            needed = f"a vector or a matrix of {rows} rows of real numbers is needed to multiply with"
+            got = f"shape {V.shape} and type {V.dtype}"
+            raise ValueError(refusal(f"{type(self).__name__}.product", needed, got))
+        if Y is not None:
+            check_same_columns(X, Y)
+        columns = V.reshape(rows, V.shape[1] if V.ndim == 2 else 1)
+        return self._product(X, columns, Y).reshape(len(X), *V.shape[1:])
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return by_blocks(self, X, V, Y)
+
+    def resolve(self, X: Array) -> Kernel:
+        """Return this kernel with every parameter a number, learnt from X where it was not."""
+        return self
+
+    @property
+    def bound(self) -> float:
+        """κ² = sup k(x, x), infinite where there is none."""
+        return float("inf")
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Product | Scaled:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(self, other) if isinstance(other, Real) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+class Composite(Kernel):
+    """A kernel made of kernels: it is resolved by resolving its parts."""
+
+    @property
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels it is made of, by parameter name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Kernel)}
+
+    @property
+    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.positive_semidefinite for part in self.parts.values())
+
+    def resolve(self, X: Array) -> Self:
+        """Resolve every part."""
+        settled: dict[str, Any] = {**self.get_params(deep=False)}
+        settled.update({name: part.resolve(X) for name, part in self.parts.items()})
+        return type(self)(**settled)
+
+
+@dataclass
+class Sum(Composite):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return self.left(X, Y) + self.right(X, Y)
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return self.left.product(X, V, Y) + self.right.product(X, V, Y)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return self.left.diagonal(X) + self.right.diagonal(X)
+
+    @property
+    def bound(self) -> float:
+        """κ², at most the sum of the bounds."""
+        return self.left.bound + self.right.bound
+
+
+@dataclass
+class Product(Composite):
+    """k(x, y) = left(x, y) · right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return self.left(X, Y) * self.right(X, Y)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return self.left.diagonal(X) * self.right.diagonal(X)
+
+    @property
+    def bound(self) -> float:
+        """κ², at most the product of the bounds."""
+        return self.left.bound * self.right.bound
+
+
+@dataclass
+class Scaled(Composite):
+    """k(x, y) = factor · kernel(x, y), factor > 0."""
+
+    kernel: Kernel
+    factor: float = 1.0
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return the matrix k(x_i, y_j)."""
+        return positive(self, "factor", self.factor) * self.kernel(X, Y)
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return positive(self, "factor", self.factor) * self.kernel.product(X, V, Y)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return positive(self, "factor", self.factor) * self.kernel.diagonal(X)
+
+    @property
+    def bound(self) -> float:
+        """κ², scaled."""
+        return positive(self, "factor", self.factor) * self.kernel.bound

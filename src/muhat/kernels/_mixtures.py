@@ -1,0 +1,317 @@
+"""Kernel means of Gaussian mixtures in closed form: the truth that estimates are measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+from math import comb, factorial
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+
+from muhat._arrays import Array, rounding
+from muhat._messages import positive, refusal
+from muhat.kernels._base import Kernel, Scaled, Sum
+from muhat.kernels._dot import Linear, Polynomial
+from muhat.kernels._radial import Gaussian
+
+
+class WeightedPoints(Protocol):
+    """A function Σ_i β_i k(x_i, ·) of the RKHS, as an embedding is."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel k."""
+
+    @property
+    def points(self) -> Array:
+        """The x_i."""
+
+    @property
+    def weights(self) -> Array:
+        """The β_i."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture:
+    """The distribution P = Σ_j π_j N(θ_j, S_j), with its kernel mean in closed form.
+
+    The kernels with a closed form are Gaussian, Linear and Polynomial, their sums and their multiples.
+
+    Parameters
+    ----------
+    weights : array of shape (r,)
+        The π_j: not negative, with sum one.
+    means : array of shape (r, d)
+        The θ_j.
+    covariances : array of shape (r, d, d)
+        The S_j: symmetric and positive semi-definite; zero is a point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = Mixture([0.5, 0.5], [[-1.0], [1.0]], [[[1.0]], [[1.0]]])
+    >>> P.mean(Gaussian(1.0), np.array([[0.0]])).round(4)
+    array([0.5507])
+    >>> P.inner(Linear(), P), P.expected_diagonal(Linear())
+    (0.0, 2.0)
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+    def __post_init__(self) -> None:
+        weights, means, covariances = (_finite(name, getattr(self, name)) for name in self.__dataclass_fields__)
+        if weights.ndim != 1 or not weights.size:
+            raise ValueError(refusal("Mixture", "weights must have the shape (r,)", f"shape {weights.shape}"))
+        if weights.min() < 0 or abs(weights.sum() - 1) > rounding(weights) ** 0.5:
+            got, advice = f"{weights.tolist()} with sum {weights.sum():.6g}", "divide them by their sum"
+            raise ValueError(refusal("Mixture", "weights must not be negative and must sum to one", got, advice))
+        if means.ndim != 2 or len(means) != len(weights) or not means.size:
+            needed = f"means must have the shape (r, d) with r = {len(weights)} as for the weights"
+            raise ValueError(refusal("Mixture", needed, f"shape {means.shape}", "put one component in each row"))
+        if covariances.shape != (*means.shape, means.shape[1]):
+            needed = f"covariances must have the shape (r, d, d) = {(*means.shape, means.shape[1])}"
+            advice = "use Mixture.isotropic for one variance each"
+            raise ValueError(refusal("Mixture", needed, f"shape {covariances.shape}", advice))
+        gap = np.abs(covariances - covariances.swapaxes(-2, -1)).max(axis=(-2, -1))
+        unlike = gap > rounding(gap) ** 0.5 * np.abs(covariances).max(axis=(-2, -1))
+        if unlike.any():
+            got = f"a difference of {gap.max():.2g} across the diagonal of component {unlike.argmax()}"
+            raise ValueError(refusal("Mixture", "covariances must be symmetric", got, "pass (S + S.T)/2 if it is one"))
+        settled = {"weights": weights, "means": means, "covariances": (covariances + covariances.swapaxes(-2, -1)) / 2}
+        vars(self).update(settled)
+        self._check_semidefinite()
+
+    @classmethod
+    def isotropic(cls, weights: Any, means: Any, variances: Any) -> Mixture:
+        """Return Σ_j π_j N(θ_j, σ_j² I) from the variances σ_j², of shape (r,).
+
+        Examples
+        --------
+        >>> Mixture.isotropic([1.0], [[0.0, 0.0]], [2.0]).covariances
+        array([[[2., 0.],
+                [0., 2.]]])
+        """
+        variances, means = _finite("variances", variances), _finite("means", means)
+        if variances.ndim != 1 or means.ndim != 2 or len(variances) != len(means):
+            needed = "variances must have the shape (r,) and means the shape (r, d)"
+            raise ValueError(refusal("Mixture", needed, f"shapes {variances.shape} and {means.shape}"))
+        return cls(weights, means, variances[:, None, None] * np.eye(means.shape[1]))
+
+    def __repr__(self) -> str:
+        components, dimension = self.means.shape
+        return f"Mixture({components} component{'s' if components > 1 else ''} in {dimension} dimensions)"
+
+    def sample(self, n: int, seed: int | np.random.Generator) -> Array:
+        """Return n points drawn from P, of shape (n, d)."""
+        if not isinstance(n, Integral) or n < 1:
+            raise ValueError(refusal("Mixture", "the number of points n must be a whole number of at least 1", repr(n)))
+        rng = np.random.default_rng(seed)
+        components = rng.choice(len(self.weights), size=int(n), p=self.weights / self.weights.sum())
+        X = rng.standard_normal((int(n), self.means.shape[1]))
+        for j, root in enumerate(self._axes * np.sqrt(self._variances)[:, None, :]):
+            X[components == j] = self.means[j] + X[components == j] @ root.T
+        return X
+
+    def mean(self, kernel: Kernel, X: Array) -> Array:
+        """Return the kernel mean μ_P(x) = E k(x, Y), Y ~ P, at the rows x of X."""
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.means.shape[1]:
+            needed = f"X must have the shape (n, {self.means.shape[1]})"
+            raise ValueError(refusal("Mixture", needed, f"shape {X.shape}"))
+        return self.weights @ sum(factor * form.at(self, X) for factor, form in _closed_forms(kernel))
+
+    def inner(self, kernel: Kernel, other: Mixture) -> float:
+        """Return ⟨μ_P, μ_Q⟩ = E k(X, Y), X ~ P and Y ~ Q = other independent."""
+        if self.means.shape[1] != other.means.shape[1]:
+            needed = f"both mixtures must have {self.means.shape[1]} dimensions"
+            raise ValueError(refusal("Mixture", needed, other.means.shape[1]))
+        values = sum(factor * form.between(self, other) for factor, form in _closed_forms(kernel))
+        return float(self.weights @ values @ other.weights)
+
+    def expected_diagonal(self, kernel: Kernel) -> float:
+        """Return ∫ k(x, x) dP(x)."""
+        return float(self.weights @ sum(factor * form.own(self) for factor, form in _closed_forms(kernel)))
+
+    def squared_distance(self, embedding: WeightedPoints) -> float:
+        """Return the paper's loss L = ‖Σ_i β_i k(x_i, ·) − μ_P‖², zero where rounding would make it negative."""
+        kernel, points, weights = embedding.kernel, embedding.points, embedding.weights
+        squared_norm = float(weights @ kernel(points) @ weights)
+        cross = float(weights @ self.mean(kernel, points))
+        return max(squared_norm - 2 * cross + self.inner(kernel, self), 0.0)
+
+    @cached_property
+    def _eigenpairs(self) -> tuple[Array, Array]:
+        return np.linalg.eigh(self.covariances)
+
+    @property
+    def _variances(self) -> Array:
+        """The eigenvalues of each S_j, of shape (r, d), none negative."""
+        return np.maximum(self._eigenpairs[0], 0)
+
+    @property
+    def _axes(self) -> Array:
+        """The eigenvectors of each S_j, in columns."""
+        return self._eigenpairs[1]
+
+    @cached_property
+    def _own_pairs(self) -> tuple[Array, Array]:
+        """The eigenpairs of S_j + S_l for all pairs: they take most of the time of ‖μ_P‖², whatever the kernel."""
+        return _pairs(self, self)
+
+    def _check_semidefinite(self) -> None:
+        least, largest = self._eigenpairs[0][:, 0], np.abs(self._eigenpairs[0]).max(axis=1)
+        below = least < -(rounding(least) ** 0.5) * largest
+        if below.any():
+            got = f"an eigenvalue of {least[below][0]:.3g} in component {below.argmax()}"
+            raise ValueError(refusal("Mixture", "covariances must be positive semi-definite", got))
+
+
+class _ClosedForm(Protocol):
+    """Expectations of one kernel, component by component."""
+
+    def at(self, P: Mixture, X: Array) -> Array:
+        """E k(x_i, Y_j) of shape (r, n)."""
+
+    def between(self, P: Mixture, Q: Mixture) -> Array:
+        """E k(X_j, Y_l) of shape (r, r'), X_j and Y_l independent."""
+
+    def own(self, P: Mixture) -> Array:
+        """E k(X_j, X_j) of shape (r,)."""
+
+
+@dataclass(frozen=True)
+class _OfGaussian:
+    """E k(X, Y) = |I + S/σ²|^(−1/2) exp(−½ gᵀ(σ²I + S)⁻¹ g) where X − Y ~ N(g, S)."""
+
+    sigma: float
+
+    def at(self, P: Mixture, X: Array) -> Array:
+        return self._expected(X - P.means[:, None], P._variances, P._axes)
+
+    def between(self, P: Mixture, Q: Mixture) -> Array:
+        gaps = P.means[:, None] - Q.means
+        variances, axes = P._own_pairs if P is Q else _pairs(P, Q)
+        return self._expected(gaps[..., None, :], variances, axes)[..., 0]
+
+    def own(self, P: Mixture) -> Array:
+        return np.ones(len(P.weights))
+
+    def _expected(self, gaps: Array, variances: Array, axes: Array) -> Array:
+        # In the eigenbasis of S, where a singular S of any size next to σ² needs no factorisation that could fail.
+        relative = variances / self.sigma**2
+        along = (gaps / self.sigma) @ axes
+        squared = (along**2 / (1 + relative)[..., None, :]).sum(axis=-1)
+        return np.exp(-(squared + np.log1p(relative).sum(axis=-1)[..., None]) / 2)
+
+
+@dataclass(frozen=True)
+class _OfPolynomial:
+    """E Z^p of Z = γ⟨X, Y⟩ + c, from the cumulants of Z: j! times the coefficient of s^j in log E exp(sZ)."""
+
+    degree: int
+    gamma: float
+    coef0: float
+
+    def at(self, P: Mixture, X: Array) -> Array:
+        """⟨x, Y⟩ ~ N(⟨x, θ⟩, xᵀSx)."""
+        variance = np.einsum("ni,jik,nk->jn", X, P.covariances, X, optimize=True)
+        return self._moment([P.means @ X.T, variance / 2])
+
+    def between(self, P: Mixture, Q: Mixture) -> Array:
+        """Of ⟨X, Y⟩, X ~ N(a, S) and Y ~ N(b, T).
+
+        log E exp(s⟨X, Y⟩) = −½ log|I − s²ST| + ½s² aᵀT(I − s²ST)⁻¹a + s bᵀ(I − s²ST)⁻¹a + ½s² bᵀ(I − s²ST)⁻¹Sb.
+        """
+        S, T = P.covariances[:, None], Q.covariances
+        a, b = P.means[:, None, :, None], Q.means[..., None]
+        powers = [np.eye(len(S[0, 0]))]  # (ST)^k
+        while len(powers) <= self.degree // 2:
+            powers.append(S @ (T @ powers[-1]))
+
+        def coefficient(order: int) -> Array:
+            k = order // 2
+            if order % 2:
+                return _dot(b, powers[k] @ a)
+            trace = np.trace(powers[k], axis1=-2, axis2=-1) / k
+            return (trace + _dot(T @ a, powers[k - 1] @ a) + _dot(b, powers[k - 1] @ (S @ b))) / 2
+
+        return self._moment([coefficient(order) for order in range(1, self.degree + 1)])
+
+    def own(self, P: Mixture) -> Array:
+        """Of ‖X‖², X ~ N(a, S): log E exp(s‖X‖²) = −½ log|I − 2sS| + s aᵀ(I − 2sS)⁻¹a."""
+        squared = np.einsum("jik,ji->jk", P._axes, P.means) ** 2
+        double = 2 * P._variances
+        orders = range(1, self.degree + 1)
+        return self._moment([(double**k / (2 * k) + squared * double ** (k - 1)).sum(axis=-1) for k in orders])
+
+    def _moment(self, coefficients: Sequence[Array]) -> Array:
+        """E Z^p = M_p, where M_m = Σ_k C(m−1, k−1) κ_k M_(m−k) with κ_k the cumulants and M_0 = 1."""
+        cumulants = {k: factorial(k) * self.gamma**k * value for k, value in enumerate(coefficients, start=1)}
+        cumulants[1] = cumulants[1] + self.coef0
+        moments = [np.ones_like(cumulants[1])]
+        for m in range(1, self.degree + 1):
+            terms = (comb(m - 1, k - 1) * kappa * moments[m - k] for k, kappa in cumulants.items() if k <= m)
+            moments.append(sum(terms, np.zeros_like(moments[0])))
+        return moments[-1]
+
+
+@singledispatch
+def _closed_forms(kernel: Any) -> list[tuple[float, _ClosedForm]]:
+    """Return the kernel as a sum of factor · form."""
+    needed = "a kernel with a closed form is needed: Gaussian, Linear, Polynomial, or a sum or multiple of these"
+    raise ValueError(refusal("Mixture", needed, repr(kernel), "average the kernel over sample(n, seed) instead"))
+
+
+@_closed_forms.register
+def _(kernel: Gaussian) -> list[tuple[float, _ClosedForm]]:
+    hint = ", a number that resolve(X) can learn from a sample"
+    return [(1.0, _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint)))]
+
+
+@_closed_forms.register
+def _(kernel: Linear) -> list[tuple[float, _ClosedForm]]:
+    return [(1.0, _OfPolynomial(1, 1.0, 0.0))]
+
+
+@_closed_forms.register
+def _(kernel: Polynomial) -> list[tuple[float, _ClosedForm]]:
+    kernel.diagonal(np.zeros((1, 1)))  # refuses bad parameters in the kernel's own words
+    return [(1.0, _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0)))]
+
+
+@_closed_forms.register
+def _(kernel: Sum) -> list[tuple[float, _ClosedForm]]:
+    return _closed_forms(kernel.left) + _closed_forms(kernel.right)
+
+
+@_closed_forms.register
+def _(kernel: Scaled) -> list[tuple[float, _ClosedForm]]:
+    factor = positive(kernel, "factor", kernel.factor)
+    return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
+
+
+def _pairs(P: Mixture, Q: Mixture) -> tuple[Array, Array]:
+    """Return the eigenpairs of S_j + T_l for all pairs of components, no eigenvalue negative."""
+    variances, axes = np.linalg.eigh(P.covariances[:, None] + Q.covariances)
+    return np.maximum(variances, 0), axes
+
+
+def _dot(left: Array, right: Array) -> Array:
+    """Return ⟨left, right⟩ of columns."""
+    return (left * right).sum(axis=(-2, -1))
+
+
+def _finite(name: str, values: Any) -> Array:
+    """Return a parameter as an array of finite numbers, or refuse it."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(refusal("Mixture", f"{name} must be an array of numbers", repr(values))) from error
+    if not np.isfinite(array).all():
+        raise ValueError(refusal("Mixture", f"{name} must be finite", "NaN or infinite values"))
+    return array

@@ -1,0 +1,1 @@
+"""The paper's evidence: its experiments, their runner, figures and page of claims. Nothing else in muhat imports it."""

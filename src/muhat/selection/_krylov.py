@@ -1,0 +1,342 @@
+"""Every smooth filter and every parameter from one sequence of products: Lanczos' bases, many samples at once.
+
+In the Krylov space of A and a vector v, A is a small tridiagonal matrix T in an orthonormal basis Q that starts with
+v/‖v‖, and f(A)v ≈ ‖v‖ Q f(T) e_1: exact for a polynomial f once the space has more dimensions than its degree, and for
+any f once the space is exhausted. So products are the whole price, and all filters share them. The sample without each
+of several folds takes part in them as a column of its own, A_F = P_F A P_F/(1 − p_F) with P_F the rows outside F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+from muhat._arrays import Array, rounding
+from muhat._messages import refusal
+from muhat.filters import Filter
+from muhat.gram import ProductProblem
+from muhat.selection._base import Candidates, check_shrinkage
+
+SETTLED = 1e-11
+"""The relative change at which a solution has settled; in float32, 64 rounding units."""
+
+MEMORY = 600_000_000
+"""Bytes that all bases together may take."""
+
+CHUNK = 16
+"""Steps for which memory is taken at once."""
+
+FIRST_LOOK = 4
+SPARING = 8
+"""A look at the solutions after every eighth more steps: what changed since the last one is then no less than what is
+still missing, as long as the error falls geometrically."""
+
+
+@dataclass(eq=False)
+class _Column:
+    """The sample without the rows of a fold, and what its Krylov space says of it."""
+
+    fold: Array
+    rest: float
+    """1 − p_F."""
+    norm: float = 0.0
+    """‖v‖ of the vector v that the space starts at."""
+    exhausted: bool = False
+    alpha: list[float] = field(default_factory=list)
+    beta: list[float] = field(default_factory=list)
+    """The diagonal of T, and what stands beside it."""
+    towards: list[float] = field(default_factory=list)
+    """Σ_{i∈F} p_i f(x_i) of each basis vector's function f."""
+    ritz: _Ritz | None = None
+    """The eigenpairs of T, once they were asked for."""
+    last_look: list[Array] = field(default_factory=list)
+    """The solutions at the last look."""
+    mean_towards: float = 0.0
+    mean_squared: float = 0.0
+    """The same of the mean without F, and its squared norm."""
+
+    @property
+    def steps(self) -> int:
+        return len(self.alpha)
+
+
+@dataclass(frozen=True)
+class _Ritz:
+    """Eigenvalues of T, its eigenvectors in columns, and ‖v‖ times their first entries."""
+
+    theta: Array
+    W: Array
+    first: Array
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A filter at the Ritz values of a column, for every parameter, and the coordinates of its solutions."""
+
+    s: Array
+    at_zero: Array
+    coordinates: Array
+    """Of x in the eigenvectors of T; with a target, of x − s(0) q."""
+
+
+class Krylov:
+    """The Krylov spaces of a sample without each of several folds, all advancing by one product a step.
+
+    Without a target they start at q, and x = s_λ(A) q; with one they start at b = Aq − D f*(X), and x = s_λ(0) q +
+    h_λ(A) b with h_λ(γ) = (s_λ(γ) − s_λ(0))/γ, so that β = Dx are the weights.
+
+    Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which ``MEMORY`` limits the
+    steps: at n = 100,000 with five folds and the whole sample, 125.
+
+    Parameters
+    ----------
+    problem : ProductProblem
+        The sample.
+    folds : sequence of arrays
+        The rows to leave out of each column; an empty one is the whole sample.
+    """
+
+    def __init__(self, problem: ProductProblem, folds: Sequence[Array]) -> None:
+        self.problem = problem
+        self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
+        self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]
+        self.unit = rounding(problem.root_masses)
+        self.tolerance = max(SETTLED, 64 * self.unit)
+        width = len(folds) * problem.n * problem.root_masses.itemsize
+        self.limit = int(max(2, min(MEMORY // width, problem.n)))
+        self.chunks: list[Array] = []
+        start = self._start()
+        for column, norm in zip(self.columns, np.linalg.norm(start, axis=-1).tolist(), strict=True):
+            column.norm = norm
+            column.exhausted = not norm
+        self.vectors = _scaled(start, [column.norm for column in self.columns])
+
+    @property
+    def steps(self) -> int:
+        """How many products were taken."""
+        return max(column.steps for column in self.columns)
+
+    def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
+        """Advance until every solution has settled; return an estimate of the relative error of each."""
+        exact = [_products_needed(each) for each in candidates]
+        last = max(float(each.max()) for each in exact)
+        look = int(max(last, 1)) if last <= self.limit else FIRST_LOOK
+        while True:
+            while self.steps < min(look, self.limit) and not self._exhausted:
+                self._advance()
+            by_column = zip(*(self._look(column, candidates) for column in self.columns), strict=True)
+            errors = [
+                np.where(products <= self.steps, self.unit, np.max(each, axis=0))
+                for products, each in zip(exact, by_column, strict=True)
+            ]
+            settled = all((each <= self.tolerance).all() for each in errors)
+            if settled or self._exhausted or self.steps >= self.limit:
+                return errors
+            look = self.steps + max(1, self.steps // SPARING)
+
+    def scores(self, candidates: Candidates) -> Array:
+        """Return Σ_F Σ_{i∈F} p_i ‖k(x_i, ·) − μ^(−F)‖² for every parameter."""
+        return np.sum([self._score(column, candidates) for column in self.columns if len(column.fold)], axis=0)
+
+    def strengths(self, candidates: Candidates) -> Array:
+        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ of the whole sample, the last column, for every parameter."""
+        column = self.columns[-1]
+        ritz = self._ritz(column)
+        values = self._values(ritz, candidates)
+        outside = 0.0
+        if self.problem.target is None:
+            gap = ritz.theta * ritz.first**2
+        else:
+            gap = _divided(ritz.first**2, ritz.theta)
+            product = 2 * float(self.problem.root_masses @ self.problem.target_values)
+            squared = column.mean_squared - product + self.problem.target_squared_norm  # ‖μ̂ − f*‖²
+            outside = max(squared - float(gap.sum()), 0.0)
+        moved = ((1 - values.s) ** 2 * gap).sum(axis=-1) + (1 - values.at_zero) ** 2 * outside
+        whole = float(gap.sum()) + outside
+        return np.sqrt(moved / whole) if whole else np.zeros_like(moved)
+
+    def solution(self, candidates: Candidates, index: int) -> Array:
+        """Return x of the whole sample, the last column, for one parameter."""
+        one = Candidates(candidates.filter, candidates.grid[[index]])
+        ritz = self._ritz(self.columns[-1])
+        y = self._solution(ritz, one)[0].astype(self.problem.root_masses.dtype)
+        x = np.zeros_like(self.problem.root_masses)
+        for place, chunk in enumerate(self.chunks):
+            part = y[place * CHUNK : (place + 1) * CHUNK]
+            x += part @ chunk[-1, : len(part)]
+        if self.problem.target is not None:
+            x += self._values(ritz, one).at_zero[0].astype(x.dtype) * self.problem.root_masses
+        return x
+
+    @property
+    def _exhausted(self) -> bool:
+        return all(column.exhausted for column in self.columns)
+
+    def _start(self) -> Array:
+        """Return the vectors that the spaces start at, in rows."""
+        q = self._outside(np.tile(self.problem.root_masses, (len(self.columns), 1))) / np.sqrt(self.rest)
+        if self.problem.target is None:
+            return q
+        values = self.problem.gram.product(q.T).T
+        for column, mean, row in zip(self.columns, q, values, strict=True):
+            column.mean_towards = self._towards(column, row)
+            column.mean_squared = float(mean @ row) / column.rest
+        return self._outside(values / self.rest - self.problem.target_values / np.sqrt(self.rest))
+
+    def _outside(self, rows: Array) -> Array:
+        """Set what is inside each column's fold to zero, in place."""
+        for column, row in zip(self.columns, rows, strict=True):
+            row[column.fold] = 0
+        return rows
+
+    def _towards(self, column: _Column, values: Array) -> float:
+        """Return Σ_{i∈F} p_i f(x_i) given Ax, f being the function that has the weights Dx/√(1 − p_F)."""
+        fold = column.fold
+        return float(self.problem.root_masses[fold] @ values[fold]) / column.rest**0.5
+
+    def _advance(self) -> None:
+        """Take one product, and the next vector of every basis that has one."""
+        place = self.steps % CHUNK
+        if place == 0:
+            self.chunks.append(np.empty((len(self.columns), CHUNK, self.problem.n), self.vectors.dtype))
+        self.chunks[-1][:, place] = self.vectors
+        values = self.problem.gram.product(self.vectors.T).T
+        towards = [self._towards(column, row) for column, row in zip(self.columns, values, strict=True)]
+        values = self._outside(values / self.rest)
+        alpha = np.einsum("fi,fi->f", self.vectors, values)
+        for _ in range(2):  # once leaves rounding errors of what it takes away
+            for number, chunk in enumerate(self.chunks):
+                basis = chunk if number < len(self.chunks) - 1 else chunk[:, : place + 1]
+                values -= ((basis @ values[..., None]).swapaxes(-1, -2) @ basis)[:, 0]
+        norms = np.linalg.norm(values, axis=-1).tolist()
+        nothing = self.unit * float(np.sum(self.problem.trace))
+        for number, column in enumerate(self.columns):
+            if column.exhausted:
+                norms[number] = 0.0
+                continue
+            column.ritz = None
+            column.alpha.append(float(alpha[number]))
+            column.beta.append(norms[number])
+            column.towards.append(towards[number])
+            full = column.steps == self.problem.n - len(column.fold)
+            if full or norms[number] <= nothing / column.rest:
+                column.exhausted, norms[number] = True, 0.0
+        self.vectors = _scaled(values, norms)
+
+    def _ritz(self, column: _Column) -> _Ritz:
+        """Return the eigenpairs of T, computed once a step."""
+        if column.ritz is None:
+            column.ritz = self._decomposed(column)
+        return column.ritz
+
+    def _decomposed(self, column: _Column) -> _Ritz:
+        """Return the eigenpairs of T; refuse a negative eigenvalue, rounding below zero is zero."""
+        if not column.steps:
+            return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
+        theta, W = eigh_tridiagonal(column.alpha, column.beta[:-1], lapack_driver="stevd")
+        if theta[0] < -(self.unit**0.5) * np.abs(theta).max():
+            needed = "the Gram matrix must be positive semi-definite"
+            got = f"an eigenvalue of {theta[0] / np.abs(theta).max():.2g} times the largest, or less"
+            raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
+        return _Ritz(np.where(theta <= column.steps * self.unit * theta[-1], 0, theta), W, column.norm * W[0])
+
+    def _with_zero(self, column: _Column) -> _Ritz | None:
+        """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).
+
+        None where an eigenvalue of T is there already.
+        """
+        ritz = self._ritz(column)
+        zero = 2 * column.steps * self.unit * ritz.theta[-1]
+        if ritz.theta[0] <= 2 * zero:
+            return None
+        last = zero + column.beta[-1] ** 2 * float((ritz.W[-1] ** 2 / (ritz.theta - zero)).sum())
+        theta, W = eigh_tridiagonal([*column.alpha, last], column.beta, lapack_driver="stevd")
+        return _Ritz(np.maximum(theta, zero), W, column.norm * W[0])
+
+    def _values(self, ritz: _Ritz, candidates: Candidates) -> _Values:
+        filter = cast(Filter, candidates.filter)
+        with np.errstate(all="ignore"):
+            s, at_zero = np.asarray(filter.path(ritz.theta, candidates.grid)), filter.at_zero(candidates.grid)
+        check_shrinkage(candidates, ritz.theta, s, at_zero)
+        if self.problem.target is None:
+            return _Values(s, at_zero, s * ritz.first)
+        return _Values(s, at_zero, _divided(s - at_zero[:, None], ritz.theta) * ritz.first)
+
+    def _solution(self, ritz: _Ritz, candidates: Candidates) -> Array:
+        """Return the coordinates of every solution in the basis Q, shape (parameters, steps)."""
+        return self._values(ritz, candidates).coordinates @ ritz.W.T
+
+    def _look(self, column: _Column, candidates: Sequence[Candidates]) -> list[Array]:
+        """Return how far each solution may be from where it settles, relative to its size.
+
+        That is how far it moved since the last look, or moves if the space finds an eigenvalue next to zero, whichever
+        is further: a filter that is one wherever eigenvalues were found has not settled before the small ones are.
+        """
+        now = [self._solution(self._ritz(column), each) for each in candidates]
+        others, column.last_look = [column.last_look or [np.zeros((1, 1))] * len(now)], now
+        if column.exhausted:
+            return [np.full(len(each.grid), self.unit) for each in candidates]
+        with_zero = self._with_zero(column)
+        if with_zero is not None:
+            others.append([self._solution(with_zero, each) for each in candidates])
+        errors = []
+        for each, *other in zip(now, *others, strict=True):
+            moved = np.max([_distances(each, one) for one in other], axis=0)
+            errors.append(np.maximum(_divided(moved, np.linalg.norm(each, axis=-1)), self.unit))
+        return errors
+
+    def _score(self, column: _Column, candidates: Candidates) -> Array:
+        """Return Σ_{i∈F} p_i ‖k(x_i, ·) − μ^(−F)‖²."""
+        problem, fold, ritz = self.problem, column.fold, self._ritz(column)
+        values = self._values(ritz, candidates)
+        crossed = values.coordinates @ (np.array(column.towards or [0.0]) @ ritz.W)
+        squared = values.coordinates**2 @ ritz.theta
+        if problem.target is not None:
+            kept, share = values.at_zero, 1 - values.at_zero
+            target = problem.target_values / column.rest**0.5
+            held_out = float(problem.root_masses[fold] @ problem.target_values[fold])  # Σ_{i∈F} p_i f*(x_i)
+            mean_target = float(problem.root_masses @ problem.target_values - held_out) / column.rest  # ⟨μ̂, f*⟩
+            in_basis = values.coordinates @ (self._in_basis(column, target) @ ritz.W)
+            with_mean = values.coordinates @ ritz.first + in_basis  # by A q = b + D f*(X)
+            crossed += kept * column.mean_towards + share * held_out
+            squared += kept * (2 * with_mean + kept * column.mean_squared)
+            squared += share * (2 * in_basis + 2 * kept * mean_target + share * problem.target_squared_norm)
+        own = float(problem.gram.diagonal()[fold].sum())
+        return own - 2 * crossed + (1 - column.rest) * squared
+
+    def _in_basis(self, column: _Column, vector: Array) -> Array:
+        """Return Qᵀ·vector; a basis has nothing inside its fold."""
+        number, parts = self.columns.index(column), np.zeros(max(column.steps, 1))
+        for start, chunk in zip(range(0, column.steps, CHUNK), self.chunks, strict=False):
+            some = slice(start, min(start + CHUNK, column.steps))
+            parts[some] = chunk[number, : some.stop - start] @ vector
+        return parts
+
+
+def _products_needed(candidates: Candidates) -> Array:
+    """Return after how many products each solution is exact: infinite unless the filter is a polynomial."""
+    filter = cast(Filter, candidates.filter)
+    return np.array([filter.products(parameter) for parameter in candidates.grid.tolist()])
+
+
+def _distances(some: Array, others: Array) -> Array:
+    """Return the distances between rows, the shorter ones continued with zeros."""
+    width = max(some.shape[-1], others.shape[-1])
+    padded = [np.pad(rows, ((0, 0), (0, width - rows.shape[-1]))) for rows in (some, others)]
+    return np.linalg.norm(padded[0] - padded[1], axis=-1)
+
+
+def _divided(numerator: Array, denominator: Array) -> Array:
+    """Return the quotient, zero where the denominator is."""
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    return np.divide(numerator, denominator, out=np.zeros(shape), where=denominator != 0)
+
+
+def _scaled(rows: Array, norms: Sequence[float]) -> Array:
+    """Return rows divided by their norms, zero where that is."""
+    factors = np.array([1 / norm if norm else 0.0 for norm in norms], rows.dtype)
+    return rows * factors[:, None]

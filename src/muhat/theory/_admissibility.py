@@ -1,0 +1,195 @@
+"""Theorem 1 and its appendix: when simple shrinkage beats the empirical mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from muhat._messages import refusal
+from muhat.gram import Gram, SampleProblem
+from muhat.kernels import Gaussian, Kernel, Laplacian
+from muhat.theory._arguments import above
+
+
+def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
+    """Return A(c, β) = 2^(1/β)β/(2^(1/β)β + c^(1/β)(β−1)^((β−1)/β)), below which S-KMSE with λ = cn^(−β) beats KME.
+
+    A is the infimum over real n > 0 of A_n = (c² + 2cn^β)/(nc² + c² + 2cn^β), attained at n = (c/(2(β−1)))^(1/β). It
+    tends to one for c → 0, but to 1/2 for β → ∞, where the paper's remark has one: only A_n for n > 1 tends to one.
+
+    Parameters
+    ----------
+    c : float
+        c > 0.
+    beta : float
+        β > 1.
+    n : float, default=None
+        Given, A_n is returned: S-KMSE beats KME at this n if and only if ‖μ_P‖² < A_n ∫k(x, x)dP.
+
+    Returns
+    -------
+    fraction : float
+        A or A_n, between 0 and 1.
+
+    Examples
+    --------
+    >>> round(admissible_fraction(1.0, 2.0), 4)
+    0.7388
+    """
+    c, beta = above("admissible_fraction", "c", c, 0), above("admissible_fraction", "beta", beta, 1)
+    if n is not None:
+        lam = c * above("admissible_fraction", "n", n, 0) ** -beta
+        return (lam + 2) / (n * lam + lam + 2)
+    return 1 / (1 + (c / 2) ** (1 / beta) * (beta - 1) ** ((beta - 1) / beta) / beta)
+
+
+@dataclass(frozen=True)
+class Theorem1:
+    """Whether a sample looks as if its distribution is inside the class P_(c,β) of Theorem 1.
+
+    Attributes
+    ----------
+    squared_norm : float
+        The unbiased estimate of ‖μ_P‖²: the mean of K off its diagonal.
+    mean_diagonal : float
+        The unbiased estimate of ∫k(x, x)dP: the mean of K's diagonal.
+    ratio : float
+        Their ratio, an estimate of ‖μ_P‖²/∫k(x, x)dP.
+    standard_error : float
+        The ratio's, by the delta method.
+    bound, bound_at_n : float
+        A(c, β) for every n, and A_n for this one.
+    inside, inside_at_n : bool
+        Whether the ratio is below the bound, so that S-KMSE beats KME for every n, or for this one.
+    risk_difference : float
+        The unbiased estimate of E‖μ_λ − μ_P‖² − E‖μ̂ − μ_P‖² at this n: negative where S-KMSE is better.
+    """
+
+    squared_norm: float
+    mean_diagonal: float
+    ratio: float
+    standard_error: float
+    bound: float
+    bound_at_n: float
+    inside: bool
+    inside_at_n: bool
+    risk_difference: float
+
+
+def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
+    """Answer whether a sample is inside the class ‖μ_P‖² < A ∫k(x, x)dP of Theorem 1.
+
+    Parameters
+    ----------
+    gram : Gram
+        The sample under its kernel; only a product with it is needed.
+    c, beta : float
+        S-KMSE's λ = c n^(−β), c > 0 and β > 1.
+
+    Returns
+    -------
+    answer : Theorem1
+        The estimates, the bounds and the answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.gram import DenseGram
+    >>> from muhat.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> theorem_1(DenseGram.from_sample(Gaussian(1.0), X), c=1.0, beta=2.0).inside
+    True
+    """
+    bound = admissible_fraction(c, beta)
+    problem = SampleProblem(gram)
+    p, n = problem.masses, problem.n
+    if n < 2:
+        raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {n}"))
+    own = gram.diagonal() / p  # k(x_i, x_i)
+    others = (problem.mean_values / problem.root_masses - gram.diagonal()) / (1 - p)  # Σ_(j≠i) p_j k(x_i, x_j)/(1−p_i)
+    pairs = p * (1 - p) / (1 - p @ p)
+    squared_norm, mean_diagonal = float(pairs @ others), float(p @ own)
+    if not mean_diagonal > 0:
+        raise ValueError(refusal("theorem_1", "∫k(x, x)dP must be positive", mean_diagonal, "use another kernel"))
+    ratio = squared_norm / mean_diagonal
+    influence = (2 * (others - squared_norm) - ratio * (own - mean_diagonal)) / mean_diagonal
+    size = 1 / float(p @ p)
+    bound_at_n = admissible_fraction(c, beta, size)
+    lam = c * size**-beta
+    risk = (mean_diagonal - squared_norm) * float(p @ p)  # Δ = E‖μ̂ − μ_P‖²
+    return Theorem1(
+        squared_norm=squared_norm,
+        mean_diagonal=mean_diagonal,
+        ratio=ratio,
+        standard_error=float(np.sqrt(p**2 @ influence**2)),
+        bound=bound,
+        bound_at_n=bound_at_n,
+        inside=ratio < bound,
+        inside_at_n=ratio < bound_at_n,
+        risk_difference=(lam**2 * squared_norm - (lam**2 + 2 * lam) * risk) / (1 + lam) ** 2,
+    )
+
+
+@dataclass(frozen=True)
+class CharacteristicBound:
+    """A class of distributions inside P_(c,β), by the L² norm of the characteristic function φ_P(ω) = E exp(i⟨ω, X⟩).
+
+    Attributes
+    ----------
+    l1_norm : float
+        ‖ψ‖_(L¹).
+    bound : float
+        The paper's: ‖φ_P‖_(L²) < √(A (2π)^(d/2) ψ(0)/‖ψ‖_(L¹)).
+    widest : float
+        The same with (2π)^d, which the proof gives for this φ_P: the paper's (2π)^(d/2) mixes two Fourier conventions.
+    """
+
+    l1_norm: float
+    bound: float
+    widest: float
+
+
+def characteristic_bound(
+    kernel: Kernel, d: int, c: float, beta: float, l1_norm: float | None = None
+) -> CharacteristicBound:
+    """Return the class of Theorem 1 for a translation-invariant kernel k(x, y) = ψ(x − y) on R^d (the appendix).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, every parameter a number.
+    d : int
+        The dimension.
+    c, beta : float
+        S-KMSE's λ = c n^(−β), c > 0 and β > 1.
+    l1_norm : float, default=None
+        ‖ψ‖_(L¹); known for Gaussian and Laplacian kernels, needed for others.
+
+    Returns
+    -------
+    bound : CharacteristicBound
+        The bounds on ‖φ_P‖_(L²).
+
+    Examples
+    --------
+    >>> round(characteristic_bound(Gaussian(1.0), 1, c=1.0, beta=2.0).bound, 4)
+    0.8595
+    """
+    A = admissible_fraction(c, beta)
+    if not isinstance(d, Integral) or d < 1:
+        raise ValueError(refusal("characteristic_bound", "d must be a whole number of at least 1", repr(d)))
+    l1_norm = _l1_norm(kernel, d) if l1_norm is None else above("characteristic_bound", "l1_norm", l1_norm, 0)
+    at_zero = float(kernel.diagonal(np.zeros((1, d)))[0])
+    share = A * at_zero / l1_norm
+    return CharacteristicBound(l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5)
+
+
+def _l1_norm(kernel: Kernel, d: int) -> float:
+    """Return ∫|ψ|: (2πσ²)^(d/2) for the Gaussian kernel, (2σ)^d for the Laplacian."""
+    if not isinstance(kernel, Gaussian | Laplacian):
+        needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
+        raise ValueError(refusal("characteristic_bound", needed, repr(kernel), "pass l1_norm=…"))
+    sigma = above(type(kernel).__name__, "bandwidth", kernel.bandwidth, 0)
+    return float((sigma * ((2 * np.pi) ** 0.5 if isinstance(kernel, Gaussian) else 2)) ** d)
