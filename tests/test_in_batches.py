@@ -21,7 +21,8 @@ from muhat.filters import as_filter
 from muhat.gram import FeatureEmbedding, FeatureProblem, Folds, Nystrom, RandomFeatures, Summary
 from muhat.gram._plan import plan
 from muhat.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
-from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Lepski, moments
+from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Lepski
+from muhat.selection import _moments as moments
 
 RNG = np.random.default_rng(SEED)
 X = RNG.normal(size=(60, 3))
