@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, rounding
+from muhat._validation import check_semidefinite, check_values
 from muhat.gram._spectrum import Spectrum
 from muhat.kernels import Kernel
-from muhat.kernels._checks import check_semidefinite, check_values
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
-from muhat._validation import whole_number
+from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._landmarks import by_leverage, spread, uniform
 from muhat.kernels import Kernel, Precomputed
-from muhat.kernels._checks import check_semidefinite, check_values
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""

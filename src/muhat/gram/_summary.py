@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._validation import check_finite
 from muhat.data import SampleBatch, folds_of
 from muhat.gram._features import FeatureMap
-from muhat.kernels._checks import check_finite
 
 
 @dataclass(frozen=True)
