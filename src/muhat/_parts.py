@@ -172,7 +172,9 @@ class Parts:
         filters = as_filters(filter, auto)
         if best_of and len(filters) > 1:
             if not rule.comparable or getattr(rule, "grid", None) is not None:
-                needed = "several filters are compared by a score, each on a grid of its own, as 'loo', 'kfold' and 'gcv' do"
+                needed = (
+                    "several filters are compared by a score on grids of their own: 'loo', 'kfold' and 'gcv' have one"
+                )
                 raise ValueError(refusal("selection", needed, rule, "name one filter"))
             if isinstance(filter, str) and not all(rule.can_choose(each, 1) for each in filters):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
@@ -192,11 +194,11 @@ class Parts:
         return parts
 
     def rules(self, access: Access, n: int = MANY) -> list[Rule]:
-        """Return the rule that chooses for each filter, given what the Gram operator gives, for n rows or any number."""
+        """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows."""
         return rules_for(self.rule, self.filters, access, n)
 
     def comparable_rules(self, access: Access, n: int = MANY) -> list[Rule]:
-        """Return the same for filters of which the best is to be taken: refuse those whose scores cannot be compared."""
+        """Return the same for filters of which the best is to be taken; refuse those that no one rule can score."""
         rules = self.rules(access, n)
         odd = [type(each).__name__ for each, rule in zip(self.filters, rules, strict=True) if rule is not rules[0]]
         if odd:
@@ -268,4 +270,3 @@ class Parts:
         if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
             needed = "an Embedding or finite weights, one for each row of the sample, are needed"
             raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))
-

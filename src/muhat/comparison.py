@@ -171,8 +171,8 @@ class Row:
         The parameter's place in the grid.
     grid, strengths, scores, improvements : array of shape (parameters,)
         All candidates, with the strength and leave-one-out score of each and 100 (LOO_KME − LOO)/R, in percent of KME's
-        estimated risk R, of which no more than 100 can be gained. Scores are None where they would take a refit for each
-        of too many points.
+        estimated risk R, of which no more than 100 can be gained. Scores are None where they would take a refit for
+        each of too many points.
     shrinkage : array of shape (n,) or (r,)
         s of every component, for the chosen parameter.
     """
@@ -278,7 +278,14 @@ class Comparison:
         winner = next(row for row in rows if row.filter is best)
         columns = solution.points.shape[1] if solution.points is not None else solution.features.dimension  # type: ignore[union-attr]
         comparison = cls(
-            rows, winner, risk, problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule), problem.n, columns,
+            rows,
+            winner,
+            risk,
+            problem.spectrum.gamma,
+            solution.kernel,
+            name_of_rule(parts.rule),
+            problem.n,
+            columns,
             gram_reason=solution.plan.reason,
         )
         return comparison if solution.accumulated is None else comparison._with_features(solution)
@@ -309,9 +316,11 @@ class Comparison:
             needed, got = "an estimator with a kernel of points is needed", "a precomputed one"
             raise ValueError(refusal("Comparison", needed, got))
         points = estimator.embedding_.points[: len(estimator.weights_)]
-        weights = KernelMean(
-            kernel=estimator.kernel_, filter=estimator.filter_, selection=estimator.selection, gram="dense"
-        ).fit(points).weights_
+        weights = (
+            KernelMean(kernel=estimator.kernel_, filter=estimator.filter_, selection=estimator.selection, gram="dense")
+            .fit(points)
+            .weights_
+        )
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
             needed, got = "an estimator fitted without target and sample_weight is needed", "one fitted with"
@@ -335,9 +344,8 @@ class Comparison:
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
-            notes.append(
-                f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {self.n} eigendecompositions."
-            )
+            price = f"{self.n} eigendecompositions"
+            notes.append(f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {price}.")
         for row in self.rows:
             if row.selection not in ("", self.selection):
                 notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")

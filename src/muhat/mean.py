@@ -99,7 +99,7 @@ class Solution:
         assert self.present is not None
         on_points = np.zeros(len(self.points), weights.dtype)
         on_points[self.present] = weights
-        embedding = Embedding(self.kernel, self.points.copy(), on_points)
+        embedding = Embedding(self.kernel, self.points, on_points)
         return embedding if self.target is None else embedding + rest * self.target
 
 
@@ -317,7 +317,7 @@ class KernelMean(BaseEstimator):
         if is_dask(X):
             return self._fit_dask(parts, X, sample_weight)
         rows = checked_sample(self, X, reset=True)
-        masses = checked_masses(self, sample_weight, len(rows))
+        masses = checked_masses(parts.who, sample_weight, len(rows))
         return self._keep(solve(parts, rows, masses))
 
     def fit_batches(self, batches: Iterable[Any]) -> Self:
@@ -355,7 +355,7 @@ class KernelMean(BaseEstimator):
         rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
         array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes,
         they are kept, learnt from together, and averaged without shrinkage. As rows come once, k-fold stands in for
-        leave-one-out, the folds being split by a hash of each row, equal rows of a call in turn; and S-KMSE chooses from
+        leave-one-out, with folds split by a hash of each row, equal rows of a call in turn; and S-KMSE chooses from
         parameters around the best one for equal weights, whatever the weights are.
 
         Parameters
@@ -377,7 +377,7 @@ class KernelMean(BaseEstimator):
         X = checked_sample(self, X, reset=stream is None)
         if stream is not None and sample_weight is not None and not np.any(sample_weight):
             return self  # rows without mass do not take part
-        weights = None if sample_weight is None else checked_weights(self, sample_weight, len(X))
+        weights = None if sample_weight is None else checked_weights("KernelMean", sample_weight, len(X))
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
             if not 1 / LARGE < weights.min() <= weights.max() < LARGE:

@@ -1,6 +1,5 @@
 """Filters s_λ: what is left of each component of the empirical mean. One small class per estimator of the paper."""
 
-from muhat._messages import refusal, unknown_name
 from muhat.filters._base import Filter, Iteration, Shrinker
 from muhat.filters._componentwise import Componentwise
 from muhat.filters._spectral import (

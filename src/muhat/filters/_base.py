@@ -130,6 +130,8 @@ class Filter(Shrinker):
 
     def beyond(self, grid: Array, index: int) -> Array:
         """Return λ beyond the end of the grid that the index is at, further by a factor of a thousand."""
+        if self.parameterless or len(grid) == 1:
+            return NONE
         if index == 0:
             return np.geomspace(grid[0] / WIDER, grid[0], STEPS_BEYOND + 1)[:-1]
         if index == len(grid) - 1 and np.isfinite(grid[-1] * WIDER):

@@ -11,9 +11,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
+from muhat._validation import check_finite
 from muhat.gram._problem import Access, InMemoryProblem, Spectrum
 from muhat.kernels import Kernel
-from muhat.kernels._checks import check_finite
 
 SMALL = 64
 """Rows up to which leading eigenpairs come from all of them."""

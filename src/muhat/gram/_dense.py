@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array, rounding
+from muhat._validation import check_semidefinite, check_values
 from muhat.gram._problem import (
     Access,
     Components,
     InMemoryProblem,
     LeftOut,
     Rows,
-    Spectrum,
     SpectralProblem,
+    Spectrum,
     quotient,
 )
 from muhat.kernels import Kernel
-from muhat.kernels._checks import check_semidefinite, check_values
 
 
 @dataclass(frozen=True)

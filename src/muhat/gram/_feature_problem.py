@@ -11,18 +11,17 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._problem import Access, Components, Eigenvalues, HeldOut, LeftOut, Rows, SpectralProblem, quotient
 from muhat.kernels import Kernel
-from muhat.kernels._checks import check_finite
 
 ERROR_ROWS = 2000
 """Rows on which the error of an approximation is measured."""
 
 SPANNED = 1e-12
 """A point of which less than this share is beyond the eigenvectors lies in their span."""
-
 
 
 @dataclass(frozen=True)

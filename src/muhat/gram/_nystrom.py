@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, rounding
 from muhat._messages import refusal, unknown_name
+from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureMap, whole_number
+from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Precomputed
-from muhat.kernels._checks import check_semidefinite, check_values
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
@@ -218,7 +218,8 @@ class Nystrom(Approximation):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nystrom):
             return NotImplemented
-        return (self.n_components, self.random_state) == (other.n_components, other.random_state) and np.array_equal(self.landmarks, other.landmarks)
+        mine, its = ((each.n_components, each.random_state) for each in (self, other))
+        return mine == its and np.array_equal(self.landmarks, other.landmarks)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -244,8 +245,7 @@ def _spread(X: Array, m: int, random_state: int) -> Array:
     return kmeans_plusplus(moved / unit, m, random_state=np.random.RandomState(random_state))[1]
 
 
-def _by_leverage(
-    X: Array, m: int, random_state: int, pilot: Callable[[Array], Array], diagonal: Array) -> Array:
+def _by_leverage(X: Array, m: int, random_state: int, pilot: Callable[[Array], Array], diagonal: Array) -> Array:
     """Return the numbers of m rows drawn without replacement in proportion to their ridge leverage scores."""
     rng = np.random.default_rng(random_state)
     scores = leverage(pilot(rng.choice(len(X), m, replace=False)), diagonal, m)

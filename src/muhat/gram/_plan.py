@@ -51,8 +51,9 @@ def access_of(gram: str | Approximation, rows_again: bool = True) -> Access:
 def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: int) -> Plan:
     """Return how the Gram operator of n rows in memory is to be held.
 
-    ``"auto"`` is dense while an eigendecomposition is quick and fits in memory, and Nyström's beyond: both give all that
-    any rule and filter needs, so that what it takes does not depend on these. ``"blocks"``, exact and slow, is asked for.
+    ``"auto"`` is dense while an eigendecomposition is quick and fits in memory, and Nyström's beyond: both give all
+    that any rule and filter needs, so that the plan does not depend on these. ``"blocks"``, exact and slow, is taken
+    where it is asked for.
     """
     if gram != "auto":
         return Plan(gram, "as asked", access_of(gram))

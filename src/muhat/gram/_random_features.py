@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks, whole_number
+from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks
 from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Scaled
 
 DEFAULT_SIZE = 1000
@@ -36,7 +37,7 @@ class FourierFeatures(FeatureMap):
 
     kernel: Kernel
     frequencies: Array
-    error_in: ClassVar[str] = "its values (root mean square)"
+    error_unit: ClassVar[str] = "its values (root mean square)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", np.array(self.frequencies))
@@ -109,8 +110,8 @@ class FourierFeatures(FeatureMap):
 class RandomFeatures(Approximation):
     """m random Fourier features, for Gaussian, Laplacian and Matérn kernels and multiples of them.
 
-    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data: two machines that agree on
-    these have the same features.
+    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data: two machines that
+    agree on these have the same features.
 
     Parameters
     ----------

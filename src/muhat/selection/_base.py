@@ -194,7 +194,8 @@ class Scored(Rule):
             return choices
         open_ended = range(len(choices))
         for _ in range(WIDENINGS):
-            beyond = {place: choices[place].filter.beyond(choices[place].grid, choices[place].index) for place in open_ended}
+            ends = {place: choices[place] for place in open_ended}
+            beyond = {place: end.filter.beyond(end.grid, end.index) for place, end in ends.items()}
             beyond = {place: grid for place, grid in beyond.items() if len(grid)}
             if not beyond:
                 break
@@ -220,8 +221,7 @@ class Scored(Rule):
         grid = np.concatenate([choice.grid, more.grid])
         order = np.argsort(grid, kind="stable")
         scores, strengths = (
-            np.concatenate(parts)[order]
-            for parts in ((choice.scores, more.scores), (choice.strengths, more.strengths))
+            np.concatenate(parts)[order] for parts in ((choice.scores, more.scores), (choice.strengths, more.strengths))
         )
         return self.least(problem, Candidates(choice.filter, grid[order]), scores, strengths)
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
 from muhat.selection._base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of

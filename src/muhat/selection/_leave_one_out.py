@@ -112,7 +112,9 @@ def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list
     return [moments.linear, moments.quadratic, moments.unshrunk]
 
 
-def _scores_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]) -> list[Array]:
+def _scores_of_rows(
+    problem: SpectralProblem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]
+) -> list[Array]:
     """Return the rows' part of the scores on each contour, with heavy points left out by a refit."""
     heavy = _is_heavy(problem, rows)
     parts = [_integrated(Moments.from_rows(problem, rows, ~heavy, nodes), candidates)]
@@ -152,7 +154,7 @@ def _interval(problem: SpectralProblem) -> Interval:
 
 
 def _is_heavy(problem: SpectralProblem, rows: Rows) -> Array:
-    """Tell which points are so heavy that what is left without them is a share of its own: few, and left out by a refit."""
+    """Say which points are so heavy that what is left without them is a share of its own: few, and refitted without."""
     return 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
 
 

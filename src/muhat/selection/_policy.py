@@ -38,7 +38,9 @@ def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -
     rules = [_rule_for(rule, filter, access, n) for filter in filters]
     fallback = next((each for each in rules if isinstance(each, KFold)), rule)
     if fallback is not rule:
-        rules = [fallback if filter.needs == Access.PRODUCTS else own for own, filter in zip(rules, filters, strict=True)]
+        rules = [
+            fallback if filter.needs == Access.PRODUCTS else own for own, filter in zip(rules, filters, strict=True)
+        ]
     one_of_each: dict[str, Rule] = {}
     return [one_of_each.setdefault(repr(each), each) for each in rules]
 
@@ -63,7 +65,9 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
     if Access.SPECTRUM in access:
         needed = f"{type(rule).__name__} cannot choose for {name} where rows come once"
     got = "products with A alone" if Access.PRODUCTS in access else "rows that do not come again"
-    advice = "use gram='dense' or 'nystrom'" if filter.needs == Access.SPECTRUM else "use selection='kfold' or gram='dense'"
+    advice = (
+        "use gram='dense' or 'nystrom'" if filter.needs == Access.SPECTRUM else "use selection='kfold' or gram='dense'"
+    )
     raise ValueError(refusal("gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice))
 
 
