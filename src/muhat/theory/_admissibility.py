@@ -8,7 +8,8 @@ from numbers import Integral
 import numpy as np
 
 from muhat._messages import refusal
-from muhat.gram import DenseProblem, Gram
+from muhat.gram import Gram
+from muhat.gram._problem import InMemoryProblem
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.theory._arguments import above
 
@@ -103,7 +104,7 @@ def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
     True
     """
     bound = admissible_fraction(c, beta)
-    problem = DenseProblem(gram)
+    problem = InMemoryProblem(gram)
     p, n = problem.masses, problem.n
     if n < 2:
         raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {n}"))
