@@ -305,7 +305,7 @@ class Objective:
         return float(value) / self.squared_norm, 2 / self.squared_norm * np.column_stack(columns).ravel()
 
     def bounds(self, n_components: int, min_variance: float) -> Bounds:
-        """Return the solver's bounds: weights down to rounding, means near the points, variances neither tiny nor huge."""
+        """Return the solver's bounds: weights above rounding, means near the points, variances of a sensible size."""
         smallest = np.log(rounding(self.points))
         low = [smallest, *(self.points.min(axis=0) - BEYOND), np.log(min_variance)]
         high = [-smallest, *(self.points.max(axis=0) + BEYOND), np.log(WIDEST)]

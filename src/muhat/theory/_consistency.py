@@ -9,12 +9,13 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import above
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import DenseGram, SampleProblem
 from muhat.gram._spectrum import Spectrum
 from muhat.kernels import Kernel, as_kernel
-from muhat.theory._arguments import above, bound_to, lambdas_of
+from muhat.theory._definition import bound_to, lambdas_of
 
 
 @dataclass(frozen=True)
