@@ -12,7 +12,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 import reference
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import kernels as muhat_kernels
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Matern, Precomputed, SklearnKernel, _radial, as_kernel
+from muhat._parts import as_kernel
+from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Matern, Precomputed, SklearnKernel, _radial
 from muhat.kernels._radial import median_distance
 
 ACCURATE = 1e-12

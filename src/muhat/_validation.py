@@ -155,18 +155,17 @@ def _check_finite(who: str, X: Array) -> None:
             raise ValueError(refusal(who, "X must be finite", got, "drop or impute them first"))
 
 
-def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
+def checked_masses(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as masses with sum one, or refuse them; equal ones, held once, without weights."""
     if sample_weight is None:
         return np.broadcast_to(1 / n, n)
-    weights = checked_weights(estimator, sample_weight, n)
+    weights = checked_weights(who, sample_weight, n)
     scaled = weights / weights.max()
     return scaled / scaled.sum()
 
 
-def checked_weights(estimator: Any, sample_weight: Any, n: int) -> Array:
+def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as floats, finite, not negative and not all zero, or refuse them."""
-    who = type(estimator).__name__
     if np.asarray(sample_weight).dtype.kind not in "fiub":
         got = f"values of type {np.asarray(sample_weight).dtype}"
         raise ValueError(refusal(who, "sample_weight must be real numbers", got))
@@ -184,9 +183,8 @@ def checked_weights(estimator: Any, sample_weight: Any, n: int) -> Array:
     return weights
 
 
-def checked_gram(estimator: Any, K: Array) -> Array:
+def checked_gram(who: str, K: Array) -> Array:
     """Return a precomputed Gram matrix, exactly symmetric, or refuse it."""
-    who = type(estimator).__name__
     if K.shape[0] != K.shape[1]:
         raise ValueError(refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}"))
     _check_symmetric(who, "a precomputed kernel must be symmetric", K)

@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._messages import refusal
+from muhat._parts import as_gram, as_kernel
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.gram import RandomFeatures
-from muhat.kernels import Gaussian, Kernel, Mixture, Scaled, Sum, as_kernel
+from muhat.kernels import Gaussian, Kernel, Mixture, Scaled, Sum
 from muhat.mean import KernelMean
 
 WIDEST = 1e3
@@ -108,10 +109,10 @@ class MatchedMixture(DensityMixin, BaseEstimator):
         self._check_parameters()
         mean = KernelMean() if self.mean is None else clone(self.mean)
         _gaussians(as_kernel(mean.kernel))
-        if mean.gram == "random-features" or isinstance(mean.gram, RandomFeatures):
+        if isinstance(as_gram(mean.gram), RandomFeatures):
             needed, advice = "mean must estimate in the RKHS of its kernel", "use gram='nystrom' instead"
             raise ValueError(refusal("MatchedMixture", needed, f"gram={mean.gram!r}", advice))
-        return self._match(mean.fit(X).embedding_)
+        return self._match(_on_points(mean.fit(X).embedding_))
 
     def fit_embedding(self, embedding: Embedding, start: Mixture | None = None) -> Self:
         """Match an embedding, whatever it was made from.
@@ -125,11 +126,7 @@ class MatchedMixture(DensityMixin, BaseEstimator):
             bounds is moved to them. By default from K-means on the embedding's points.
         """
         self._check_parameters()
-        if not isinstance(embedding, Embedding):
-            needed, got = "an Embedding on points is needed", type(embedding).__name__
-            advice = "use fit(X) for points, and gram='nystrom' in place of random features"
-            raise TypeError(refusal("MatchedMixture", needed, got, advice))
-        shape = (self.n_components, embedding.points.shape[1])
+        shape = (self.n_components, _on_points(embedding).points.shape[1])
         if start is not None and (not isinstance(start, Mixture) or start.means.shape != shape):
             needed = f"start must be a Mixture of {shape[0]} components in {shape[1]} dimensions"
             got = repr(start) if isinstance(start, Mixture) else type(start).__name__
@@ -310,6 +307,14 @@ class Objective:
         low = [smallest, *(self.points.min(axis=0) - BEYOND), np.log(min_variance)]
         high = [-smallest, *(self.points.max(axis=0) + BEYOND), np.log(WIDEST)]
         return Bounds(np.tile(low, n_components), np.tile(high, n_components))
+
+
+def _on_points(embedding: Any) -> Embedding:
+    """Return an embedding, or refuse it unless it is a sum of k(x_i, ·) on points."""
+    if isinstance(embedding, Embedding):
+        return embedding
+    needed, advice = "an Embedding on points is needed", "use fit(X) for points, and gram='nystrom' for many of them"
+    raise TypeError(refusal("MatchedMixture", needed, type(embedding).__name__, advice))
 
 
 def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) -> Array:

@@ -25,6 +25,8 @@ class Kernel(BaseEstimator):
     are checked by their eigenvalues unless it says ``positive_semidefinite = True``.
     """
 
+    translation_invariant: ClassVar[bool] = False
+    """Whether k(x, y) is a function of x − y, so that centring a sample changes nothing."""
     positive_semidefinite: ClassVar[bool] = False
     """Whether this is proven, so that no Gram matrix needs to be checked."""
 
@@ -106,6 +108,11 @@ class Composite(Kernel):
         """The kernels it is made of, by parameter name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Kernel)}
+
+    @property
+    def translation_invariant(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.translation_invariant for part in self.parts.values())
 
     @property
     def positive_semidefinite(self) -> bool:  # type: ignore[override]

@@ -24,6 +24,7 @@ class Radial(Kernel):
     """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1."""
 
     bandwidth: float | Literal["median"] = "median"
+    translation_invariant: ClassVar[bool] = True
     positive_semidefinite: ClassVar[bool] = True
     metric: ClassVar[Metric] = "euclidean"
     """Of the distances whose median the bandwidth may be."""
