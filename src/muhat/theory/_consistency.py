@@ -10,7 +10,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_kernel
-from muhat._validation import above
+from muhat._validation import above, as_points
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import DenseGram, DenseProblem, Spectrum
@@ -183,6 +183,7 @@ class SmoothOperator:
     @classmethod
     def from_sample(cls, kernel: Any, X: Array, filter: Filter, parameter: float) -> SmoothOperator:
         """Return the operator of a sample under a kernel, for a filter and its parameter."""
+        X = as_points(X)
         kernel = as_kernel(kernel).resolve(X)
         problem = DenseProblem(DenseGram.from_sample(kernel, X))
         filter, spectrum = bound_to(filter, problem.kappa2(kernel.bound)), problem.spectrum
