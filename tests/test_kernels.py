@@ -274,7 +274,7 @@ def test_a_function_of_whole_numbers_keeps_its_fractions():
 
 @pytest.mark.parametrize("rows", [[[0.5]], [[3]], [[-1]], [[0, 1]]], ids=str)
 def test_a_matrix_is_only_asked_for_rows_that_it_has(rows):
-    with pytest.raises(ValueError, match="Precomputed: points must be row numbers below 3, whole and in one column"):
+    with pytest.raises(ValueError, match="Precomputed: points must be row numbers, integers below 3 in one column"):
         Precomputed(np.eye(3))(rows)
 
 

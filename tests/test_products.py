@@ -225,7 +225,7 @@ def test_a_scaled_kernel_checks_its_factor_in_products_too():
 def test_ctrl_c_interrupts_a_product():
     code = (
         "import numpy as np; from muhat.kernels import Gaussian; "
-        "X = np.random.default_rng(0).normal(size=(400_000, 20)); "
+        "X = np.random.default_rng(0).normal(size=(100_000, 20)); "
         "print('started', flush=True); Gaussian(6.0).product(X, X)"
     )
     with subprocess.Popen(

@@ -540,7 +540,7 @@ def test_the_bound_of_theorem_3_holds_and_so_does_the_inequality_that_it_comes_f
     bound = theorem_3(filter, parameter, n=n, beta=beta, source_norm=h, delta=delta)
     eta = min(beta, filter.qualification)
     errors = []
-    for _ in range(100):
+    for _ in range(50):
         Phi = P.Phi[rng.integers(6, size=n)]
         C_hat, mu_hat = Phi.T @ Phi / n, Phi.mean(axis=0)
         gamma, U = np.linalg.eigh(C_hat)

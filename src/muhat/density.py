@@ -27,7 +27,7 @@ from muhat.mean import KernelMean
 WIDEST = 1e3
 """The largest variance of a component, in units of the points' own: a wider one is flat to the kernel."""
 
-BEYOND = 1.0
+MARGIN = 1.0
 """How far a mean may lie outside the box of the points, in units of their spread: further away no point attracts it."""
 
 
@@ -304,8 +304,8 @@ class Objective:
     def bounds(self, n_components: int, min_variance: float) -> Bounds:
         """Return the solver's bounds: weights above rounding, means near the points, variances of a sensible size."""
         smallest = np.log(rounding(self.points))
-        low = [smallest, *(self.points.min(axis=0) - BEYOND), np.log(min_variance)]
-        high = [-smallest, *(self.points.max(axis=0) + BEYOND), np.log(WIDEST)]
+        low = [smallest, *(self.points.min(axis=0) - MARGIN), np.log(min_variance)]
+        high = [-smallest, *(self.points.max(axis=0) + MARGIN), np.log(WIDEST)]
         return Bounds(np.tile(low, n_components), np.tile(high, n_components))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from math import comb, factorial
 from typing import Any, Protocol
 
@@ -16,13 +16,6 @@ from muhat._validation import as_points, frozen, positive, whole_number
 from muhat.kernels._base import Kernel, Scaled, Sum
 from muhat.kernels._dot import Linear, Polynomial
 from muhat.kernels._radial import Gaussian
-
-
-class HasLoss(Protocol):
-    """An element of a space of functions, as an embedding is."""
-
-    def loss(self, P: Mixture) -> float:
-        """Return its squared distance to the kernel mean of P."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,7 +116,7 @@ class Mixture:
         """Return ∫ k(x, x) dP(x)."""
         return float(self.weights @ sum(factor * form.own(self) for factor, form in _closed_forms(kernel)))
 
-    def squared_distance(self, embedding: HasLoss) -> float:
+    def squared_distance(self, embedding: Any) -> float:
         """Return the paper's loss L = ‖f − μ_P‖² of an embedding f; of random features, under the kernel they have."""
         return embedding.loss(self)
 
@@ -256,41 +249,24 @@ class _OfPolynomial:
         return moments[-1]
 
 
-@singledispatch
-def _closed_forms(kernel: Any) -> list[tuple[float, _ClosedForm]]:
-    """Return the kernel as a sum of factor · form."""
+def _closed_forms(kernel: Kernel) -> list[tuple[float, _ClosedForm]]:
+    """Return the kernel as a sum of factor · form, or refuse it."""
+    if isinstance(kernel, Gaussian):
+        hint = ", a number that resolve(X) can learn from a sample"
+        return [(1.0, _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint)))]
+    if isinstance(kernel, Linear):
+        return [(1.0, _OfPolynomial(1, 1.0, 0.0))]
+    if isinstance(kernel, Polynomial):
+        kernel.diagonal(np.zeros((1, 1)))  # refuses bad parameters in the kernel's own words
+        return [(1.0, _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0)))]
+    if isinstance(kernel, Sum):
+        return _closed_forms(kernel.left) + _closed_forms(kernel.right)
+    if isinstance(kernel, Scaled):
+        factor = positive(kernel, "factor", kernel.factor)
+        return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
     needed = "a kernel with a closed form is needed: Gaussian, Linear, Polynomial, or a sum or multiple of these"
-    raise ValueError(
-        refusal("Mixture", needed, repr(kernel), "average the kernel over sample(n, random_state) instead")
-    )
-
-
-@_closed_forms.register
-def _(kernel: Gaussian) -> list[tuple[float, _ClosedForm]]:
-    hint = ", a number that resolve(X) can learn from a sample"
-    return [(1.0, _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint)))]
-
-
-@_closed_forms.register
-def _(kernel: Linear) -> list[tuple[float, _ClosedForm]]:
-    return [(1.0, _OfPolynomial(1, 1.0, 0.0))]
-
-
-@_closed_forms.register
-def _(kernel: Polynomial) -> list[tuple[float, _ClosedForm]]:
-    kernel.diagonal(np.zeros((1, 1)))  # refuses bad parameters in the kernel's own words
-    return [(1.0, _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0)))]
-
-
-@_closed_forms.register
-def _(kernel: Sum) -> list[tuple[float, _ClosedForm]]:
-    return _closed_forms(kernel.left) + _closed_forms(kernel.right)
-
-
-@_closed_forms.register
-def _(kernel: Scaled) -> list[tuple[float, _ClosedForm]]:
-    factor = positive(kernel, "factor", kernel.factor)
-    return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
+    advice = "average the kernel over sample(n, random_state) instead"
+    raise ValueError(refusal("Mixture", needed, repr(kernel), advice))
 
 
 def _pairs(P: Mixture, Q: Mixture) -> tuple[Array, Array]:

@@ -29,11 +29,6 @@ def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
     n : float, default=None
         Given, A_n is returned: S-KMSE beats KME at this n if and only if ‖μ_P‖² < A_n ∫k(x, x)dP.
 
-    Returns
-    -------
-    fraction : float
-        A or A_n, between 0 and 1.
-
     Examples
     --------
     >>> round(admissible_fraction(1.0, 2.0), 4)
@@ -88,11 +83,6 @@ def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
         The sample under its kernel: a Gram operator, of which only a product is needed, or the Gram matrix K.
     c, beta : float
         S-KMSE's λ = c n^(−β), c > 0 and β > 1.
-
-    Returns
-    -------
-    answer : Theorem1
-        The estimates, the bounds and the answers.
 
     Examples
     --------
@@ -176,11 +166,6 @@ def characteristic_bound(
         S-KMSE's λ = c n^(−β), c > 0 and β > 1.
     l1_norm : float, default=None
         ‖ψ‖_(L¹); known for Gaussian and Laplacian kernels, needed for others.
-
-    Returns
-    -------
-    bound : CharacteristicBound
-        The bounds on ‖φ_P‖_(L²).
 
     Examples
     --------

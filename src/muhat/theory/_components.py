@@ -53,11 +53,6 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
     target : array, default=0.0
         f*_i, those of the target.
 
-    Returns
-    -------
-    range : Theorem2
-        The upper ends, the best α_i, and the risk difference of any α_i.
-
     Examples
     --------
     >>> theorem_2(risk=[1.0, 1.0], mean=[1.0, 3.0]).upper
@@ -89,11 +84,6 @@ def shrink_components(vectors: Array, target: Array, basis: Array, h: Array) -> 
         The e_i, orthonormal, in columns.
     h : array of shape (d,)
         The shrinkage of each component.
-
-    Returns
-    -------
-    shrunk : array
-        As many vectors as were given.
 
     Examples
     --------

@@ -77,11 +77,6 @@ def theorem_3(
         τ with ‖C^β − Ĉ^β‖ ≤ τ ‖C − Ĉ‖^min(1, β); by default 1 for β ≤ 1 (t^β is operator monotone) and the Lipschitz
         constant βκ^(2(β−1)) of t^β beyond, which is not as universal as the paper has it.
 
-    Returns
-    -------
-    bound : Theorem3
-        The three terms, their sum and the probability.
-
     Examples
     --------
     >>> from muhat.filters import Tikhonov

@@ -76,11 +76,6 @@ def check_definition_1(
     exponents : sequence of float, default=None
         η in (0, η0]; by default four up to the qualification η0, or up to 2 where it is infinite or not stated.
 
-    Returns
-    -------
-    check : Definition1
-        The constants, measured and stated, and whether these hold.
-
     Examples
     --------
     >>> from muhat.filters import Tikhonov
