@@ -26,8 +26,7 @@ from muhat.filters import (
     TruncatedSVD,
 )
 from muhat.gram import DenseGram
-from muhat.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial
-from muhat.kernels._mixtures import Mixture
+from muhat.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Mixture, Polynomial
 from muhat.selection import Fixed
 from muhat.theory import (
     SmoothOperator,
@@ -193,6 +192,7 @@ def test_the_estimates_of_theorem_1_are_the_means_off_and_on_the_diagonal() -> N
     kernel = Polynomial(2)
     K = kernel(X)
     answer = theorem_1(DenseGram.from_sample(kernel, X), c=1.0, beta=2.0)
+    assert theorem_1(K, c=1.0, beta=2.0) == theorem_1(K.tolist(), c=1.0, beta=2.0) == answer
     assert answer.squared_norm == pytest.approx(K[~np.eye(7, dtype=bool)].mean())
     assert answer.mean_diagonal == pytest.approx(np.diagonal(K).mean())
     assert answer.ratio == pytest.approx(answer.squared_norm / answer.mean_diagonal)
@@ -540,7 +540,7 @@ def test_the_bound_of_theorem_3_holds_and_so_does_the_inequality_that_it_comes_f
     bound = theorem_3(filter, parameter, n=n, beta=beta, source_norm=h, delta=delta)
     eta = min(beta, filter.qualification)
     errors = []
-    for _ in range(100):
+    for _ in range(50):
         Phi = P.Phi[rng.integers(6, size=n)]
         C_hat, mu_hat = Phi.T @ Phi / n, Phi.mean(axis=0)
         gamma, U = np.linalg.eigh(C_hat)
@@ -704,6 +704,20 @@ class Unstated(Filter):
             lambda: theorem_1(DenseGram.from_sample(Linear(), np.zeros((3, 1))), 1.0, 2.0),
             r"∫k\(x, x\)dP must be positive",
         ),
+        (
+            lambda: theorem_1(np.zeros((3, 2)), 1.0, 2.0),
+            r"theorem_1: a Gram matrix of shape \(n, n\) or .* got shape \(3, 2\); pass kernel\(X\) for a sample",
+        ),
+        (lambda: theorem_1(np.triu(np.ones((3, 3))), 1.0, 2.0), r"k\(x, y\) = k\(y, x\) is needed"),
+        (lambda: theorem_1(np.full((3, 3), np.nan), 1.0, 2.0), "must be finite"),
+        (lambda: theorem_1("K", 1.0, 2.0), "must be real numbers in two dimensions"),
+        (lambda: theorem_2(["a"], [0.0]), "theorem_2: risk, mean and target must be numbers"),
+        (lambda: theorem_2([1.0, 2.0], [0.0] * 3), r"one for each component, got shapes \(2,\), \(3,\) and \(\)"),
+        (
+            lambda: shrink_components(np.ones(2), np.ones(2), np.eye(3), np.ones(3)),
+            "shrink_components: vectors",
+        ),
+        (lambda: whitening([1.0, 2.0]), "points must be real numbers in two dimensions"),
         (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0), "Gaussian and Laplacian .*pass l1_norm"),
         (lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0), "bandwidth must be above 0 .* got 'median'"),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
