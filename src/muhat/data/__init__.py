@@ -8,6 +8,7 @@ from muhat.data._reading import read_table
 from muhat.data._reservoir import ReservoirSample, folds_of
 from muhat.data._standardize import ColumnMoments, TransformedSource
 from muhat.data._stream import ROWS, ArraySource, StreamSource
+from muhat.data._table import DataSet, standardized
 
 __all__ = [
     "ROWS",
@@ -16,6 +17,7 @@ __all__ = [
     "ColumnMoments",
     "Columns",
     "DaskSource",
+    "DataSet",
     "FileBatchError",
     "FileBatches",
     "ReservoirSample",
@@ -29,4 +31,5 @@ __all__ = [
     "is_dask",
     "open_batches",
     "read_table",
+    "standardized",
 ]

@@ -11,8 +11,8 @@ from muhat._messages import refusal
 from muhat.data._npy import NpySource
 from muhat.data._parquet import ParquetSource
 from muhat.data._pieces import READABLE, Source, no_rows, reason
+from muhat.data._table import DataSet
 from muhat.data._text import TextSource
-from muhat.datasets import DataSet
 
 READERS: dict[str, Callable[[Path, Sequence[str]], Source]] = {
     ".csv": TextSource,

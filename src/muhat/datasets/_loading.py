@@ -17,7 +17,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
-from muhat.datasets._base import DataSet
+from muhat.data import DataSet
 from muhat.datasets._catalogue import CATALOGUE, NAMES, Entry
 
 FOLDER_VARIABLE = "MUHAT_DATA"

@@ -1,4 +1,4 @@
-"""What a data set is, and how the paper scales it."""
+"""A table of points with names, and how its columns are standardized."""
 
 from __future__ import annotations
 
