@@ -100,7 +100,7 @@ def slope(errors: Array) -> float:
 
 def approximation() -> Iterator[Ratio]:
     """(g) The error of Nyström's mean and of random features' as m grows, against the plain mean of m rows."""
-    (draw,) = SyntheticFamily().draw([0], n=ROWS, seed=0)
+    (draw,) = SyntheticFamily().draw([0], n=ROWS, random_state=0)
     sample = Sample(draw.X)
     rows = measured(sample)
     slopes = {

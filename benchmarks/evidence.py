@@ -14,7 +14,7 @@ from muhat.selection import GCV, LeaveOneOut
 def samples_per_second() -> Iterator[Ratio]:
     """(f) The losses of the paper's seven estimators on samples of 50 points in 20 dimensions."""
     batch, few = BLOCK, 10
-    draws = list(SyntheticFamily().draw(range(batch), n=50, seed=0))
+    draws = list(SyntheticFamily().draw(range(batch), n=50, random_state=0))
     by_loo = [name for name in PAPER if name not in BY_GCV]
 
     def at_once() -> None:

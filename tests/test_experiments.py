@@ -28,7 +28,7 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def draws():
-    return list(SyntheticFamily(5).draw(range(6), n=20, seed=SEED))
+    return list(SyntheticFamily(5).draw(range(6), n=20, random_state=SEED))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,9 @@
 """``python -m muhat`` is the command ``muhat``."""
 
-from muhat.cli import main
+from muhat.cli import app, main
+from muhat.paper._command import reproduce_command
 
-main()
+app.command("reproduce")(reproduce_command)
+
+if __name__ == "__main__":
+    main()

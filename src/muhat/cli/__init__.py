@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,30 +20,23 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from muhat import __version__
-from muhat._files import atomic_write, check_writable
+from muhat._files import check_writable
 from muhat._messages import refusal, unknown_name
 from muhat.cli._progress import ProgressBatches
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import FileBatches, open_batches, read_table
-from muhat.datasets import FOLDER_VARIABLE, DataSet, load, wine
+from muhat.datasets import DataSet, wine
 from muhat.filters import FILTERS
 from muhat.gram import GRAMS_BY_NAME, Approximation
 from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import KERNELS, Kernel, as_kernel
-from muhat.paper.evidence import page as evidence_page
-from muhat.paper.experiments import EXPERIMENTS, Experiment
-from muhat.paper.reproduction import PieceError, read_finished, read_results, reproduce
-from muhat.plots import comparison_figure, experiment_figure, save
+from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
 
 OF_POINTS = [name for name in KERNELS if name != "precomputed"]
 GRAMS = ("auto", "dense", *GRAMS_BY_NAME)
 FIGURES = (".png", ".svg", ".pdf")
-FORMS = (".png", ".svg")
 DEFAULT_FIGURE = Path("muhat-compare.png")
-RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
-
-TABLE_2 = EXPERIMENTS["table-2"]
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -59,7 +52,7 @@ class OneSentence(TyperGroup):
                 code = super().main(args, standalone_mode=False, **extra)
         except typer.Abort:
             code = INTERRUPTED
-        except (ValueError, PieceError) as problem:
+        except ValueError as problem:
             code = USER_ERROR
             _tell(problem)
         except OSError as problem:  # a full disk or a closed pipe behind standard output
@@ -165,88 +158,6 @@ def compare_command(
     else:
         _print(comparison, sample.name)
         typer.echo(f"Figure: {figure}")
-
-
-@app.command("reproduce")
-def reproduce_command(
-    names: Annotated[
-        list[str] | None, typer.Argument(help=f"Which: {', '.join(EXPERIMENTS)}; all if none is named.")
-    ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and leave.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help=f"Where tables and figures go; by default {RESULTS}, with --quick {QUICK_RESULTS}."),
-    ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="Where the evidence page goes; by default evidence.md among the tables.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The folder with svmguide2, the data set of table-2 that is not in the package.")
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Compute also what is done already.")] = False,
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="How many pieces of work at a time; by default one per core.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="The address of a dask scheduler, whose workers do the work instead.")
-    ] = None,
-) -> None:
-    """Reproduce the paper's figures and tables, and write them up beside its claims.
-
-    Interrupted at any moment, the same command goes on from there.
-    """
-    if list_them:
-        for experiment in EXPERIMENTS.values():
-            typer.echo(f"{experiment.name:14}{experiment.title}")
-        return
-    chosen = [_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
-    folder = out or (QUICK_RESULTS if quick else RESULTS)
-    place = page or folder / "evidence.md"
-    if data is not None:
-        os.environ[FOLDER_VARIABLE] = str(data.resolve())
-    if os.environ.get(FOLDER_VARIABLE):
-        load("svmguide2")
-    elif TABLE_2 in chosen and not quick:
-        _tell("table-2 is without svmguide2, which is not in the package; --data names the folder that has it.")
-    _check_outputs(chosen, folder, place)
-    if not again:
-        _check_settings(chosen, folder, quick)
-
-    def write() -> None:
-        for experiment in chosen:
-            figure = experiment_figure(experiment.name, read_results(folder, experiment.name))
-            for form in FORMS:
-                save(figure, folder / f"{experiment.name}{form}")
-        there = read_finished(folder, EXPERIMENTS.values())
-        atomic_write(place, evidence_page(there, folder, place).encode())
-
-    reproduce(chosen, folder, quick=quick, again=again, processes=processes, cluster=cluster, then=write)
-    typer.echo(f"Evidence: {place}")
-
-
-def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
-    """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
-    outputs = [page, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMS))]
-    for path in outputs:
-        if folder.is_dir() or path.parent.resolve() != folder.resolve():
-            check_writable(path)
-
-
-def _check_settings(chosen: Iterable[Experiment], folder: Path, quick: bool) -> None:
-    """Refuse to write over finished results of other settings: a full run is not lost by a quick one."""
-    there = read_finished(folder, chosen)
-    for experiment in chosen:
-        if experiment.name in there and there[experiment.name].settings != experiment.settings(quick):
-            needed = f"a folder without results of {experiment.name} that have other settings is needed"
-            got, advice = "one with such", "name another by --out, or write over them with --again"
-            raise ValueError(refusal(str(folder), needed, got, advice))
-
-
-def _experiment(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
-        raise ValueError(unknown_name("reproduce", name, EXPERIMENTS))
-    return EXPERIMENTS[name]
 
 
 def _tell(message: object) -> None:
