@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.kernels._mixtures import Mixture
+from muhat.kernels import Mixture
 
 WEIGHTS = (0.05, 0.3, 0.4, 0.25)
 """The π_i."""

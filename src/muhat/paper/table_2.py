@@ -17,9 +17,8 @@ from muhat._arrays import Array
 from muhat.datasets import NAMES, at_hand, load, standardized
 from muhat.density import MatchedMixture, kmeans_start
 from muhat.embedding import Embedding
-from muhat.gram import DenseGram, SampleProblem
-from muhat.kernels import Gaussian
-from muhat.kernels._mixtures import Mixture
+from muhat.gram import DenseGram, DenseProblem
+from muhat.kernels import Gaussian, Mixture
 from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim, decimal, with_interval
 from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, display_name, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
@@ -126,7 +125,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     start = kmeans_start(train, settings["components"], settings["starts"], random_state=task["repetition"])
     kernel = Gaussian().resolve(train)
     rows = []
-    for estimator, rule, weights, kept in estimates(SampleProblem(DenseGram.from_sample(kernel, train))):
+    for estimator, rule, weights, kept in estimates(DenseProblem(DenseGram.from_sample(kernel, train))):
         embedding = Embedding(kernel, train, weights)
         scores = [matched(embedding, start, steps).score(test) for steps in settings["steps"]]
         rows += [
@@ -141,7 +140,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     ]
 
 
-def estimates(problem: SampleProblem) -> list[tuple[str, str, Array, float]]:
+def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     """Return name, rule, weights and share of the components kept, of the paper's estimators and of ours."""
     rule = LeaveOneOut()
     choices = rule.choices(problem, [filter_named(name) for name in BY_LOO])
@@ -152,7 +151,7 @@ def estimates(problem: SampleProblem) -> list[tuple[str, str, Array, float]]:
     return [(name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in chosen]
 
 
-def _kept(problem: SampleProblem, choice: Choice) -> float:
+def _kept(problem: DenseProblem, choice: Choice) -> float:
     """Return tr s(A)/n."""
     return float(choice.shrinkage(problem).mean())
 

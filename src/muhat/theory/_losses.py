@@ -11,9 +11,8 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.filters import Shrinker
-from muhat.gram import DenseGram, SampleProblem
-from muhat.kernels import Kernel
-from muhat.kernels._mixtures import Mixture
+from muhat.gram import DenseGram, DenseProblem
+from muhat.kernels import Kernel, Mixture
 from muhat.selection import Choice
 
 
@@ -36,8 +35,7 @@ class ExactLosses:
     --------
     >>> import numpy as np
     >>> from muhat.filters import Tikhonov
-    >>> from muhat.kernels import Gaussian
-    >>> from muhat.kernels._mixtures import Mixture
+    >>> from muhat.kernels import Gaussian, Mixture
     >>> P = Mixture.isotropic([1.0], [[0.0, 0.0]], [1.0])
     >>> samples = [P.sample(20, seed) for seed in range(3)]
     >>> exact = ExactLosses.from_samples(samples, [P] * 3, [Gaussian(1.0)] * 3)
@@ -73,14 +71,14 @@ class ExactLosses:
         )
 
     @cached_property
-    def problem(self) -> SampleProblem:
+    def problem(self) -> DenseProblem:
         """All samples as one problem, for selection rules; what they choose has the leading dimension m."""
-        return SampleProblem(DenseGram(self.matrices, self._masses))
+        return DenseProblem(DenseGram(self.matrices, self._masses))
 
     @cached_property
-    def problems(self) -> list[SampleProblem]:
+    def problems(self) -> list[DenseProblem]:
         """The samples one by one, for filters that no rule can score on a batch."""
-        return [SampleProblem(DenseGram(matrix, self._masses)) for matrix in self.matrices]
+        return [DenseProblem(DenseGram(matrix, self._masses)) for matrix in self.matrices]
 
     def of_shrinkage(self, s: Array) -> Array:
         """Return ‖s(Ĉ)μ̂ − μ_P‖² = Σ_i s_i²⟨μ̂, v_i⟩² − 2 s_i ⟨μ̂, v_i⟩⟨v_i, μ_P⟩ + ‖μ_P‖².
