@@ -18,7 +18,7 @@ from muhat.paper._experiment import Experiment, Results, Settings, Task
 from muhat.paper._progress import Progress, progress_on
 from muhat.paper._provenance import Provenance
 from muhat.paper._results import read_results, table_path, write_results
-from muhat.paper._workers import TaskCall, TaskError, connected, in_processes, on_cluster
+from muhat.paper._workers import TaskCall, TaskError, connected, in_processes, on_cluster, process_pool
 
 ALL_CORES = -1
 
@@ -83,14 +83,15 @@ def reproduce(
         if not again:
             for run in runs:
                 run.check_settings()
-        for run in runs:
-            there = None if again else run.results()
-            if there is None:
-                run.compute(jobs, client, shown)
-            else:
-                same_source = there.provenance.get("source") == provenance.source
-                shown.skipped(run.experiment.name, same_source=same_source)
-            run.checkpoints.delete()
+        with process_pool(min(jobs, max((len(run.tasks) for run in runs), default=1))) as pool:
+            for run in runs:
+                there = None if again else run.results()
+                if there is None:
+                    run.compute(pool, client, shown)
+                else:
+                    same_source = there.provenance.get("source") == provenance.source
+                    shown.skipped(run.experiment.name, same_source=same_source)
+                run.checkpoints.delete()
         if then is not None:
             then()
 
@@ -135,13 +136,13 @@ class _Run:
             return None
         return there if same_version and canonical(there.settings) == canonical(self.settings) else None
 
-    def compute(self, n_jobs: int, client: Any, progress: Progress) -> None:
-        """Compute the tasks that have no checkpoint, in processes or on a client's cluster, and write the results."""
+    def compute(self, pool: Any, client: Any, progress: Progress) -> None:
+        """Compute the tasks that have no checkpoint, in a pool or on a cluster, and write the results."""
         name = self.experiment.name
         missing = [number for number, finished in enumerate(self._finished()) if finished is None]
         progress.started(name, len(self.tasks), len(self.tasks) - len(missing))
         try:
-            self._compute_tasks(missing, n_jobs, client, progress)
+            self._compute_tasks(missing, pool, client, progress)
             seconds = self._write()
         except KeyboardInterrupt:
             finished = sum(each is not None for each in self._finished())
@@ -149,18 +150,15 @@ class _Run:
             raise
         progress.written(name, str(table_path(self.folder, name)), seconds)
 
-    def _compute_tasks(self, numbers: list[int], n_jobs: int, client: Any, progress: Progress) -> None:
+    def _compute_tasks(self, numbers: list[int], pool: Any, client: Any, progress: Progress) -> None:
         """Compute some of the tasks and write a checkpoint for each as it is finished."""
         if not numbers:
             return
         self.checkpoints.make_folder()
         source = self.provenance.source
         calls = [TaskCall(self.experiment, self.settings, number, self.tasks[number], source) for number in numbers]
-        if client is None or self.experiment.alone:
-            computing = in_processes(calls, 1 if self.experiment.alone else n_jobs)
-        else:
-            computing = on_cluster(calls, client)
-        with closing(computing) as computed:
+        here = client is None or self.experiment.alone
+        with closing(in_processes(calls, pool) if here else on_cluster(calls, client)) as computed:
             for call, finished in computed:
                 self.checkpoints.write(call.number, call.task, finished)
                 progress.task_done()

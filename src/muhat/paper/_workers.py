@@ -16,17 +16,17 @@ joblib's dask backend waits for ever for a task whose worker was killed, so that
 import os
 import signal
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import CancelledError, as_completed
+from concurrent.futures import CancelledError, Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import Pipe
+from multiprocessing import Pipe, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_any
 from threading import Thread
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 from joblib.externals.loky import ProcessPoolExecutor
 
@@ -77,30 +77,45 @@ class TaskCall:
         return FinishedTask(rows, perf_counter() - start)
 
 
+Computing: TypeAlias = Generator[tuple[TaskCall, FinishedTask], None, None]
+"""Tasks as they are finished, in any order; closed, it starts no other."""
+
+
 @cache
 def own_source() -> str:
     """Return the digest of the source code that this process was started with."""
     return source_digest()
 
 
-def in_processes(calls: Sequence[TaskCall], n_jobs: int) -> Generator[tuple[TaskCall, FinishedTask], None, None]:
-    """Yield tasks as they are finished by processes of this machine, which end at once when the iteration does."""
+@contextmanager
+def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Give processes of this machine, started with the first task; at the end they end at once, whatever they do."""
     alive, held_by_parent = Pipe(duplex=False)
-    pool = ProcessPoolExecutor(
-        min(n_jobs, len(calls)), initializer=_start_worker, initargs=(alive,), env=ONE_THREAD, timeout=None
-    )
+    pool = ProcessPoolExecutor(n_jobs, timeout=None, initializer=_start_worker, initargs=(alive,), env=ONE_THREAD)
     try:
-        with _interrupts_blocked():
-            futures = {pool.submit(call.compute): call for call in calls}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        yield pool
+    finally:
+        held_by_parent.close()
+        alive.close()
+        pool.shutdown()
+
+
+def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Computing:
+    """Yield tasks as the processes of a pool finish them; those that measure times are run one at a time."""
+    alone = calls[0].experiment.alone
+    futures: dict[Future[FinishedTask], TaskCall] = {}
+    try:
+        for together in [[call] for call in calls] if alone else [calls]:
+            with _interrupts_blocked():
+                futures = {pool.submit(call.compute): call for call in together}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
     except BrokenProcessPool as problem:
         reason = "a worker process was ended from outside, perhaps for want of memory"
         raise TaskError(f"{calls[0].experiment.name}: {reason}; what was finished is kept.") from problem
     finally:
-        held_by_parent.close()
-        alive.close()
-        pool.shutdown(kill_workers=True)
+        for future in futures:
+            future.cancel()
 
 
 def _start_worker(alive: Connection) -> None:
@@ -122,6 +137,7 @@ def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -149,7 +165,7 @@ def connected(address: str | None) -> Iterator[Any]:
         yield client
 
 
-def on_cluster(calls: Sequence[TaskCall], client: Any) -> Generator[tuple[TaskCall, FinishedTask], None, None]:
+def on_cluster(calls: Sequence[TaskCall], client: Any) -> Computing:
     """Yield tasks as they are finished by the workers of a cluster; when the iteration ends, no other is started."""
     from distributed import KilledWorker
     from distributed import as_completed as as_completed_on_cluster
