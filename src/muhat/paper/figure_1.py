@@ -5,6 +5,7 @@ x ~ N(θ, Σ) in the plane. Shrinking x to (1−α)x brings it closer to θ exac
 α²(uᵀΣu + ⟨θ, u⟩²) − 2α uᵀΣu, least at α = uᵀΣu/(uᵀΣu + ⟨θ, u⟩²): as in Theorem 2, component by component.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from muhat.plots._style import without_frame
 
 SHAPES = {"isotropic": [1.0, 1.0], "anisotropic": [1.8, 0.2]}
 """The variances along both axes, with the same sum."""
+
+NODES = 400
+"""Of the quadrature of a probability."""
 
 DIRECTION = 45.0
 """Degrees: where θ is drawn."""
@@ -65,7 +69,7 @@ def _gain(alpha: float, variance: float, length: float, risk: float) -> float:
     return (2 * alpha * variance - alpha**2 * (variance + length**2)) / risk
 
 
-def probability_closer(theta: Array, variances: Array, alpha: float, nodes: int = 400) -> float:
+def probability_closer(theta: Array, variances: Array, alpha: float) -> float:
     """Return P(‖(1−α)x − θ‖ < ‖x − θ‖) for x ~ N(θ, diag(variances)): that x is outside of the circle, by quadrature.
 
     Examples
@@ -74,14 +78,19 @@ def probability_closer(theta: Array, variances: Array, alpha: float, nodes: int 
     0.7242
     """
     centre, radius = theta / (2 - alpha), float(np.linalg.norm(theta)) / (2 - alpha)
-    angle, weight = np.polynomial.legendre.leggauss(nodes)
-    angle, weight = angle * np.pi / 2, weight * np.pi / 2
+    angle, weight = (np.pi / 2 * each for each in _quadrature())
     x = centre[0] + radius * np.sin(angle)  # so that the chord's ends have no root in them
     half = radius * np.cos(angle)
     deviation = np.sqrt(variances)
     density = np.exp(-(((x - theta[0]) / deviation[0]) ** 2) / 2) / (deviation[0] * np.sqrt(2 * np.pi))
     chord = ndtr((centre[1] + half - theta[1]) / deviation[1]) - ndtr((centre[1] - half - theta[1]) / deviation[1])
     return float(1 - weight @ (density * chord * half))
+
+
+@cache
+def _quadrature() -> tuple[Array, Array]:
+    """Return the nodes and weights of Gauss and Legendre on [−1, 1]."""
+    return np.polynomial.legendre.leggauss(NODES)
 
 
 def claims(results: Results) -> list[Claim]:
