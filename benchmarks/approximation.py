@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from muhat.plots._saving import save
 
 from benchmarks.timing import Ratio
 from muhat import Embedding
@@ -13,7 +14,6 @@ from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
-from muhat.plots._saving import save
 from muhat.plots._style import COLOURS, PRINT, blank, lettered, logarithmic, plain
 
 ROWS, SIZES, SEEDS = 20_000, (16, 32, 64, 128, 256, 512, 1024), range(5)

@@ -96,11 +96,13 @@ def _experiment(name: str) -> Experiment:
 
 
 def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
-    """Refuse, before the work, a named folder without data; print which data sets table-2 is without."""
-    if os.environ.get(FOLDER_VARIABLE):
-        for name in NAMES:
+    """Refuse, before the work, a named folder without data and data with other values; print what is missing."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder and not any(Path(folder, f"{name}{ending}").is_file() for name in NAMES for ending in (".csv", "")):
+        load("svmguide2")  # it refuses the folder, and says where to get what it should hold
+    if EXPERIMENTS["table-2"] in chosen and not quick:
+        for name in at_hand():
             load(name)
-    elif EXPERIMENTS["table-2"] in chosen and not quick:
         missing = [name for name in NAMES if name not in at_hand()]
         if missing:
             _print_line(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")

@@ -56,7 +56,7 @@ def settings(quick: bool) -> Settings:
     dimensions = [1, 20, 50] if quick else [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
     return {
         "seed": 2014,
-        "m": 20 if quick else 1000,
+        "m": 10 if quick else 1000,
         "block": BLOCK,
         "n": 50,
         "dimensions": dimensions,

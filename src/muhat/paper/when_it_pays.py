@@ -53,7 +53,7 @@ def settings(quick: bool) -> Settings:
     factors = [0.1, 1.0] if quick else [0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0]
     return {
         "seed": 2014,
-        "m": 20 if quick else 1000,
+        "m": 10 if quick else 1000,
         "block": BLOCK,
         "n": 50,
         "d": 20,
