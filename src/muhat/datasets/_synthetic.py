@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import whole_number
 from muhat.kernels import Mixture
 
 WEIGHTS = (0.05, 0.3, 0.4, 0.25)
@@ -78,7 +78,7 @@ class SyntheticFamily:
     redraw: bool = True
 
     def __post_init__(self) -> None:
-        _check_whole("dimension", self.dimension, least=1)
+        whole_number("SyntheticFamily", "dimension", self.dimension)
         if not isinstance(self.redraw, (bool, np.bool_)):
             raise ValueError(refusal("SyntheticFamily", "redraw must be True or False", repr(self.redraw)))
 
@@ -91,7 +91,7 @@ class SyntheticFamily:
         (4, 3, 3)
         """
         if not isinstance(random_state, np.random.Generator):
-            _check_whole("random_state", random_state, least=0)
+            whole_number("SyntheticFamily", "random_state", random_state, least=0)
         rng = np.random.default_rng(random_state)
         r, d = len(WEIGHTS), self.dimension
         means = rng.uniform(-REACH, REACH, size=(r, d))
@@ -126,9 +126,9 @@ class SyntheticFamily:
             raise ValueError(refusal("SyntheticFamily", needed, repr(indices), advice))
         indices = list(indices)
         for index in indices:
-            _check_whole("each index", index, least=0)
-        _check_whole("n", n, least=1)
-        _check_whole("random_state", random_state, least=0)
+            whole_number("SyntheticFamily", "each index", index, least=0)
+        whole_number("SyntheticFamily", "n", n)
+        whole_number("SyntheticFamily", "random_state", random_state, least=0)
         return self._draws(indices, n, random_state)
 
     def _draws(self, indices: list[int], n: int, random_state: int) -> Iterator[Draw]:
@@ -137,9 +137,3 @@ class SyntheticFamily:
             rng = np.random.default_rng(np.random.SeedSequence(random_state, spawn_key=(index,)))
             P = common or self.distribution(rng)
             yield Draw(P, P.sample(n, rng))
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        needed = f"{name} must be a whole number of at least {least}"
-        raise ValueError(refusal("SyntheticFamily", needed, repr(value)))
