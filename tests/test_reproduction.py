@@ -474,3 +474,11 @@ def test_on_a_terminal_a_bar_tells_the_time_left_at_the_speed_of_this_run(monkey
     assert "12/20" in stream.getvalue()
     assert "0:04:00 left" in stream.getvalue()
     assert "toy: results/toy.csv (0:01:00 of work)" in stream.getvalue()
+
+
+def test_without_the_extra_one_sentence_names_it():
+    code = "import sys; sys.modules['rich'] = None; import muhat.paper"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: muhat.paper: the paper's experiments need packages")
+    assert last.endswith("got no rich; pip install 'muhat[paper]'.")

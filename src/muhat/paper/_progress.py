@@ -3,11 +3,17 @@
 from datetime import timedelta
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
-from rich.progress import Task as BarTask
-from rich.text import Text
+from muhat._messages import refusal
+
+try:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+    from rich.progress import Task as BarTask
+    from rich.text import Text
+except ImportError as problem:
+    needed, advice = "the paper's experiments need packages that are not part of the core", "pip install 'muhat[paper]'"
+    raise ImportError(refusal("muhat.paper", needed, "no rich", advice), name="rich") from problem
 
 
 class Progress:
