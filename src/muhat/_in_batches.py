@@ -14,8 +14,8 @@ from muhat._accumulation import Accumulation, drawn_for
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._targets import as_target
-from muhat._validation import checked_sample, checked_weights
-from muhat.data import ROWS, DaskSource, Source, StreamSource, as_frame, checked_batch
+from muhat._validation import as_frame, checked_sample, checked_weights
+from muhat.data import ROWS, DaskSource, Source, StreamSource, checked_batch
 from muhat.filters import Shrinker, as_filter
 from muhat.gram import Approximation, FeatureMap, Problem, ProductProblem
 from muhat.gram._plan import plan_for_stream

@@ -1,7 +1,9 @@
-"""What the estimator accepts as a sample, as weights and as a Gram matrix, and how it refuses the rest."""
+"""What is accepted as a parameter, a sample, weights or a Gram matrix, and how the rest is refused."""
 
 from __future__ import annotations
 
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,31 @@ from sklearn.utils.validation import validate_data
 
 from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
-from muhat.data import as_frame, is_dask
+
+
+def positive(part: object, name: str, value: object, alternative: str = "") -> float:
+    """Return a parameter of a kernel, filter or rule as a float, or refuse it unless it is positive."""
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < inf:
+        return float(value)
+    raise ValueError(refusal(type(part).__name__, f"{name} must be positive and finite{alternative}", repr(value)))
+
+
+def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
+    """Return a parameter as an int, or refuse it unless it is a whole number of at least ``least``."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise ValueError(refusal(type(part).__name__, f"{name} must be a whole number of at least {least}", repr(value)))
+
+
+def as_frame(values: Any) -> Any:
+    """Return one of pyarrow's tables as a data frame, and anything else as it is."""
+    return values.to_pandas() if type(values).__module__.partition(".")[0] == "pyarrow" else values
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is one of dask's collections; dask is not imported to say so."""
+    kinds = type(X).__mro__
+    return hasattr(type(X), "__dask_graph__") and any(kind.__module__.partition(".")[0] == "dask" for kind in kinds)
 
 
 def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._in_batches import InBatches
 from muhat._targets import as_target
-from muhat._validation import checked_gram, checked_masses, checked_sample
-from muhat.data import ArraySource, is_dask
+from muhat._validation import checked_gram, checked_masses, checked_sample, is_dask
+from muhat.data import ArraySource
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, BlockGram, DenseGram, ProductProblem, SampleProblem, Target
 from muhat.gram._plan import plan

@@ -12,8 +12,8 @@ import numpy as np
 from muhat._accumulation import Accumulation, drawn_for
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._validation import checked_sample
-from muhat.data import ArraySource, ColumnMoments, ReservoirSample, Source, StreamSource, TransformedSource, is_dask
+from muhat._validation import checked_sample, is_dask
+from muhat.data import ArraySource, ColumnMoments, ReservoirSample, Source, StreamSource, TransformedSource
 from muhat.datasets import standardized
 from muhat.gram import GRAMS_BY_NAME, Approximation, DenseGram, FeatureProblem, Problem, SampleProblem
 from muhat.gram._plan import FeaturePlan, as_gram, plan_for_rows, plan_for_stream

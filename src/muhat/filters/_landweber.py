@@ -10,7 +10,8 @@ from scipy.special import gamma as gamma_function
 from scipy.special import jv
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.filters._base import Formula, Iteration, Product
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -219,10 +218,3 @@ class FeatureEmbedding(Element):
 def blocks(n: int) -> Iterator[slice]:
     """Yield slices of so many rows that their features fit in memory."""
     return slices(0, n, ROWS)
-
-
-def whole_number(part: object, name: str, value: object, least: int) -> int:
-    """Return a parameter as a whole number, or refuse it."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-        return int(value)
-    raise ValueError(refusal(type(part).__name__, f"{name} must be a whole number of at least {least}", repr(value)))

@@ -11,8 +11,9 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
+from muhat._validation import whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureMap, whole_number
+from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._landmarks import by_leverage, spread, uniform
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._checks import check_semidefinite, check_values

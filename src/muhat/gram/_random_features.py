@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks, whole_number
+from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks
 from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Scaled
 
 DEFAULT_SIZE = 1000

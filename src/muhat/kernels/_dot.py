@@ -6,7 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 
 from muhat._arrays import Array, check_same_columns
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.kernels._base import Kernel
 
 

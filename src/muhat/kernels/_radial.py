@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import gammaln, kve
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.kernels import _tiles as tiles
 from muhat.kernels._bandwidth import median_distance
 from muhat.kernels._base import Kernel

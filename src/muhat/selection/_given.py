@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Problem, ProductProblem, SampleProblem
 from muhat.selection._base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of
