@@ -297,7 +297,7 @@ def _sample(file: Path, drop: Sequence[str], gram: str) -> DataSet | FileBatches
     if gram == "dense":
         return read_table(file, drop)
     batches = open_batches(file, drop)
-    small = gram == "auto" and not file.is_dir() and batches.surely_at_most(DENSE_UP_TO)
+    small = gram == "auto" and not file.is_dir() and batches.has_at_most(DENSE_UP_TO)
     return read_table(file, drop) if small else batches
 
 
