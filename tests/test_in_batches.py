@@ -16,7 +16,7 @@ import reference
 from catalogue import EXACT, KERNELS, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import KernelMean
 from muhat.data import ArraySource, BatchError, ReservoirSample, SampleBatch, StreamSource, checked_batch, folds_of
-from muhat.data import _stream as stream_module
+from muhat.data import _sources as stream_module
 from muhat.filters import as_filter
 from muhat.gram import FeatureEmbedding, FeatureProblem, Folds, Nystrom, RandomFeatures, Summary
 from muhat.gram._plan import plan
@@ -103,7 +103,7 @@ def test_the_k_fold_score_leaves_out_the_rows_that_the_hash_deals_out(way, name)
     rule = KFold(4, seed=3) if as_filter(name).parameterless else KFold(4, seed=3, grid=[settled(0.02, name)])
     problem = problem_of(MAPS[way], folds=Folds(4, seed=3))
     choice = rule.choose(problem, as_filter(name).bounded_by(1.0))
-    dealt = folds_of(X, 4, seed=3)
+    dealt = folds_of(X, 4, random_state=3)
     folds = [np.flatnonzero(dealt == fold) for fold in range(4)]
     F = problem.features(X)
     slow = reference.leave_out_score(name, choice.grid[0], F, np.ones(len(X)), folds)
