@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -34,6 +35,9 @@ BEGINNINGS = {
     b"\x1f\x8b": ".csv.gz",
 }
 """What standard input holds, by its first bytes; if they are others it is text."""
+
+MOST_COMPRESSED = 20
+"""How many times smaller gzip makes text of numbers, at most."""
 
 LISTED = 3
 """How many places an error names."""
@@ -75,10 +79,10 @@ class FileBatches:
 
     def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
         self._who = str(path)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         if self._who == STANDARD_INPUT:
-            self._who, self._folder = "standard input", tempfile.TemporaryDirectory(prefix="muhat-")
-            path = _saved_standard_input(Path(self._folder.name))
+            self._who, folder = "standard input", tempfile.mkdtemp(prefix="muhat-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            path = _saved_standard_input(Path(folder))
         self._path = path
         _check_readable(path, self._who)
         self._states = _states(_files(path))
@@ -136,6 +140,19 @@ class FileBatches:
             raise FileError(problem.sentence()) from problem.__cause__
         self.n = len(values)
         return DataSet(self.name, values, self.columns)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text file, which takes longer to read than other files."""
+        return isinstance(self._table, TextTable)
+
+    @property
+    def most_bytes(self) -> int:
+        """The most memory that all its numbers can take: in text, a number and its separator are two bytes or more."""
+        if self.n is not None:
+            return 8 * self.n * len(self.columns)
+        size = sum(size for size, _ in self._states.values())
+        return 4 * size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1)
 
     def has_at_most(self, rows: int) -> bool:
         """Whether it surely has no more than so many rows, as far as that is seen quickly: of text, by its lines."""

@@ -121,7 +121,7 @@ class TextTable:
             while to_skip and (end := data.find(b"\n", start) + 1):
                 start, to_skip = end, to_skip - 1
             if to_skip:
-                rest = data
+                rest = data[start:]
                 continue
             end = len(data) if is_last else data.rfind(b"\n") + 1
             chunk, read, lines, problem = self._parsed(data[start:end], number, is_last)
