@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from muhat import KernelMean
 from muhat._validation import is_dask
-from muhat.cli import app
+from muhat.__main__ import command_line
 from muhat.data import BatchError, DaskSource, ReservoirSample
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian
@@ -395,7 +395,7 @@ def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(
 def test_the_command_tells_in_one_sentence_that_a_cluster_does_not_answer(tmp_path, monkeypatch):
     monkeypatch.setattr("muhat.paper.reproduction.cluster.PATIENCE", 0.2)
     arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(command_line(), arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("muhat: reproduce: the address of a dask scheduler that answers is needed")
     assert result.stderr.count("\n") == 1
@@ -403,5 +403,5 @@ def test_the_command_tells_in_one_sentence_that_a_cluster_does_not_answer(tmp_pa
 
 def test_the_command_runs_on_a_cluster(cluster, tmp_path):
     arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", cluster.scheduler_address]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert CliRunner().invoke(command_line(), arguments).exit_code == 0
     assert (tmp_path / "figure-1.csv").exists()

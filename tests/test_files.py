@@ -491,8 +491,8 @@ def test_a_column_that_looks_like_an_id_or_a_label_is_warned_of_once(tmp_path, e
     frame = pd.DataFrame(columns)
     {"csv": partial(frame.to_csv, index=False), "parquet": frame.to_parquet, "feather": frame.to_feather}[ending](path)
     assert warned(path) == [
-        f"{path}: columns look like an id: 'number', 'user_id'; drop them if that is no feature.",
-        f"{path}: column looks like a label: 'class'; drop it if that is no feature.",
+        f"{path}: columns 'number', 'user_id' look like an id; drop what is no feature.",
+        f"{path}: column 'class' looks like a label; drop what is no feature.",
     ]
     list(open_batches(path, drop=["number", "user_id", "class"]))
 

@@ -421,6 +421,6 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
             looks["a label"].append(repr(name))
     for kind, found in looks.items():
         if found:
-            verb = "s look" if len(found) > 1 else " looks"
-            advice = "drop " + ("them" if len(found) > 1 else "it") + " if that is no feature"
-            warnings.warn(f"{who}: column{verb} like {kind}: {_listed(found)}; {advice}.", UserWarning, stacklevel=4)
+            subject = f"columns {_listed(found)} look" if len(found) > 1 else f"column {found[0]} looks"
+            advice = "drop what is no feature"
+            warnings.warn(f"{who}: {subject} like {kind}; {advice}.", UserWarning, stacklevel=4)
