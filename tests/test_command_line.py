@@ -3,23 +3,32 @@
 import errno
 import json
 import os
+import pty
 import re
+import select
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import muhat
 from muhat.__main__ import COMMANDS, command_line, main
+from muhat.cli import ProgressBatches
 from muhat.cli import _compare as command
-from muhat.comparison import compare
-from muhat.data import read_table
+from muhat.comparison import compare, passes
+from muhat.data import FileBatches, open_batches, read_table
 from muhat.data._text import TextTable
 from muhat.datasets import wine
 from muhat.filters import FILTERS
+from muhat.gram import Nystrom, RandomFeatures
 
 QUICK = ["--filter", "f-kmse"]
 
@@ -414,3 +423,190 @@ def test_a_full_standard_output_is_one_line(table):
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
     assert "a place that can be written to is needed" in result.stderr
+
+
+# Large files
+
+
+LARGE = 9_000
+NAMES = ("a", "b", "c", "d")
+FEW = (*QUICK, "--features", "40")
+SAME = 1e-8
+"""The same number by another route."""
+
+
+def sample(n):
+    X = np.random.default_rng(0).normal(size=(n, 4)) * np.geomspace(1, 50, 4) + 4
+    X[:, -1] = 7  # a column that says nothing
+    return X
+
+
+def as_parquet(X, path):
+    pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same rows as Parquet, as CSV and as a folder."""
+    place = tmp_path_factory.mktemp("large")
+    X = sample(LARGE)
+    as_parquet(X, place / "large.parquet")
+    pd.DataFrame(X, columns=NAMES).to_csv(place / "large.csv", index=False)
+    (place / "folder").mkdir()
+    for number, part in enumerate(np.split(X, [5_000])):
+        as_parquet(part, place / "folder" / f"{number}.parquet")
+    return place
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """No file is read at once."""
+    monkeypatch.setattr(command, "available_memory", lambda: 0.0)
+    monkeypatch.setattr(FileBatches, "read", partial(pytest.fail, "the file was read at once"))
+
+
+def on_a_terminal(*arguments, interrupt_at=None):
+    """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
+    mine, its = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "muhat", "compare", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=its,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        text=True,
+    )
+    os.close(its)
+    seen = b""
+    while select.select([mine], [], [], 120)[0]:
+        try:
+            read = os.read(mine, 65536)
+        except OSError:  # Linux's end of a terminal
+            break
+        if not read:
+            break
+        seen += read
+        if interrupt_at and interrupt_at in seen:
+            process.send_signal(signal.SIGINT)
+            interrupt_at = None
+    out = process.communicate(timeout=120)[0]
+    os.close(mine)
+    return process.returncode, out, seen.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "gram"), [("large.parquet", "nystrom"), ("large.csv", "random-features"), ("folder", "nystrom")]
+)
+def test_a_large_file_is_compared_in_batches(files, name, gram, in_batches):
+    result = run("compare", files / name, "--gram", gram, *FEW, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    printed = json.loads(result.stdout)
+    assert (printed["data"], printed["n"], printed["d"]) == (Path(name).stem, LARGE, len(NAMES))
+    assert (printed["gram"], printed["gram_reason"], printed["n_components"]) == (gram, "as asked", 40)
+    held = {"nystrom": Nystrom(40), "random-features": RandomFeatures(40)}[gram]
+    expected = compare(sample(LARGE), filters=["f-kmse"], gram=held, standardize=True)
+    for row in printed["estimators"]:
+        np.testing.assert_allclose(row["scores"], expected[row["name"]].scores, rtol=SAME)
+
+
+def test_left_to_itself_the_command_takes_features_for_a_large_file(files):
+    for name in ("large.parquet", "large.csv"):
+        printed = json.loads(run("compare", files / name, "--filter", "s-kmse", "--json").stdout)
+        assert printed["gram"] == "nystrom"
+
+
+@pytest.mark.parametrize("gram", ["auto", "dense"])
+def test_few_rows_of_a_file_or_a_folder_are_compared_dense(gram):
+    pd.DataFrame(sample(60), columns=NAMES).to_csv("small.csv", index=False)
+    os.mkdir("folder")
+    for number, part in enumerate(np.split(sample(60), [20])):
+        as_parquet(part, f"folder/{number}.parquet")
+    expected = compare(sample(60), filters=["f-kmse"], standardize=True)
+    for name in ("small.csv", "folder"):
+        printed = json.loads(run("compare", name, "--json", "--gram", gram, *QUICK).stdout)
+        assert printed["gram"] == "dense"
+        assert printed["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score, rel=SAME)
+
+
+def test_a_terminal_shows_which_pass_of_how_many_and_how_fast(files):
+    code, out, seen = on_a_terminal(
+        files / "large.parquet", "--gram", "nystrom", "--filter", "f-kmse", "--out", "f.png"
+    )
+    assert code == 0
+    for number, name in enumerate(passes(), start=1):
+        assert f"pass {number} of 4: {name}" in seen
+    assert re.search(r"[\d,]+ of 9,000 rows, [\d,]+ rows/s", seen)
+    assert "pass" not in out
+    assert "approximated by" in out
+    assert out.endswith("Figure: f.png\n")
+    assert Path("f.png").read_bytes().endswith(b"IEND\xaeB`\x82")
+    assert os.listdir() == ["f.png"]
+
+
+def test_nothing_is_shown_with_json_or_where_there_is_no_terminal(files):
+    code, out, seen = on_a_terminal(files / "large.parquet", "--gram", "nystrom", *FEW, "--json")
+    assert (code, seen) == (0, "")
+    assert json.loads(out)["n"] == LARGE
+    assert run("compare", files / "large.parquet", "--gram", "nystrom", *FEW).stderr == ""
+
+
+def test_an_interrupted_pass_is_one_line_and_leaves_no_figure(files):
+    code, out, seen = on_a_terminal(files / "large.csv", "--gram", "nystrom", interrupt_at=b"pass 1 of 1: reading")
+    assert (code, out) == (130, "")
+    assert "muhat: interrupted." in seen
+    assert "Traceback" not in seen
+    assert os.listdir() == []
+
+
+def test_a_pass_beyond_those_foreseen_is_counted_too():
+    np.save("rows.npy", sample(10))
+    watched = ProgressBatches(open_batches("rows.npy"), passes(standardize=False), shown=False)
+    with watched:
+        titles = [(list(watched), watched._title())[1] for _ in range(4)]
+    assert titles == [
+        "pass 1 of 3: drawing",
+        "pass 2 of 3: summing up",
+        "pass 3 of 3: leaving out",
+        "pass 4 of 4: leaving out",
+    ]
+
+
+def test_a_bad_row_far_down_is_named_by_batch_and_row():
+    X = sample(30_000)
+    X[25_000, 1] = np.nan
+    as_parquet(X, "holes.parquet")
+    assert_refused(run("compare", "holes.parquet", "--gram", "nystrom"), "batch 3", "row 25000", "'b'")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["batch 1", "line 9003", "'b'"]),
+        ("one.csv", "1,2\n", ["at least 2 rows"]),
+        ("few.csv", "1,2\n3,4\n", ["must be at most the number of rows, 2"]),
+    ],
+)
+def test_a_file_of_which_no_features_can_be_made_is_refused(name, text, words):
+    assert_refused(run("compare", write(name, text), "--gram", "nystrom", "--features", "50"), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gram", "nystroem"], ["--gram", "did you mean 'nystrom'?"]),
+        (["--gram", "blocks"], ["--gram", "'dense', 'nystrom', 'random-features'", "got 'blocks'"]),
+        (["--features", "10"], ["--features", "--gram nystrom or random-features is needed", "--gram auto"]),
+        (["--features", "10", "--gram", "dense"], ["--features", "--gram dense"]),
+        (["--features", "0", "--gram", "nystrom"], ["--features"]),
+        (["--features", "many", "--gram", "nystrom"], ["--features"]),
+        (["--features", "41", "--gram", "random-features"], ["RandomFeatures"]),
+        (["--gram", "random-features", "--kernel", "linear"], ["got Linear()"]),
+        ([".", "--gram", "nystrom"], ["a folder of .parquet files"]),
+    ],
+)
+def test_a_way_to_hold_the_matrix_that_cannot_be_is_refused(arguments, words):
+    assert_refused(run("compare", *arguments), *words)
+
+
+def test_the_demonstration_takes_features_too():
+    printed = json.loads(run("compare", "--gram", "nystrom", "--features", "30", "--json", *QUICK).stdout)
+    assert (printed["data"], printed["n_components"]) == ("wine", 30)

@@ -22,8 +22,8 @@ from sklearn.model_selection import GridSearchCV
 from typer.testing import CliRunner
 
 from muhat import KernelMean
-from muhat._validation import is_dask
 from muhat.__main__ import command_line
+from muhat._validation import is_dask
 from muhat.data import BatchError, DaskSource, ReservoirSample
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian
