@@ -43,7 +43,7 @@ class ProgressBatches:
         self.batches = batches
         self.passes = passes
         self.done = 0
-        self.bars = progress_bars(BarColumn(bar_width=20), _Rows(), TimeRemainingColumn(compact=True), shown=shown)
+        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True), shown=shown)
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -69,7 +69,7 @@ class ProgressBatches:
         return f"pass {self.done} of {number}: {self.passes[min(self.done, len(self.passes)) - 1]}"
 
 
-class _Rows(ProgressColumn):
+class RowsColumn(ProgressColumn):
     """Rows done, of how many if that is known, and how many in a second."""
 
     def render(self, task: Task) -> Text:
