@@ -57,6 +57,19 @@ class _Line:
     fields: list[str]
 
 
+@dataclass(frozen=True)
+class _Parsed:
+    """Rows of some data, how many bytes and lines of it they are, and what is wrong with the row after them, if so.
+
+    Where line breaks are quoted the data may end within a row, which is left to be parsed with the next.
+    """
+
+    chunk: Chunk
+    size: int
+    lines: int
+    problem: BadRows | None = None
+
+
 class TextTable:
     """A text file, plain or compressed by gzip, whose layout is learnt from its first lines.
 
@@ -114,7 +127,7 @@ class TextTable:
             return len(list(islice(file, rows + 1))) <= rows
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Read it in chunks of about a megabyte, however many rows that is."""
+        """Read it in chunks of some megabytes, however many rows that is."""
         to_skip, number, rest = self.before, self.before, b""
         for block, is_last in self._blocks(CHUNK_BYTES):
             data, start = rest + block, 0
@@ -124,24 +137,21 @@ class TextTable:
                 rest = data[start:]
                 continue
             end = len(data) if is_last else data.rfind(b"\n") + 1
-            chunk, read, lines, problem = self._parsed(data[start:end], number, is_last)
-            rest, number = data[start + read :], number + lines
-            if len(chunk.values):
-                yield chunk
-            if problem is not None:
-                raise problem
+            parsed = self._parsed(data[start:end], number, is_last)
+            rest, number = data[start + parsed.size :], number + parsed.lines
+            if len(parsed.chunk.values):
+                yield parsed.chunk
+            if parsed.problem is not None:
+                raise parsed.problem
 
-    def _parsed(self, data: bytes, number: int, is_last: bool) -> tuple[Chunk, int, int, BadRows | None]:
-        """Return the rows in complete lines, how many bytes and lines they are, and what is wrong after them, if so.
-
-        Where line breaks are quoted the data may end within a row, which is left to be read with the next.
-        """
+    def _parsed(self, data: bytes, number: int, is_last: bool) -> _Parsed:
+        """Return the rows in complete lines, the first of them after that number."""
         plain = data if b"#" not in data else COMMENT.sub(b"", data)
         has_quotes = b'"' in plain
-        if not has_quotes or (plain is data and not self._has_odd_quotes(data)):
+        if not has_quotes or (len(plain) == len(data) and not self._has_odd_quotes(data)):
             values = self._parsed_by_pyarrow(plain, has_quotes)
             if values is not None:
-                return Chunk(values, (), self.who), len(data), data.count(b"\n"), None
+                return _Parsed(Chunk(values, (), self.who), len(data), data.count(b"\n"))
         return self._parsed_line_by_line(data, number, is_last)
 
     def _has_odd_quotes(self, data: bytes) -> bool:
@@ -175,7 +185,7 @@ class TextTable:
             values[:, place] = column.cast(pyarrow.float64()).to_numpy()
         return values if has_finite_sum(values) or np.isfinite(values).all() else None
 
-    def _parsed_line_by_line(self, data: bytes, number: int, is_last: bool) -> tuple[Chunk, int, int, BadRows | None]:
+    def _parsed_line_by_line(self, data: bytes, number: int, is_last: bool) -> _Parsed:
         """Return the rows by the rules that are ours, up to the first that they refuse."""
         lines = data.splitlines(keepends=True)
         values: list[list[float]] = []
@@ -194,7 +204,7 @@ class TextTable:
         except BadRows as error:
             problem = error
         chunk = Chunk(np.array(values, float).reshape(-1, len(self.kept)), places, self.who)
-        return chunk, sum(map(len, lines[:read])), read, problem
+        return _Parsed(chunk, sum(map(len, lines[:read])), read, problem)
 
     def _numbers(self, fields: list[str], number: int) -> list[float]:
         """Return the numbers in a row, NaN for what is missing, or refuse it."""
