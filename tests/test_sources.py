@@ -43,7 +43,7 @@ def test_empty_batches_are_skipped_wherever_they_are(empty):
 
 @pytest.mark.parametrize("batches", [[], [X[:0]], [X[:0], X[:0]]])
 def test_empty_batches_only_are_refused(batches):
-    with pytest.raises(ValueError, match="at least one row is needed in every pass, got no batch, or empty batches"):
+    with pytest.raises(ValueError, match="at least one batch is needed in every pass, got none with a row"):
         rows_of(batches)
 
 

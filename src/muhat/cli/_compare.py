@@ -23,7 +23,7 @@ from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
-from muhat.datasets import wine
+from muhat.datasets import load
 from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
 from muhat.gram._plan import DENSE_UP_TO
@@ -137,7 +137,7 @@ def compare_command(
     reading: dict[str, Any] = {"drop": drop, "columns": columns and columns.split(","), "separator": separator}
     reading = {name: value for name, value in {**reading, "only_numeric": only_numeric}.items() if value}
     shown = not as_json and sys.stderr.isatty()
-    sample = wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
+    sample = load("wine") if file is None else _sample(open_batches(file, **reading), gram, shown)
     if isinstance(sample, FileBatches):
         titles = passes(options.get("filters"), standardize)
         with ProgressBatches(sample, titles, shown=shown) as batches:
@@ -201,7 +201,7 @@ def _check_figure(path: Path) -> None:
 def python_lines(file: Path | None, reading: dict[str, Any], options: dict[str, Any], in_batches: bool) -> list[str]:
     """Return three lines of Python that give the same comparison, with every option that is not the default."""
     if file is None:
-        names, sample = ["compare", "datasets"], "datasets.wine().data"
+        names, sample = ["compare", "load"], 'load("wine").data'
     else:
         reader = "open_batches" if in_batches else "read_table"
         arguments = [repr(str(file)), *(f"{name}={value!r}" for name, value in reading.items())]

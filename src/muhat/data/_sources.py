@@ -111,8 +111,11 @@ class StreamSource(LocalSource):
                 yield SampleBatch(X[first : first + ROWS], start + first)
             start += len(X)
         if not start:
-            needed, advice = "at least one row is needed in every pass", "give a list of arrays, or an iterator of them"
-            raise ValueError(refusal("batches", needed, "no batch, or empty batches only", advice))
+            needed, advice = (
+                "at least one batch is needed in every pass",
+                "give a list of arrays, or an iterator of them",
+            )
+            raise ValueError(refusal("batches", needed, "none with a row", advice))
 
     def _joined(self) -> Iterator[Array]:
         """Yield rows in order, small batches joined; those before a batch that is refused come before the error."""
