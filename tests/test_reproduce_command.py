@@ -12,7 +12,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from muhat.__main__ import app
+from muhat.__main__ import command_line
 from muhat.paper import EXPERIMENTS, Experiment, _command
 from toy_experiments import deadly
 
@@ -29,7 +29,7 @@ def muhat(tmp_path, monkeypatch):
     """Run the command in this process, in a folder of its own; what it sets in the environment is forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_command.os, "environ", dict(os.environ))
-    return lambda *arguments: CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    return lambda *arguments: CliRunner().invoke(command_line(), ["reproduce", *map(str, arguments)])
 
 
 @pytest.fixture(scope="module")

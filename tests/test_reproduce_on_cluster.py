@@ -9,7 +9,7 @@ import pytest
 from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 
-from muhat.__main__ import app
+from muhat.__main__ import command_line
 from muhat.paper import TaskError, read_results, reproduce
 from muhat.paper._progress import Progress
 from muhat.paper._provenance import Provenance
@@ -70,7 +70,7 @@ def test_a_cluster_with_other_source_code_is_refused(cluster, tmp_path, monkeypa
 
 def test_the_command_runs_on_a_cluster(cluster, tmp_path):
     arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", cluster.scheduler_address]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert CliRunner().invoke(command_line(), arguments).exit_code == 0
     assert (tmp_path / "figure-1.csv").exists()
 
 
@@ -88,7 +88,7 @@ def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(
     with pytest.raises(ValueError, match="either n_jobs or cluster is needed"):
         reproduce([toy(tmp_path / "log")], tmp_path, cluster="tcp://127.0.0.1:9", n_jobs=2)
     arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(command_line(), arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("muhat: reproduce: the address of a dask scheduler that answers is needed")
     assert result.stderr.count("\n") == 1

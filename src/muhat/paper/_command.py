@@ -11,6 +11,7 @@ import typer
 
 from muhat._files import atomic_write, check_writable
 from muhat._messages import unknown_name
+from muhat.cli import say
 from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load
 from muhat.paper import (
     EXPERIMENTS,
@@ -82,7 +83,7 @@ def reproduce_command(
     try:
         reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, cluster=cluster, then=write)
     except TaskError as problem:
-        _print_line(problem)
+        say(problem)
         raise typer.Exit(FAILED) from problem
     if quick:
         typer.echo("Quick run, far below the paper's sizes: no verdicts.")
@@ -105,7 +106,7 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
             load(name)
         missing = [name for name in NAMES if name not in at_hand()]
         if missing:
-            _print_line(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
+            say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
 
 
 def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
@@ -114,8 +115,3 @@ def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> No
     for path in outputs:
         if folder.is_dir() or path.parent.resolve() != folder.resolve():
             check_writable(path)
-
-
-def _print_line(message: object) -> None:
-    """Print one line on stderr."""
-    typer.echo("muhat: " + " ".join(str(message).split()), err=True)

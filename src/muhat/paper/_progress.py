@@ -7,13 +7,15 @@ from muhat._messages import refusal
 
 try:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn
     from rich.progress import Task as BarTask
     from rich.text import Text
+
+    from muhat.cli import progress_bars
 except ImportError as problem:
     needed, advice = "the paper's experiments need packages that are not part of the core", "pip install 'muhat[paper]'"
-    raise ImportError(refusal("muhat.paper", needed, "no rich", advice), name="rich") from problem
+    got = f"no {str(problem.name).split('.')[0]}"
+    raise ImportError(refusal("muhat.paper", needed, got, advice), name=problem.name) from problem
 
 
 class Progress:
@@ -66,9 +68,9 @@ class Bar(Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        description = TextColumn("{task.description}")
-        columns = [description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), _TimeLeft()]
-        self.bars = Bars(*columns, console=self.console, transient=True)
+        self.bars = progress_bars(
+            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), _TimeLeft(), console=self.console
+        )
 
     def __enter__(self) -> "Progress":
         self.bars.start()

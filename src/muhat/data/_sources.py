@@ -1,17 +1,23 @@
-"""Where rows come from when there are too many to hold: batches, over which sums are taken."""
+"""A sample as a source of batches: slices of an array or whatever yields arrays, each checked, over which sums go."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
 from muhat._messages import refusal
+from muhat._validation import as_frame
+
+ROWS = 8192
+"""Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
 
 
 class Summable(Protocol):
@@ -47,18 +53,127 @@ class Source(ABC):
 
     @abstractmethod
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches; the work must not depend on how rows are batched."""
+        """Return the sum of ``work(batch)`` over all batches; the sum must not depend on how rows are batched."""
+
+
+class LocalSource(Source):
+    """Batches that are worked on in this process, one after the other."""
+
+    def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches."""
+        return reduce(add, map(work, self))
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[SampleBatch]:
+        """Yield the batches, at least one."""
+
+
+@dataclass(frozen=True)
+class ArraySource(LocalSource):
+    """An array in chunks; one that is memory-mapped is never in memory at once.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The rows, finite floats.
+    weights : array of shape (n,), default=None
+        Their weights, positive; none is one each.
+    first : int, default=0
+        The number of rows before the array's own, where it is a part of a sample.
+    """
+
+    X: Array
+    weights: Array | None = None
+    first: int = 0
+
+    def __iter__(self) -> Iterator[SampleBatch]:
+        for start in range(0, len(self.X), ROWS):
+            chunk = slice(start, start + ROWS)
+            yield SampleBatch(self.X[chunk], self.first + start, None if self.weights is None else self.weights[chunk])
+
+
+@dataclass(frozen=True)
+class StreamSource(LocalSource):
+    """Batches from anywhere, each checked when it arrives and joined or cut to chunks; empty ones are skipped.
+
+    Parameters
+    ----------
+    batches : iterable of arrays, data frames or pyarrow tables
+        Iterated anew for each pass. All must have the columns of the first, whose type of numbers all take.
+    """
+
+    batches: Iterable[Any]
+
+    def __iter__(self) -> Iterator[SampleBatch]:
+        start = 0
+        for X in self._joined():
+            for first in range(0, len(X), ROWS):
+                yield SampleBatch(X[first : first + ROWS], start + first)
+            start += len(X)
+        if not start:
+            needed, advice = (
+                "at least one batch is needed in every pass",
+                "give a list of arrays, or an iterator of them",
+            )
+            raise ValueError(refusal("batches", needed, "none with a row", advice))
+
+    def _joined(self) -> Iterator[Array]:
+        """Yield rows in order, small batches joined; those before a batch that is refused come before the error."""
+        waiting: list[Array] = []
+        start = yielded = 0
+        columns = None
+        try:
+            for number, values in enumerate(map(as_frame, self.batches)):
+                if is_empty(values):
+                    continue
+                X = checked_batch(values, number, columns, start)
+                columns = columns or Columns.from_batch(X, values)
+                start += len(X)
+                waiting.append(X)
+                if start - yielded >= ROWS:
+                    yield np.concatenate(waiting)
+                    waiting, yielded = [], start
+        except (Exception, KeyboardInterrupt):
+            if waiting:
+                yield np.concatenate(waiting)
+            raise
+        if waiting:
+            yield np.concatenate(waiting)
+
+
+@dataclass(frozen=True)
+class TransformedSource(Source):
+    """A sample whose rows are transformed batch by batch.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    change : callable
+        Maps an array of rows to the transformed rows.
+    """
+
+    source: Source
+    change: Callable[[Array], Array]
+
+    def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches of transformed rows."""
+        return self.source.total(partial(_on_transformed, work, self.change))
+
+
+def _on_transformed(work: Callable[[SampleBatch], Sum], change: Callable[[Array], Array], batch: SampleBatch) -> Sum:
+    return work(SampleBatch(change(batch.X), batch.start, batch.weights))
 
 
 class BatchError(ValueError):
-    """A batch that cannot be taken, with one sentence that says which and why.
+    """A batch that is refused, with one sentence that says which and why.
 
     Attributes
     ----------
     batch : int
         Its number, from 0.
     row : int or None
-        The first row in it that is wrong, from 0; None where it is not a matter of rows.
+        The first row in it that is wrong, from 0; None where no single row is.
     """
 
     def __init__(self, message: str, batch: int, row: int | None = None) -> None:
@@ -80,13 +195,19 @@ class Columns:
 
     @classmethod
     def from_batch(cls, X: Array, values: Any) -> Columns:
-        """Return the columns of a batch that got as ``values``."""
+        """Return the columns of a batch: X is its array, ``values`` the array or data frame it was given as."""
         return cls(X.shape[1], X.dtype, names_of(values))
 
 
 def names_of(values: Any) -> tuple[str, ...] | None:
-    """Return the names of a data frame's columns, none for an array."""
+    """Return the names of a data frame's columns, None for an array."""
     return tuple(map(str, values.columns)) if hasattr(values, "columns") else None
+
+
+def is_empty(values: Any) -> bool:
+    """Whether a batch has no rows."""
+    shape = getattr(values, "shape", None)
+    return not values if shape is None and isinstance(values, list | tuple) else shape is not None and shape[:1] == (0,)
 
 
 def checked_batch(values: Any, number: int, columns: Columns | None = None, first: int | None = None) -> Array:
@@ -108,7 +229,7 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
         got, advice = "masked ones", "fill or drop them first"
         raise BatchError(refusal(who, "every value must be there", got, advice), number)
     X = np.asarray(values)
-    if X.dtype == object:  # a data frame of numbers, truths and whole numbers, some of them missing
+    if X.dtype == object:  # a data frame of numbers, booleans and integers, some of them missing
         with suppress(TypeError, ValueError):
             X = values.to_numpy(np.float64, na_value=np.nan) if hasattr(values, "columns") else X.astype(np.float64)
     if X.dtype.kind not in "fiub":
@@ -119,8 +240,7 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
     if columns is not None:
         _check_columns(who, X, values, number, columns)
     if not X.shape[0]:
-        advice = "leave empty batches out"
-        raise BatchError(refusal(who, "at least one row is needed", "an empty batch", advice), number)
+        raise BatchError(refusal(who, "at least one row is needed", "an empty batch"), number)
     as_given = X
     if columns is not None:
         with np.errstate(over="ignore"):
