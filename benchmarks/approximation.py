@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from muhat.plots._saving import save
 
 from benchmarks.timing import Ratio
 from muhat import Embedding
@@ -13,7 +14,6 @@ from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
-from muhat.plots._saving import save
 from muhat.plots._style import COLOURS, PRINT, blank, lettered, logarithmic, plain
 
 ROWS, SIZES, SEEDS = 20_000, (16, 32, 64, 128, 256, 512, 1024), range(5)
@@ -100,7 +100,7 @@ def slope(errors: Array) -> float:
 
 def approximation() -> Iterator[Ratio]:
     """(g) The error of Nyström's mean and of random features' as m grows, against the plain mean of m rows."""
-    (draw,) = SyntheticFamily().draw([0], n=ROWS, seed=0)
+    (draw,) = SyntheticFamily().draw([0], n=ROWS, random_state=0)
     sample = Sample(draw.X)
     rows = measured(sample)
     slopes = {
