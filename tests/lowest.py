@@ -12,7 +12,10 @@ TOOLS = {"build", "hatchling", "mypy", "ruff"}
 
 def lowest(project):
     """Return ``name==version`` for every requirement of the project and its extras that has a lowest version."""
-    declared = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    declared = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
     found = {}
     for requirement in declared:
         match = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)", requirement)
