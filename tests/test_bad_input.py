@@ -66,7 +66,7 @@ PARAMETERS_REFUSED = {
     "kernel misspelt": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
     "kernel a number": ({"kernel": 3}, "a name, a kernel object or a function is needed, got int 3"),
     "kernel of rows": ({"kernel": lambda x, y: 1.0}, r"got shape \(\); wrap a function of two rows as Function"),
-    "kernel not symmetric": ({"kernel": lambda X, Y: X[:, :1] + 2 * Y[:, 0]}, "is needed, got a difference of"),
+    "kernel not symmetric": ({"kernel": lambda X, Y: X[:, :1] + 2 * Y[:, 0]}, "is needed, got K"),
     "kernel not finite": ({"kernel": Function(lambda X, Y: np.full((len(X), len(Y)), np.nan))}, "must be finite"),
     "kernel indefinite": ({"kernel": lambda X, Y: -(X @ Y.T)}, "must be positive semi-definite, got an eigenvalue of"),
     "filter misspelt": ({"filter": "landwebber"}, "did you mean 'landweber'?"),

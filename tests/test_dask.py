@@ -22,8 +22,9 @@ from sklearn.model_selection import GridSearchCV
 from typer.testing import CliRunner
 
 from muhat import KernelMean
+from muhat._validation import is_dask
 from muhat.cli import app
-from muhat.data import BatchError, DaskSource, ReservoirSample, is_dask
+from muhat.data import BatchError, DaskSource, ReservoirSample
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian
 from muhat.paper.reproduction import PieceError, read_results, reproduce

@@ -492,7 +492,7 @@ def test_a_precomputed_kernel_has_no_landmarks(kernel):
     ("function", "sentence"),
     [
         (lambda X, Y: -(X @ Y.T), "the Gram matrix must be positive semi-definite, got an eigenvalue of"),
-        (lambda X, Y: X[:, :1] + 2 * Y[:, 0], "is needed, got a difference of"),
+        (lambda X, Y: X[:, :1] + 2 * Y[:, 0], "is needed, got K"),
         (lambda X, Y: np.full((len(X), len(Y)), np.nan), "must be finite"),
     ],
     ids=["indefinite", "not symmetric", "not finite"],

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue import KERNELS, SAMPLES, SEED
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Scaled
-from muhat.kernels import _products as products
-from muhat.kernels._exponential import TOLERANCE, exponentials
+from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Scaled, _base, _tiles
+from muhat.kernels._tiles import TOLERANCE, exponentials
 
 EXACT = 1e-13
 """Absolute, on a value of a Gaussian kernel in float64."""
@@ -49,13 +48,13 @@ def test_a_product_is_that_with_the_matrix(name, points):
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("blocks", [(8, 5), (10, 1), (37, 16)])
 def test_blocks_and_tiles_cover_every_pair_once(name, blocks, monkeypatch):
-    for size, value in zip(("BLOCK", "TILE"), blocks, strict=True):
-        monkeypatch.setattr(products, size, value)
+    for module, size, value in zip((_base, _tiles), ("BLOCK", "TILE"), blocks, strict=True):
+        monkeypatch.setattr(module, size, value)
     assert_products_are_those_with_the_matrix(KERNELS[name], sample(38), sample(23, seed=1))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(2.0), Matern(2.0), Gaussian(2.0) * Linear()], ids=repr)
-@pytest.mark.parametrize("edge", [1, 2, products.TILE, 2 * products.TILE, products.BLOCK])
+@pytest.mark.parametrize("edge", [1, 2, _tiles.TILE, 2 * _tiles.TILE, _base.BLOCK])
 def test_sizes_around_the_edges_of_blocks_and_tiles_are_right(kernel, edge):
     for n in {max(edge - 1, 1), edge, edge + 1}:
         X, V = sample(n, 2), np.cos(np.arange(n))
@@ -79,7 +78,7 @@ def test_whole_numbers_and_arrays_by_columns_are_taken():
 
 
 def test_kernels_from_elsewhere_multiply_in_blocks(monkeypatch):
-    monkeypatch.setattr(products, "BLOCK", 16)
+    monkeypatch.setattr(_base, "BLOCK", 16)
     X = sample(50)
     matrix = Gaussian(1.5)(X)
     numbers = np.arange(50)[:, None]
@@ -165,7 +164,7 @@ class Counting(Kernel):
 
 
 def test_a_block_off_the_diagonal_is_computed_once(monkeypatch):
-    monkeypatch.setattr(products, "BLOCK", 10)
+    monkeypatch.setattr(_base, "BLOCK", 10)
     Counting().product(sample(100), np.ones(100))
     assert Counting.count <= 100 * 110 / 2 + 1
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from math import inf
-from numbers import Real
 
 
 def refusal(who: str, needed: str, got: object, advice: str = "") -> str:
@@ -30,10 +28,3 @@ def unknown_name(who: str, name: object, valid: Iterable[str]) -> str:
     sentence = refusal(who, "the name must be one of " + ", ".join(map(repr, names)), repr(name))
     close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     return f"{sentence[:-1]}; did you mean {close[0]!r}?" if close else sentence
-
-
-def positive(part: object, name: str, value: object, alternative: str = "") -> float:
-    """Return a parameter of a kernel, filter or rule as a float, or refuse it unless it is positive."""
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < inf:
-        return float(value)
-    raise ValueError(refusal(type(part).__name__, f"{name} must be positive and finite{alternative}", repr(value)))

@@ -1,7 +1,9 @@
-"""What the estimator accepts as a sample, as weights and as a Gram matrix, and how it refuses the rest."""
+"""What is accepted as a parameter, a sample, weights or a Gram matrix, and how the rest is refused."""
 
 from __future__ import annotations
 
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,59 @@ from sklearn.utils.validation import validate_data
 
 from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
-from muhat.data import as_frame, is_dask
+
+
+def positive(part: object, name: str, value: object, alternative: str = "") -> float:
+    """Return a parameter of a kernel, filter or rule as a float, or refuse it unless it is positive."""
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < inf:
+        return float(value)
+    raise ValueError(refusal(type(part).__name__, f"{name} must be positive and finite{alternative}", repr(value)))
+
+
+def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
+    """Return a parameter as an int, or refuse it unless it is a whole number of at least ``least``."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise ValueError(refusal(type(part).__name__, f"{name} must be a whole number of at least {least}", repr(value)))
+
+
+def as_frame(values: Any) -> Any:
+    """Return one of pyarrow's tables as a data frame, and anything else as it is."""
+    return values.to_pandas() if type(values).__module__.partition(".")[0] == "pyarrow" else values
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is one of dask's collections; dask is not imported to say so."""
+    kinds = type(X).__mro__
+    return hasattr(type(X), "__dask_graph__") and any(kind.__module__.partition(".")[0] == "dask" for kind in kinds)
+
+
+def as_points(X: Any) -> Array:
+    """Return points, one in each row of an array, a list or a data frame, as an array of two dimensions."""
+    try:
+        values = np.asarray(as_frame(X))
+        values = values.astype(np.float64) if values.dtype.kind == "O" else values
+    except (TypeError, ValueError) as error:
+        raise ValueError(refusal("kernel", POINTS, f"{type(X).__name__} of something else")) from error
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        got = f"shape {values.shape} and type {values.dtype}"
+        advice = "reshape one feature with X.reshape(-1, 1)" if values.ndim == 1 else ""
+        raise ValueError(refusal("kernel", POINTS, got, advice))
+    return values
+
+
+POINTS = "points must be real numbers in two dimensions, one point in each row"
+
+
+def frozen(values: Array) -> Array:
+    """Return an array that nobody can write to: the one given if it is such, else a copy."""
+    owner = values
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if values.flags.writeable or owner.flags.writeable:
+        values = values.copy()
+        values.flags.writeable = False
+    return values
 
 
 def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -90,18 +144,17 @@ def _check_finite(who: str, X: Array) -> None:
             raise ValueError(refusal(who, "X must be finite", got, "drop or impute them first"))
 
 
-def checked_masses(estimator: Any, sample_weight: Any, n: int) -> Array:
+def checked_masses(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as masses with sum one, or refuse them; equal ones, held once, without weights."""
     if sample_weight is None:
         return np.broadcast_to(1 / n, n)
-    weights = checked_weights(estimator, sample_weight, n)
+    weights = checked_weights(who, sample_weight, n)
     scaled = weights / weights.max()
     return scaled / scaled.sum()
 
 
-def checked_weights(estimator: Any, sample_weight: Any, n: int) -> Array:
+def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as floats, finite, not negative and not all zero, or refuse them."""
-    who = type(estimator).__name__
     if np.asarray(sample_weight).dtype.kind not in "fiub":
         got = f"values of type {np.asarray(sample_weight).dtype}"
         raise ValueError(refusal(who, "sample_weight must be real numbers", got))
@@ -119,16 +172,42 @@ def checked_weights(estimator: Any, sample_weight: Any, n: int) -> Array:
     return weights
 
 
-def checked_gram(estimator: Any, K: Array) -> Array:
+def checked_gram(who: str, K: Array) -> Array:
     """Return a precomputed Gram matrix, exactly symmetric, or refuse it."""
-    who = type(estimator).__name__
     if K.shape[0] != K.shape[1]:
         raise ValueError(refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}"))
+    _check_symmetric(who, "a precomputed kernel must be symmetric", K)
+    return (K + K.T) / 2
+
+
+def check_values(K: Array, kernel: Any) -> None:
+    """Refuse the values of a kernel on a sample if they are not finite or, where that is not proven, not symmetric."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        check_finite(K.sum(), kernel)
+    if not kernel.positive_semidefinite:
+        _check_symmetric(type(kernel).__name__, "k(x, y) = k(y, x) is needed", K)
+
+
+def check_finite(total: float, kernel: Any) -> None:
+    """Refuse the values of a kernel if their sum is not finite."""
+    if not np.isfinite(total):
+        needed, got = "values k(x, y) must be finite", "NaN or infinite ones"
+        raise ValueError(refusal(type(kernel).__name__, needed, got, "rescale X or choose another kernel"))
+
+
+def check_semidefinite(gamma: Array) -> None:
+    """Refuse eigenvalues of a Gram matrix, in rising order, that are below zero by more than rounding."""
+    allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
+    if np.any(gamma[..., 0] < -allowed):
+        share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
+        needed = "the Gram matrix must be positive semi-definite"
+        got = f"an eigenvalue of {share:.2g} times the largest"
+        raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
+
+
+def _check_symmetric(who: str, needed: str, K: Array) -> None:
     gap = np.abs(K - K.T)
     if gap.max() > rounding(K) ** 0.5 * np.abs(K).max():
         i, j = np.unravel_index(gap.argmax(), gap.shape)
         got = f"K[{i}, {j}] = {K[i, j]:.6g} and K[{j}, {i}] = {K[j, i]:.6g}"
-        raise ValueError(
-            refusal(who, "a precomputed kernel must be symmetric", got, "pass (K + K.T)/2 if that is meant")
-        )
-    return (K + K.T) / 2
+        raise ValueError(refusal(who, needed, got, "take (K + K.T)/2 if that is meant"))

@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
-from muhat._messages import positive, refusal
-from muhat._validation import checked_sample
+from muhat._messages import refusal
+from muhat._validation import checked_sample, positive
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian, Kernel, Scaled, Sum
 from muhat.kernels._mixtures import Mixture

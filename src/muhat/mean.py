@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -9,18 +14,199 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._in_batches import InBatches
-from muhat._targets import as_target
-from muhat._validation import checked_gram, checked_masses, checked_sample
-from muhat.data import ArraySource, is_dask
+from muhat._messages import refusal
+from muhat._parts import Parts
+from muhat._validation import (
+    as_frame,
+    checked_gram,
+    checked_masses,
+    checked_sample,
+    checked_weights,
+    is_dask,
+)
+from muhat.data import ROWS, ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch
 from muhat.embedding import Element, Embedding
-from muhat.gram import Approximation, BlockGram, DenseGram, ProductProblem, SampleProblem, Target
-from muhat.gram._plan import plan
-from muhat.kernels import Kernel, Precomputed, as_kernel
-from muhat.selection import as_rule
+from muhat.filters import KME
+from muhat.gram import (
+    Accumulation,
+    Approximation,
+    BlockGram,
+    BlockProblem,
+    DenseGram,
+    DenseProblem,
+    FeatureMap,
+    Folds,
+    Problem,
+    Target,
+)
+from muhat.gram._plan import Plan, access_of, check_batches, plan_in_memory, plan_one_pass
+from muhat.kernels import Kernel, Precomputed
+from muhat.selection import Choice, KFold, Rule, choices_by
+from muhat.selection._base import unscored_choice
+
+LARGE = 1e30
+"""Weights up to which, and down to one over which, sums of their squares stay in the range of a float."""
 
 
-class KernelMean(InBatches, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A sample's problem and every filter's choice: what an estimator, or a comparison, is made from.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k, every parameter a number.
+    plan : Plan
+        How the Gram operator is held, and why.
+    problem : Problem
+        What filters and rules work on.
+    choices : list of Choice
+        The choice for each filter.
+    target : Element or None
+        f*, an element of the RKHS.
+    points, present : arrays of shape (n, d) and (n,), default=None
+        The rows in memory, and which of them have a mass.
+    accumulated : Accumulation, default=None
+        The features and what rows sum up to, where the Gram operator is held by these.
+    """
+
+    kernel: Kernel
+    plan: Plan
+    problem: Problem
+    choices: list[Choice]
+    target: Element | None
+    points: Array | None = None
+    present: Array | None = None
+    accumulated: Accumulation | None = None
+
+    @property
+    def features(self) -> FeatureMap | None:
+        """The features, where the Gram operator is held by these."""
+        return None if self.accumulated is None else self.accumulated.features
+
+    @property
+    def best(self) -> Choice:
+        """The choice to take: the best by the rule that all filters share."""
+        return self.choices[0].rule.best(self.problem, self.choices)
+
+    def embedding(self, choice: Choice) -> Element:
+        """Return the estimate of a choice, as an element of the RKHS."""
+        weights, rest = choice.weights(self.problem), 1 - choice.shrinkage_at_zero
+        if self.features is not None:
+            shrunk = self.features.embedding(weights.astype(self.features.dtype))
+            return shrunk if self.target is None else shrunk + rest * self.features.compatible(self.target)
+        assert self.points is not None
+        assert self.present is not None
+        on_points = np.zeros(len(self.points), weights.dtype)
+        on_points[self.present] = weights
+        embedding = Embedding(self.kernel, self.points, on_points)
+        return embedding if self.target is None else embedding + rest * self.target
+
+
+def solve(parts: Parts, X: Array, masses: Array, best_of: bool = True) -> Solution:
+    """Hold the Gram operator of rows in memory as planned, and choose a parameter for each filter.
+
+    Parameters
+    ----------
+    parts : Parts
+        Kernel, filters, rule and way to hold the Gram operator.
+    X : array of shape (n, d)
+        The rows, validated; the Gram matrix where the kernel is precomputed.
+    masses : array of shape (n,)
+        p: not negative, with sum one; a row of mass zero does not take part.
+    best_of : bool, default=True
+        Whether all filters must be scored by one rule, because the best is to be taken.
+    """
+    present = masses > 0
+    n = int(present.sum())
+    plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
+    if isinstance(plan.gram, Approximation):
+        rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
+        source = ArraySource(rows, None if _are_equal(weights) else weights)
+        return solve_source(parts, source, plan=plan, points=X, best_of=best_of)
+    rules = (parts.comparable_rules if best_of else parts.rules)(plan.access, n)
+    if isinstance(parts.kernel, Precomputed):
+        kernel, points = Precomputed(checked_gram(parts.who, X)), np.arange(len(X))[:, None]
+    else:
+        kernel, points = parts.kernel.resolve(X[present]), X
+    target = parts.target_on(kernel, points.shape[1], points)
+    problem = _held(plan, kernel, points[present], masses[present], target)
+    return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel), target, points, present)
+
+
+def solve_source(
+    parts: Parts, source: Source, *, plan: Plan | None = None, points: Array | None = None, best_of: bool = True
+) -> Solution:
+    """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
+
+    Without a plan, rows that turn out so few that all were drawn in the first pass are held in memory instead.
+
+    Parameters
+    ----------
+    parts : Parts
+        Kernel, filters, rule and way to hold the Gram operator.
+    source : Source
+        The rows.
+    plan : Plan, default=None
+        How the Gram operator is held, if that is known.
+    points : array of shape (n, d), default=None
+        All rows, where they are in memory, for a target of weights on them.
+    best_of : bool, default=True
+        Whether all filters must be scored by one rule, because the best is to be taken.
+    """
+    rules_of = parts.comparable_rules if best_of else parts.rules
+    rules_of(access_of("nystrom"))  # refuses what cannot be, before the first row
+    approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
+    assert isinstance(approximation, Approximation)
+    drawn = source.total(partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from))
+    if plan is None:
+        plan = plan_in_memory(parts.gram, parts.kernel, drawn.count, drawn.rows.itemsize)
+        if plan.gram == "dense":
+            return solve(parts, drawn.rows, np.broadcast_to(1 / drawn.count, drawn.count), best_of)
+    assert isinstance(plan.gram, Approximation)
+    rules = rules_of(plan.access, drawn.count)
+    parts.check_enough(rules, drawn.count)
+    empty = Accumulation.from_rows(parts.kernel, plan.gram, folds_of_rules(rules), drawn.rows)
+    accumulated = empty.add_source(source, drawn)
+    kernel = accumulated.features.kernel
+    target = parts.target_on(kernel, accumulated.features.dimension, points)
+    problem = accumulated.problem(source, target)
+    choices = _chosen(parts, rules, problem, kernel)
+    return Solution(kernel, plan, problem, choices, target, accumulated=accumulated)
+
+
+def folds_of_rules(rules: Sequence[Rule]) -> Folds:
+    """Return how rows are to be split as they are summed up, so that the rules can choose."""
+    rule = next((rule for rule in rules if isinstance(rule, KFold)), None)
+    return Folds() if rule is None else Folds(rule.n_splits, rule.random_state)
+
+
+def _held(plan: Plan, kernel: Kernel, points: Array, masses: Array, target: Element | None) -> Problem:
+    """Return the problem of points in memory."""
+    weights = None if _are_equal(masses) else masses
+    aim = None if target is None else Target(target(points), target.squared_norm())
+    if plan.gram == "blocks":
+        return BlockProblem(BlockGram.from_sample(kernel, points, weights), aim)
+    problem = DenseProblem(DenseGram.from_sample(kernel, points, weights), aim)
+    if not kernel.positive_semidefinite:
+        problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
+    return problem
+
+
+def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel) -> list[Choice]:
+    """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
+    filters = parts.bounded(problem, kernel)
+    if len(filters) == 1 and filters[0].parameterless and problem.n < rules[0].least_points:
+        return [unscored_choice(rules[0], filters[0])]
+    parts.check_enough(rules, problem.n)
+    return choices_by(rules, problem, filters)
+
+
+def _are_equal(masses: Array) -> bool:
+    return bool(np.all(masses == masses[0]))
+
+
+class KernelMean(BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -30,20 +216,19 @@ class KernelMean(InBatches, BaseEstimator):
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are learnt by the median rule by default.
-    filter : str or Shrinker, default='auto'
+    filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
-        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. ``'auto'``
-        scores them all on one decomposition and takes the best; beyond 50 points, and with ``gram='blocks'``, it leaves
-        out ``'tsvd'`` and ``'componentwise'``, whose exact leave-one-out score takes a decomposition for each point.
+        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the
+        best is taken; ``'auto'`` is the list ``muhat.filters.AUTO``, the filters with a cheap exact score.
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``, ``'lepski'``,
-        ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``.
+        ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``. Where a rule cannot choose
+        for a filter, or would take a refit for each of many rows, another stands in, named by ``rule_``.
     gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact products with it in
-        memory proportional to n; ``Nystrom(m)`` or ``RandomFeatures(m)`` by m features of each row, for any number of
-        rows. ``'auto'`` chooses by n, d and the memory at hand, and says why in ``gram_reason_``. With ``'blocks'``,
-        ``'loo'`` stands for its nearest relative that products give, told by ``rule_``: itself for ``'kme'`` and
-        ``'s-kmse'``, ``'gcv'`` for ``'tsvd'``, ``'kfold'`` for the others.
+        memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)`` by so many features of each row, for any
+        number of rows. ``'auto'`` is dense up to 5000 rows, if they fit in memory, and Nyström's beyond;
+        ``gram_reason_`` says which and why.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
 
@@ -64,7 +249,7 @@ class KernelMean(InBatches, BaseEstimator):
     eigenvalues_ : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; None where none were needed.
     rule_ : Rule
-        The rule that chose: the one asked for, or k-fold where that one would need what is not held.
+        The rule that chose: the one asked for, or the one that stood in for it.
     gram_, gram_reason_ : str or Approximation, and str
         How the Gram matrix was held, and why.
     features_ : FeatureMap
@@ -90,6 +275,8 @@ class KernelMean(InBatches, BaseEstimator):
     >>> bool(mu.choice_.score < KernelMean(filter="kme").fit(X).choice_.score)
     True
     """
+
+    _stream: _Stream | None
 
     def __init__(
         self,
@@ -125,32 +312,97 @@ class KernelMean(InBatches, BaseEstimator):
         self : KernelMean
             The fitted estimator.
         """
+        parts = self._parts()
+        self._stream = None
         if is_dask(X):
-            return self._fit_dask(X, sample_weight)
-        rule = as_rule(self.selection)
-        X = checked_sample(self, X, reset=True)
-        masses = checked_masses(self, sample_weight, len(X))
-        present = masses > 0
-        self._check_enough(rule, int(present.sum()))
-        planned = plan(self.gram, as_kernel(self.kernel), int(present.sum()), X.shape[1], X.itemsize)
-        self.gram_, self.gram_reason_ = planned.gram, planned.reason
-        self._accumulated = None
-        if isinstance(planned.gram, Approximation):
-            rows, masses = (X, masses) if present.all() else (X[present], masses[present])
-            return self._fit_source(ArraySource(rows, None if _equal(masses) else masses), planned.gram, rule, X)
+            return self._fit_dask(parts, X, sample_weight)
+        rows = checked_sample(self, X, reset=True)
+        masses = checked_masses(parts.who, sample_weight, len(rows))
+        return self._keep(solve(parts, rows, masses))
 
-        self.kernel_, points = self._kernel_and_points(X, present)
-        target = as_target(self.target, self.kernel_, points.shape[1], points)
-        problem = self._problem(points, masses, present, target)
-        self._choose(problem, rule)
-        self.weights_ = np.zeros(len(X), X.dtype)
-        self.weights_[present] = self.choice_.weights(problem)
-        self.embedding_ = Embedding(self.kernel_, points, self.weights_)
-        if target is not None:
-            self.embedding_ = self.embedding_ + (1 - self.choice_.shrinkage_at_zero) * target
-        self.eigenvalues_ = problem.spectrum.gamma if "spectrum" in vars(problem) else None
-        self.features_, self.approximation_error_ = None, 0.0
-        return self
+    def fit_batches(self, batches: Iterable[Any]) -> Self:
+        """Estimate the kernel mean of rows that come in batches, of any number.
+
+        Parameters
+        ----------
+        batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
+            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is passed over three
+            times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator, which
+            can be passed over once, is given to ``partial_fit`` batch by batch.
+
+        Returns
+        -------
+        self : KernelMean
+            The fitted estimator. If a batch of an iterator cannot be taken, the rows before it are kept.
+        """
+        parts = self._parts()
+        check_batches(parts.gram, parts.kernel, parts.who)
+        if hasattr(batches, "shape") or isinstance(batches, str | PathLike) or not isinstance(batches, Iterable):
+            needed, got = "batches must be an iterable of arrays or data frames", f"a {type(batches).__name__}"
+            advice = "give an array to fit, and a path to muhat.open_batches"
+            raise ValueError(refusal("KernelMean.fit_batches", needed, got, advice))
+        self._stream = None
+        if isinstance(batches, Iterator):
+            return self._fit_iterator(batches)
+        parts.comparable_rules(access_of("nystrom"))
+        self._learn_names(batches)
+        return self._keep(solve_source(parts, StreamSource(batches)))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to the sample, which is not held: only what its features sum up to is.
+
+        The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
+        rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
+        array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes,
+        they are kept, learnt from together, and averaged without shrinkage. As rows come once, k-fold stands in for
+        leave-one-out, with folds split by a hash of each row, equal rows of a call in turn; and S-KMSE chooses from
+        parameters around the best one for equal weights, whatever the weights are.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (rows, d)
+            More rows.
+        y : None
+            Ignored.
+        sample_weight : array of shape (rows,), default=None
+            Their weights, not negative, in the same unit in all calls; one each by default.
+
+        Returns
+        -------
+        self : KernelMean
+            The estimator, fitted to all rows so far.
+        """
+        stream: _Stream | None = getattr(self, "_stream", None)
+        before = stream or _Stream.from_parts(self._parts())
+        X = checked_sample(self, X, reset=stream is None)
+        if stream is not None and sample_weight is not None and not np.any(sample_weight):
+            return self  # rows without mass do not take part
+        weights = None if sample_weight is None else checked_weights("KernelMean", sample_weight, len(X))
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+            if not 1 / LARGE < weights.min() <= weights.max() < LARGE:
+                needed = f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
+                raise ValueError(refusal("KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"))
+        return self._continue(before.add(X, weights))
+
+    def merge(self, other: KernelMean) -> Self:
+        """Add the rows that another estimator has seen by ``partial_fit``, with the same kernel and features.
+
+        Parameters
+        ----------
+        other : KernelMean
+            The other one, which stays as it is.
+
+        Returns
+        -------
+        self : KernelMean
+            The estimator, fitted to the rows of both.
+        """
+        mine, its = (getattr(each, "_stream", None) for each in (self, other))
+        if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
+            needed, got = "both estimators must be fitted by partial_fit", "one that was not, or to very few rows"
+            raise ValueError(refusal("KernelMean.merge", needed, got, "fit both so"))
+        return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
     def score_samples(self, X: Any) -> Array:
         """Return the estimate's values μ(x) at new points.
@@ -203,26 +455,129 @@ class KernelMean(InBatches, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
         return tags
 
+    def _parts(self) -> Parts:
+        """Resolve and check every argument."""
+        return Parts.from_arguments("KernelMean", **self.get_params(deep=False))
+
+    def _fit_dask(self, parts: Parts, X: Any, sample_weight: Any) -> Self:
+        """Fit to a dask array or data frame, whose rows stay where they are."""
+        check_batches(parts.gram, parts.kernel, parts.who)
+        parts.comparable_rules(access_of("nystrom"))
+        if sample_weight is not None:
+            needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
+            raise ValueError(refusal(parts.who, needed, "sample_weight", advice))
+        source = DaskSource.from_collection(X)
+        checked_sample(self, source.example, reset=True)  # learns the names of the features
+        return self._keep(solve_source(parts, source))
+
+    def _fit_iterator(self, batches: Iterator[Any]) -> Self:
+        """Fit to an iterator in its one pass; whatever stops it, the rows before are kept."""
+        stream = _Stream.from_parts(self._parts())
+        first = self._learn_names(batches)
+        rows = iter(StreamSource(chain([first], batches)))
+        try:
+            for batch in rows:
+                try:
+                    stream = stream.add(batch.X)
+                except ValueError:
+                    if len(batch.X) < ROWS:  # a stream that yields so few is at its end, or was cut short
+                        next(rows, None)  # raises what cut it short
+                    raise
+        except BaseException as problem:
+            if stream.has_rows:
+                self._continue(stream)
+                problem.add_note(f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit.")
+            raise
+        return self._continue(stream)
+
+    def _learn_names(self, batches: Iterable[Any]) -> Any:
+        """Return the first batch, of which the names of the features are learnt; a file is not left open."""
+        remaining = iter(batches)
+        first = as_frame(next(remaining, None))
+        if first is None:
+            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+        if remaining is not batches and hasattr(remaining, "close"):
+            remaining.close()
+        checked_batch(first, 0)
+        checked_sample(self, first, reset=True)
+        return first
+
+    def _continue(self, stream: _Stream) -> Self:
+        """Choose by the rows so far, and keep what more rows can be added to."""
+        self._keep(stream.solution())
+        self._stream = stream
+        return self
+
+    def _keep(self, solution: Solution) -> Self:
+        """Keep the estimate of the best choice."""
+        choice, features = solution.best, solution.features
+        self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
+        self.choices_, self.choice_ = solution.choices, choice
+        self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
+        self.embedding_ = solution.embedding(choice)
+        self.weights_ = self.embedding_.weights
+        if features is not None and solution.target is not None:
+            self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.dtype)).weights
+        elif solution.points is not None:
+            self.weights_ = self.weights_[: len(solution.points)]
+        self.features_ = features
+        self.approximation_error_ = 0.0 if solution.accumulated is None else solution.accumulated.error
+        known = vars(solution.problem).get("spectrum")
+        self.eigenvalues_ = None if known is None else known.gamma
+        return self
+
     def _values(self, X: Array) -> Array:
         return X @ self.embedding_.weights if isinstance(self.kernel_, Precomputed) else self.embedding_(X)
 
-    def _kernel_and_points(self, X: Array, present: Array) -> tuple[Kernel, Array]:
-        kernel = as_kernel(self.kernel)
-        if isinstance(kernel, Precomputed):
-            return Precomputed(checked_gram(self, X)), np.arange(len(X))[:, None]
-        return kernel.resolve(X[present]), X
 
-    def _problem(self, points: Array, masses: Array, present: Array, target: Element | None) -> SampleProblem:
-        points, masses = points[present], masses[present]
-        equal = None if _equal(masses) else masses
-        aim = None if target is None else Target(target(points), target.squared_norm())
-        if self.gram_ == "blocks":
-            return ProductProblem(BlockGram.from_sample(self.kernel_, points, equal), aim)
-        problem = SampleProblem(DenseGram.from_sample(self.kernel_, points, equal), aim)
-        if not self.kernel_.positive_semidefinite:
-            problem.spectrum  # noqa: B018 — refuses an indefinite matrix, which no filter is made for
-        return problem
+@dataclass(frozen=True, eq=False)
+class _Stream:
+    """Rows that come once: the arguments, resolved at the first, and what the rows so far sum up to.
 
+    Until there are as many as the rule takes, the rows themselves are kept.
+    """
 
-def _equal(masses: Array) -> bool:
-    return bool(np.all(masses == masses[0]))
+    parts: Parts
+    plan: Plan
+    rules: list[Rule]
+    accumulated: Accumulation | None = None
+    first: tuple[tuple[Array, Array | None], ...] = ()
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> _Stream:
+        """Return a stream before its first row, or refuse what cannot be fitted in one pass."""
+        check_batches(parts.gram, parts.kernel, parts.who)
+        plan = plan_one_pass(parts.gram)
+        return cls(parts, plan, parts.comparable_rules(plan.access))
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there are any."""
+        return self.accumulated is not None
+
+    def add(self, X: Array, weights: Array | None = None) -> _Stream:
+        """Return the stream with these rows too."""
+        if self.accumulated is not None:
+            X = X.astype(self.accumulated.features.dtype, copy=False)
+            if not self.first:
+                return replace(self, accumulated=self.accumulated.add_rows(X, weights))
+        some = (*self.first, (X, weights))
+        rows = np.concatenate([each for each, _ in some])
+        assert isinstance(self.plan.gram, Approximation)
+        accumulated = Accumulation.from_rows(self.parts.kernel, self.plan.gram, folds_of_rules(self.rules), rows)
+        for each in some:
+            accumulated = accumulated.add_rows(*each)
+        enough = len(rows) >= max(rule.least_points for rule in self.rules)
+        return replace(self, accumulated=accumulated, first=() if enough else some)
+
+    def solution(self) -> Solution:
+        """Choose by the rows so far; by too few of them, without shrinkage."""
+        assert self.accumulated is not None
+        kernel = self.accumulated.features.kernel
+        target = self.parts.target_on(kernel, self.accumulated.features.dimension, None)
+        problem = self.accumulated.problem(None, target)
+        if self.first:
+            choices = [unscored_choice(self.rules[0], KME())]
+        else:
+            choices = _chosen(self.parts, self.rules, problem, kernel)
+        return Solution(kernel, self.plan, problem, choices, target, accumulated=self.accumulated)

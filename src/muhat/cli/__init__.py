@@ -22,14 +22,15 @@ from typer.core import TyperGroup
 from muhat import __version__
 from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal, unknown_name
+from muhat._parts import as_kernel
 from muhat.cli._progress import ProgressBatches
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import FileBatches, open_batches, read_table
 from muhat.datasets import FOLDER_VARIABLE, DataSet, load, wine
 from muhat.filters import FILTERS
-from muhat.gram import GRAMS_BY_NAME, Approximation
+from muhat.gram import APPROXIMATIONS, Approximation
 from muhat.gram._plan import DENSE_UP_TO
-from muhat.kernels import KERNELS, Kernel, as_kernel
+from muhat.kernels import KERNELS, Kernel
 from muhat.paper.evidence import page as evidence_page
 from muhat.paper.experiments import EXPERIMENTS, Experiment
 from muhat.paper.reproduction import PieceError, read_finished, read_results, reproduce
@@ -37,7 +38,7 @@ from muhat.plots import comparison_figure, experiment_figure, save
 from muhat.selection import RULES
 
 OF_POINTS = [name for name in KERNELS if name != "precomputed"]
-GRAMS = ("auto", "dense", *GRAMS_BY_NAME)
+GRAMS = ("auto", "dense", *APPROXIMATIONS)
 FIGURES = (".png", ".svg", ".pdf")
 FORMS = (".png", ".svg")
 DEFAULT_FIGURE = Path("muhat-compare.png")
@@ -286,10 +287,10 @@ def _gram(name: str, features: int | None) -> str | Approximation:
         raise ValueError(unknown_name("--gram", name, GRAMS))
     if features is None:
         return name
-    if name not in GRAMS_BY_NAME:
-        needed = f"--gram {' or '.join(GRAMS_BY_NAME)} is needed with it"
+    if name not in APPROXIMATIONS:
+        needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
         raise ValueError(refusal("--features", needed, f"--gram {name}", "name one, or leave it out"))
-    return GRAMS_BY_NAME[name](m=features)
+    return APPROXIMATIONS[name](n_components=features)
 
 
 def _sample(file: Path, drop: Sequence[str], gram: str) -> DataSet | FileBatches:

@@ -1,7 +1,7 @@
 """Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
 
-from muhat.data._batches import BatchError, Columns, SampleBatch, Source, as_frame, checked_batch
-from muhat.data._dask import DaskSource, is_dask
+from muhat.data._batches import BatchError, Columns, SampleBatch, Source, checked_batch
+from muhat.data._dask import DaskSource
 from muhat.data._errors import FileBatchError
 from muhat.data._file_batches import FileBatches, open_batches
 from muhat.data._reading import read_table
@@ -23,10 +23,8 @@ __all__ = [
     "Source",
     "StreamSource",
     "TransformedSource",
-    "as_frame",
     "checked_batch",
     "folds_of",
-    "is_dask",
     "open_batches",
     "read_table",
 ]

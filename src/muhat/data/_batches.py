@@ -89,11 +89,6 @@ def names_of(values: Any) -> tuple[str, ...] | None:
     return tuple(map(str, values.columns)) if hasattr(values, "columns") else None
 
 
-def as_frame(values: Any) -> Any:
-    """Return one of pyarrow's tables as a data frame, and anything else as it is."""
-    return values.to_pandas() if type(values).__module__.partition(".")[0] == "pyarrow" else values
-
-
 def checked_batch(values: Any, number: int, columns: Columns | None = None, first: int | None = None) -> Array:
     """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
 

@@ -22,12 +22,6 @@ LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 """Dask's setting for the size of graphs that it warns of."""
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is one of dask's collections; dask is not imported to say so."""
-    kinds = type(X).__mro__
-    return hasattr(type(X), "__dask_graph__") and any(kind.__module__.partition(".")[0] == "dask" for kind in kinds)
-
-
 @dataclass(frozen=True)
 class Block:
     """Some rows that are, or can be made, on a worker.

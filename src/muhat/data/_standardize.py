@@ -81,16 +81,17 @@ class ColumnMoments:
         """What each column is measured in."""
         return _unit(self.low, self.high)
 
-    def standardized(self, X: Array) -> Array:
+    def standardized(self, X: Array, center: bool = True) -> Array:
         """Return rows with every column at mean 0 and variance 1 over the whole sample; constant ones become 0.
 
-        A column is constant if it varies by no more than rounding can make it, by scikit-learn's measure.
+        Without centring, columns are only scaled. A column is constant if it varies by no more than rounding can make
+        it, by scikit-learn's measure.
         """
         unit, variance = self.unit, self.squares / self.count
         mean = np.clip(self.mean, self.low / unit, self.high / unit)  # of a constant column, itself
         rounding = self.count * float(np.finfo(np.float64).eps)
         constant = variance <= rounding * variance + (rounding * mean) ** 2
-        return (X / unit - mean) / np.sqrt(np.where(constant, 1, variance))
+        return (X / unit - (mean if center else 0)) / np.sqrt(np.where(constant, 1, variance))
 
 
 def _unit(low: Array, high: Array) -> Array:

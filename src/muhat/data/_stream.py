@@ -12,7 +12,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.data._batches import Columns, SampleBatch, Source, Sum, as_frame, checked_batch
+from muhat._validation import as_frame
+from muhat.data._batches import Columns, SampleBatch, Source, Sum, checked_batch
 
 ROWS = 8192
 """Rows worked on at a time: many enough for BLAS, few enough for the cache."""

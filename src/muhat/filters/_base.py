@@ -11,11 +11,21 @@ from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.gram import Components, Problem
+from muhat.gram import Access, Components, Problem
+from muhat.gram._problem import quotient
 
 Product = Callable[[Array], Array]
 
 GRID_SIZE = 50
+"""How many parameters a default grid has, at most."""
+
+WIDER = 1e3
+"""By what factor a grid of λ is widened where the choice is at its end."""
+
+STEPS_BEYOND = 16
+"""How many parameters a grid is widened by."""
+
+NONE: Array = np.empty(0)
 
 
 def as_numbers(grid: Any) -> Array:
@@ -35,6 +45,8 @@ class Shrinker(BaseEstimator, ABC):
     """Whether it is a function of γ that continues to complex γ, so that its leave-one-out score is cheap."""
     constant: ClassVar[bool] = False
     """Whether it treats all components alike, so that no spectrum is needed."""
+    needs: Access = Access.SPECTRUM
+    """What the estimate takes: all eigenpairs, the leading ones, or products with A alone."""
 
     @abstractmethod
     def on(self, components: Components, grid: Array) -> Array:
@@ -47,6 +59,10 @@ class Shrinker(BaseEstimator, ABC):
     def grid(self, problem: Problem) -> Array:
         """Return the parameters to choose from, if there is something to choose."""
         raise NotImplementedError
+
+    def beyond(self, grid: Array, index: int) -> Array:
+        """Return parameters beyond the end of the grid that the index is at: none where the question ends there."""
+        return NONE
 
     def check(self, grid: Array) -> Array:
         """Return a grid given by the user as an array, or refuse it."""
@@ -77,9 +93,22 @@ class Filter(Shrinker):
     C: float = float("nan")
     qualification: float = float("nan")
 
+    @property
+    def needs(self) -> Access:  # type: ignore[override]
+        """What the estimate takes: a function of γ without jumps is found by products with A alone."""
+        return Access.PRODUCTS if self.analytic else Access.SPECTRUM
+
     @abstractmethod
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         """Return s_λ(γ), what is left of a component with eigenvalue γ."""
+
+    def inverse(self, gamma: Array, parameter: Any) -> Array:
+        """Return g_λ(γ) = (s_λ(γ) − s_λ(0))/γ, the regularised 1/γ; zero at γ = 0, where no component is.
+
+        A constant filter leaves s_λ(0) of everything, spanned by the sample or not: there is nothing to invert.
+        """
+        at_zero = self.at_zero(np.atleast_1d(parameter))[0]
+        return quotient(self.shrinkage(gamma, parameter) - at_zero, np.asarray(gamma))
 
     def path(self, gamma: Array, grid: Array) -> Array:
         """Return s_λ(γ) for every λ of the grid: shape (parameters, *gamma.shape)."""
@@ -98,6 +127,16 @@ class Filter(Shrinker):
         largest = problem.largest_eigenvalue or 1.0
         smallest = (float(np.mean(problem.trace)) or largest) / (problem.n * problem.rank)
         return np.geomspace(smallest, 10 * largest, GRID_SIZE)
+
+    def beyond(self, grid: Array, index: int) -> Array:
+        """Return λ beyond the end of the grid that the index is at, further by a factor of a thousand."""
+        if self.parameterless or len(grid) == 1:
+            return NONE
+        if index == 0:
+            return np.geomspace(grid[0] / WIDER, grid[0], STEPS_BEYOND + 1)[:-1]
+        if index == len(grid) - 1 and np.isfinite(grid[-1] * WIDER):
+            return np.geomspace(grid[-1], grid[-1] * WIDER, STEPS_BEYOND + 1)[1:]
+        return NONE
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers, or refuse it."""
@@ -144,8 +183,6 @@ class Formula(Filter):
 class Iteration(Filter):
     """A filter whose parameter is the number of iterations t."""
 
-    longest: ClassVar[int]
-    """The largest t of the default grid."""
     most: ClassVar[int]
     """The largest t that can be asked for."""
 
@@ -159,10 +196,17 @@ class Iteration(Filter):
         return values.astype(np.int64)
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue (but not without end)."""
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue."""
         average = float(np.mean(problem.trace)) / problem.rank
         last = self.from_lambda(average / 10) if average > 0 else 1
-        return np.unique(np.geomspace(1, min(last, self.longest), GRID_SIZE).round().astype(np.int64))
+        return np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
+
+    def beyond(self, grid: Array, index: int) -> Array:
+        """Return more iterations, up to four times as many, if the choice is the most there are; t = 1 is the least."""
+        if len(grid) == 1 or index < len(grid) - 1:
+            return NONE
+        more = np.geomspace(grid[-1], min(4 * grid[-1], self.most), STEPS_BEYOND + 1).round().astype(np.int64)
+        return np.unique(more[more > grid[-1]])
 
     def products(self, parameter: float) -> float:
         """One product an iteration, and one for the right-hand side."""

@@ -1,18 +1,19 @@
-"""The Gram operator as products only: its matrix is never held."""
+"""The Gram operator matrix-free: products with kernel blocks that are never held, and the problem they solve."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
-from muhat.gram._spectrum import Spectrum
+from muhat._validation import check_finite
+from muhat.gram._problem import Access, InMemoryProblem, Spectrum
 from muhat.kernels import Kernel
-from muhat.kernels._checks import check_finite
 
 SMALL = 64
 """Rows up to which leading eigenpairs come from all of them."""
@@ -71,11 +72,6 @@ class BlockGram:
         """Return the diagonal of A."""
         return self.root_masses**2 * self._own
 
-    def spectrum(self) -> Spectrum:
-        """Refuse: all eigenpairs take a matrix."""
-        needed, got = "all eigenpairs take the matrix in memory", "products with it alone"
-        raise ValueError(refusal("gram='blocks'", needed, got, "use gram='dense', or leading(k) for some of them"))
-
     def leading(self, count: int, tolerance: float = 0.0) -> Spectrum:
         """Return the leading eigenpairs of A, ascending, by Lanczos' iteration.
 
@@ -109,6 +105,32 @@ class BlockGram:
         """Return the largest ‖Au − γu‖ of some eigenpairs, relative to the largest eigenvalue."""
         gaps = self.product(pairs.U) - pairs.gamma * pairs.U
         return float(np.linalg.norm(gaps, axis=0).max()) / (pairs.largest or 1.0)
+
+
+@dataclass(frozen=True)
+class BlockProblem(InMemoryProblem):
+    """The problem of a sample too large for all eigenpairs of A.
+
+    Parameters
+    ----------
+    gram : BlockGram
+        A by its products.
+    target : Target, default=None
+        f*; none is f* = 0.
+    """
+
+    access: ClassVar[Access] = Access.PRODUCTS | Access.LEADING | Access.ROWS
+    gram: BlockGram
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:  # type: ignore[override]
+        """γ_max, to rounding."""
+        return self.gram.leading(1, tolerance=float(np.finfo(self.dtype).eps) ** 0.75).largest
+
+    @property
+    def trace(self) -> Array:  # type: ignore[override]
+        """tr A."""
+        return self.gram.diagonal().sum(axis=-1)
 
 
 def _check_forms(gram: BlockGram) -> None:

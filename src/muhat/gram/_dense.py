@@ -1,15 +1,27 @@
-"""The Gram operator as a matrix in memory."""
+"""The Gram operator as a matrix in memory, and the problem on its eigenpairs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from muhat._arrays import Array, rounding
-from muhat.gram._spectrum import Spectrum
+from muhat._validation import check_semidefinite, check_values
+from muhat.gram._problem import (
+    Access,
+    Components,
+    InMemoryProblem,
+    LeftOut,
+    Rows,
+    SpectralProblem,
+    Spectrum,
+    quotient,
+)
 from muhat.kernels import Kernel
-from muhat.kernels._checks import check_semidefinite, check_values
 
 
 @dataclass(frozen=True)
@@ -57,3 +69,59 @@ class DenseGram:
         # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
         floor = self.matrix.shape[-1] * rounding(gamma) * gamma[..., -1:]
         return Spectrum(np.where(gamma <= floor, 0, gamma), U, self.masses)
+
+
+@dataclass(frozen=True)
+class DenseProblem(InMemoryProblem, SpectralProblem):
+    """The problem of a sample whose Gram matrix is in memory; eigenpairs are computed once, when first asked for.
+
+    Parameters
+    ----------
+    gram : DenseGram
+        A = D K D with its masses; leading batch dimensions go through every method.
+    target : Target, default=None
+        f*; none is f* = 0.
+    """
+
+    access: ClassVar[Access] = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
+    gram: DenseGram
+
+    @cached_property
+    def spectrum(self) -> Spectrum:  # type: ignore[override]
+        """The eigenpairs of A."""
+        return self.gram.spectrum()
+
+    @cached_property
+    def components(self) -> Components:  # type: ignore[override]
+        """μ̂ and f* in the kernel PCA basis: ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i."""
+        root = np.sqrt(self.spectrum.gamma)
+        mean = root * self.spectrum.coordinates
+        target = np.zeros_like(mean)
+        if self.target is not None:
+            target = quotient(self.spectrum.project(self.target_values), root)
+        return Components(self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size))
+
+    @property
+    def rows(self) -> Rows:
+        """All points in the eigenbasis."""
+        return Rows(self.spectrum.U, self.masses, self.gram.diagonal(), self.mean_values, self.target_values)
+
+    def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
+        """Return what the work returns for all rows at once."""
+        return work(self, self.rows, *arguments)
+
+    def left_out_of(self, rows: Rows) -> LeftOut:
+        """Return what is left without each point: the rows are all there are."""
+        return self.left_out
+
+    def weights(self, s: Array, s_at_zero: Array | float) -> Array:
+        """Return β, the weights on the sample, of f* + s(Ĉ)(μ̂ − f*) given s at each eigenvalue and at zero.
+
+        s(Ĉ)μ̂ has the weights D s(A) q. With h(γ) = (s(γ) − s(0))/γ, s(Ĉ)f* is s(0) f* plus the weights D h(A) D f*(X),
+        so that (1 − s(0)) f* remains beside the sample.
+        """
+        x = self.spectrum.apply(s, self.root_masses[:, None])
+        if self.target is not None:
+            h = quotient(s - np.asarray(s_at_zero)[..., None], self.spectrum.gamma)
+            x = x - self.spectrum.apply(h, self.target_values[:, None])
+        return self.root_masses * x[..., 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,12 +35,12 @@ class FeatureMap(ABC):
 
     kernel: Kernel
     dtype: np.dtype[Any]
-    error_in: ClassVar[str] = "the norm of the RKHS"
+    error_unit: ClassVar[str] = "the norm of the RKHS"
     """What ``error`` is measured in."""
 
     @property
     @abstractmethod
-    def m(self) -> int:
+    def n_components(self) -> int:
         """The number of landmarks or random features that were asked for."""
 
     @property
@@ -58,7 +57,7 @@ class FeatureMap(ABC):
     def _features(self, X: Array) -> Array:
         """Return z(x_i) of points whose type is at least as precise as the map's own."""
 
-    def turned(self, V: Array) -> Callable[[Array], Array]:
+    def rotated(self, V: Array) -> Callable[[Array], Array]:
         """Return the map x ↦ Vᵀ z(x), for V of shape (r, directions)."""
         return lambda X: self(X) @ V.astype(self.dtype)
 
@@ -70,7 +69,7 @@ class FeatureMap(ABC):
     def coordinates(self, embedding: Element) -> Array:
         """Return the coordinates of the function of the map's space that is nearest to the one given."""
 
-    def of_same_space(self, embedding: Element) -> Element:
+    def compatible(self, embedding: Element) -> Element:
         """Return a function in the space where those of ``embedding`` live: nearest to the one given, or itself."""
         return self.embedding(self.coordinates(embedding))
 
@@ -127,9 +126,13 @@ class Approximation(BaseEstimator, ABC):
         """How many rows, drawn uniformly, are enough to resolve a kernel and this on."""
         return 20_000
 
-    def changed(self, change: Callable[[Array], Array], X: Array) -> Self:
-        """Return this for rows that come changed, of which X are some: what it holds of them is changed too."""
+    def transformed(self, transform: Callable[[Array], Array], X: Array) -> Self:
+        """Return this for transformed rows, of which X are some: what it holds of them is transformed too."""
         return self
+
+    @abstractmethod
+    def check(self, kernel: Kernel) -> None:
+        """Refuse parameters, or a kernel, that no features can be made with: before the first row is read."""
 
     @abstractmethod
     def resolve(self, kernel: Kernel, X: Array) -> FeatureMap:
@@ -219,10 +222,3 @@ class FeatureEmbedding(Element):
 def blocks(n: int) -> Iterator[slice]:
     """Yield slices of so many rows that their features fit in memory."""
     return slices(0, n, ROWS)
-
-
-def whole_number(part: object, name: str, value: object, least: int) -> int:
-    """Return a parameter as a whole number, or refuse it."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-        return int(value)
-    raise ValueError(refusal(type(part).__name__, f"{name} must be a whole number of at least {least}", repr(value)))

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, rounding
 from muhat._messages import refusal, unknown_name
+from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureMap, whole_number
-from muhat.gram._landmarks import by_leverage, spread, uniform
+from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Precomputed
-from muhat.kernels._checks import check_semidefinite, check_values
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
@@ -65,7 +64,7 @@ class NystromFeatures(FeatureMap):
         return Q[:, kept] / np.sqrt(gamma[kept])
 
     @property
-    def m(self) -> int:
+    def n_components(self) -> int:
         """The number of landmarks."""
         return len(self.landmarks)
 
@@ -82,7 +81,7 @@ class NystromFeatures(FeatureMap):
     def _features(self, X: Array) -> Array:
         return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ self.whitening.astype(X.dtype, copy=False)
 
-    def turned(self, V: Array) -> Callable[[Array], Array]:
+    def rotated(self, V: Array) -> Callable[[Array], Array]:
         """Return the map x ↦ VᵀWᵀ k(L, x) for the price of z(x)."""
         whitening = (self.whitening @ V).astype(self.dtype)
         return lambda X: self.kernel(X, self.landmarks) @ whitening
@@ -100,7 +99,7 @@ class NystromFeatures(FeatureMap):
         self._check_kernel(embedding)
         return self.whitening.T @ embedding(self.landmarks)
 
-    def of_same_space(self, embedding: Element) -> Element:
+    def compatible(self, embedding: Element) -> Element:
         """Return the function itself: landmarks span a part of its space."""
         return embedding
 
@@ -129,14 +128,14 @@ class Nystrom(Approximation):
 
     Parameters
     ----------
-    m : int, default=None
-        The number of landmarks: 500 if not given, or all rows if there are fewer.
+    n_components : int, default=None
+        The number of landmarks m: 500 if not given, or all rows if there are fewer.
     landmarks : {'uniform', 'k-means++', 'leverage'} or array of shape (m, d), default='uniform'
         How they are drawn from the rows, or the landmarks themselves. 'uniform' takes each row as likely as any other,
         'k-means++' spreads them out, 'leverage' prefers rows that others say little about (approximate ridge leverage
         scores). Where there are as many landmarks as rows, all rows are taken in their order.
-    seed : int, default=0
-        Of the draw.
+    random_state : int, default=0
+        The seed of the draw.
 
     Examples
     --------
@@ -150,48 +149,53 @@ class Nystrom(Approximation):
     True
     """
 
-    m: int | None = None
+    n_components: int | None = None
     landmarks: Any = "uniform"
-    seed: int = 0
+    random_state: int = 0
 
     @property
     def rows_to_learn_from(self) -> int:
         """How many rows, drawn uniformly, are enough: several for each landmark."""
-        drawn = self.m if isinstance(self.m, Integral) and isinstance(self.landmarks, str) else 0
+        drawn = self.n_components if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str) else 0
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
-    def changed(self, change: Callable[[Array], Array], X: Array) -> Nystrom:
-        """Return this with the landmarks that are given changed as the rows were, of which X are some."""
-        return self if isinstance(self.landmarks, str) else replace(self, landmarks=change(self._given(X)))
+    def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
+        """Return this with given landmarks transformed as the rows were, of which X are some."""
+        return self if isinstance(self.landmarks, str) else replace(self, landmarks=transform(self._given(X)))
+
+    def check(self, kernel: Kernel) -> None:
+        """Refuse parameters that are none, and a kernel that is known by its matrix only."""
+        if _needs_matrix(kernel):
+            needed, advice = "a kernel that can be called on points is needed", "use gram='dense', or the kernel itself"
+            raise ValueError(refusal("Nystrom", needed, repr(kernel), advice))
+        whole_number(self, "random_state", self.random_state, 0)
+        if self.n_components is not None:
+            whole_number(self, "n_components", self.n_components, 1)
+        if isinstance(self.landmarks, str) and self.landmarks not in RULES:
+            raise ValueError(unknown_name("Nystrom landmarks", self.landmarks, RULES))
 
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""
-        if _needs_matrix(kernel):
-            advice = "use gram='dense', or the kernel itself"
-            raise ValueError(
-                refusal("Nystrom", "a kernel that can be called on points is needed", repr(kernel), advice)
-            )
+        self.check(kernel)
         chosen = self._drawn(kernel, X) if isinstance(self.landmarks, str) else self._given(X)
         return NystromFeatures(kernel, chosen, X.dtype)
 
     def _drawn(self, kernel: Kernel, X: Array) -> Array:
-        if self.landmarks not in RULES:
-            raise ValueError(unknown_name("Nystrom landmarks", self.landmarks, RULES))
-        n, seed = len(X), whole_number(self, "seed", self.seed, 0)
-        m = min(DEFAULT_SIZE, n) if self.m is None else whole_number(self, "m", self.m, 1)
+        n, random_state = len(X), self.random_state
+        m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
         if m > n:
-            needed = f"m must be at most the number of rows, {n}"
-            advice = "take fewer landmarks (on the command line, --features), or give them as an array"
+            needed = f"n_components must be at most the number of rows, {n}"
+            advice = "take fewer landmarks (on the command line, --n-components), or give them as an array"
             raise ValueError(refusal("Nystrom", needed, m, advice))
         if m == n:
             return X
         if self.landmarks == "uniform":
-            rows = uniform(X, m, seed)
+            rows = _uniform(X, m, random_state)
         elif self.landmarks == "k-means++":
-            rows = spread(X, m, seed)
+            rows = _spread(X, m, random_state)
         else:
-            rows = by_leverage(
-                X, m, seed, lambda some: NystromFeatures(kernel, X[some], X.dtype)(X), kernel.diagonal(X)
+            rows = _by_leverage(
+                X, m, random_state, lambda some: NystromFeatures(kernel, X[some], X.dtype)(X), kernel.diagonal(X)
             )
         return X[np.sort(rows)]
 
@@ -206,15 +210,16 @@ class Nystrom(Approximation):
             raise ValueError(refusal("Nystrom", needed, f"shape {given.shape}"))
         if not np.isfinite(given).all():
             raise ValueError(refusal("Nystrom", "landmarks must be finite", "NaN or infinite values"))
-        if self.m is not None and whole_number(self, "m", self.m, 1) != len(given):
-            needed = f"m must be the number of landmarks given, {len(given)}, or None"
-            raise ValueError(refusal("Nystrom", needed, self.m))
+        if self.n_components is not None and self.n_components != len(given):
+            needed = f"n_components must be the number of landmarks given, {len(given)}, or None"
+            raise ValueError(refusal("Nystrom", needed, self.n_components))
         return given
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nystrom):
             return NotImplemented
-        return (self.m, self.seed) == (other.m, other.seed) and np.array_equal(self.landmarks, other.landmarks)
+        mine, its = ((each.n_components, each.random_state) for each in (self, other))
+        return mine == its and np.array_equal(self.landmarks, other.landmarks)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -223,3 +228,52 @@ def _needs_matrix(kernel: Kernel) -> bool:
     """Whether a kernel is known, in some part, only by its matrix."""
     parts = getattr(kernel, "parts", {}).values()
     return isinstance(kernel, Precomputed) or any(_needs_matrix(part) for part in parts)
+
+
+def _uniform(X: Array, m: int, random_state: int) -> Array:
+    """Return the numbers of m rows, each as likely as any other."""
+    return np.random.default_rng(random_state).choice(len(X), m, replace=False, shuffle=False)
+
+
+def _spread(X: Array, m: int, random_state: int) -> Array:
+    """Return the numbers of m rows drawn by k-means++: each by its squared distance to those before it."""
+    from sklearn.cluster import kmeans_plusplus  # here, as it takes long to import
+
+    # From the centre and in units of the spread, because scikit-learn's distances lose digits, and overflow.
+    moved = X - X.mean(axis=0)
+    unit = float(np.abs(moved).max()) or 1.0
+    return kmeans_plusplus(moved / unit, m, random_state=np.random.RandomState(random_state))[1]
+
+
+def _by_leverage(X: Array, m: int, random_state: int, pilot: Callable[[Array], Array], diagonal: Array) -> Array:
+    """Return the numbers of m rows drawn without replacement in proportion to their ridge leverage scores."""
+    rng = np.random.default_rng(random_state)
+    scores = leverage(pilot(rng.choice(len(X), m, replace=False)), diagonal, m)
+    return rng.choice(len(X), m, replace=False, p=scores / scores.sum(), shuffle=False)
+
+
+def leverage(Z: Array, diagonal: Array, m: int) -> Array:
+    """Return the approximate ridge leverage scores ℓ_i = [K (K + nλ)⁻¹]_ii, all positive.
+
+    With K ≈ Z Zᵀ from a pilot, ℓ_i is z_iᵀ (ZᵀZ + nλ)⁻¹ z_i and, for what the pilot does not see of the point,
+    (k(x_i, x_i) − ‖z_i‖²)/nλ; one at most. The ridge nλ is the trace of K that its leading m/2 components leave over,
+    spread over m/2: components below it are too many for m landmarks to catch one by one. Their number above it, the
+    sum of the scores, is then at most m.
+
+    Parameters
+    ----------
+    Z : array of shape (n, r)
+        The pilot's features.
+    diagonal : array of shape (n,)
+        k(x_i, x_i).
+    m : int
+        How many landmarks will be drawn.
+    """
+    sigma, V = np.linalg.eigh(Z.T @ Z)
+    leading = max(m // 2, 1)
+    left_over = (diagonal.sum() - sigma[-leading:].sum()) / leading
+    ridge = max(left_over, len(Z) * rounding(Z) * diagonal.sum(), np.finfo(Z.dtype).tiny)
+    seen = ((Z @ V) ** 2 / (np.maximum(sigma, 0) + ridge)).sum(axis=1)
+    unseen = np.maximum(diagonal - (Z**2).sum(axis=1), 0) / ridge
+    scores = np.minimum(seen + unseen, 1)
+    return scores + max(rounding(Z) * scores.max(), np.finfo(Z.dtype).tiny)

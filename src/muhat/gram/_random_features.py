@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks, whole_number
+from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks
 from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Scaled
 
 DEFAULT_SIZE = 1000
@@ -36,13 +37,13 @@ class FourierFeatures(FeatureMap):
 
     kernel: Kernel
     frequencies: Array
-    error_in: ClassVar[str] = "its values (root mean square)"
+    error_unit: ClassVar[str] = "its values (root mean square)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", np.array(self.frequencies))
 
     @property
-    def m(self) -> int:
+    def n_components(self) -> int:
         """The number of features, two for each frequency."""
         return self.size
 
@@ -109,15 +110,15 @@ class FourierFeatures(FeatureMap):
 class RandomFeatures(Approximation):
     """m random Fourier features, for Gaussian, Laplacian and Matérn kernels and multiples of them.
 
-    They depend on the kernel, the number of columns and the seed alone, not on the data: two machines that agree on
-    these have the same features.
+    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data: two machines that
+    agree on these have the same features.
 
     Parameters
     ----------
-    m : int, default=None
-        The number of features, even, because they come in pairs of a cosine and a sine: 1000 if not given.
-    seed : int, default=0
-        Of the frequencies.
+    n_components : int, default=None
+        The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if not given.
+    random_state : int, default=0
+        The seed of the frequencies.
 
     Examples
     --------
@@ -129,18 +130,28 @@ class RandomFeatures(Approximation):
     True
     """
 
-    m: int | None = None
-    seed: int = 0
+    n_components: int | None = None
+    random_state: int = 0
+
+    def check(self, kernel: Kernel) -> None:
+        """Refuse parameters that are none, and a kernel that has no random features."""
+        whole_number(self, "random_state", self.random_state, 0)
+        m = self._size
+        if m % 2:
+            needed = "n_components must be even, as features come in pairs of a cosine and a sine"
+            raise ValueError(refusal("RandomFeatures", needed, m, f"take {m + 1}"))
+        _frequencies(kernel)
 
     def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
         """Return the features for points with as many columns as X, and of its type."""
-        m = DEFAULT_SIZE if self.m is None else whole_number(self, "m", self.m, 1)
-        if m % 2:
-            needed = "m must be even, as features come in pairs of a cosine and a sine"
-            raise ValueError(refusal("RandomFeatures", needed, m, f"take {m + 1}"))
-        draw = _frequencies(kernel)
-        rng = np.random.default_rng(whole_number(self, "seed", self.seed, 0))
-        return FourierFeatures(kernel, draw(rng, (m // 2, X.shape[1])).astype(X.dtype, copy=False))
+        self.check(kernel)
+        rng = np.random.default_rng(self.random_state)
+        frequencies = _frequencies(kernel)(rng, (self._size // 2, X.shape[1]))
+        return FourierFeatures(kernel, frequencies.astype(X.dtype, copy=False))
+
+    @property
+    def _size(self) -> int:
+        return DEFAULT_SIZE if self.n_components is None else whole_number(self, "n_components", self.n_components, 1)
 
 
 Law = Callable[[np.random.Generator, tuple[int, int]], Array]
@@ -157,30 +168,27 @@ def _frequencies(kernel: Any) -> Law:
 @_frequencies.register
 def _(kernel: Gaussian) -> Law:
     """ω ~ N(0, 1/σ² I)."""
-    sigma = _sigma(kernel)
-    return lambda rng, shape: rng.standard_normal(shape) / sigma
+    return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
 
 
 @_frequencies.register
 def _(kernel: Laplacian) -> Law:
     """ω_k ~ Cauchy/σ, independent."""
-    sigma = _sigma(kernel)
-    return lambda rng, shape: rng.standard_cauchy(shape) / sigma
+    return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
 
 
 @_frequencies.register
 def _(kernel: Matern) -> Law:
     """ω ~ t/σ, multivariate with 2ν degrees of freedom: N(0, I) over √(χ²/2ν)."""
-    sigma = _sigma(kernel)
     if kernel.nu == np.inf:
-        return _frequencies(Gaussian(sigma))
+        return _frequencies(Gaussian(kernel.bandwidth))
     freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         normal = rng.standard_normal(shape)
         # For tiny ν, χ² may be zero; beyond 1/ε the phase of a wave is lost to rounding anyway.
         spread = np.maximum(rng.chisquare(freedom, (shape[0], 1)) / freedom, np.finfo(np.float64).eps ** 2)
-        return normal / np.sqrt(spread) / sigma
+        return normal / np.sqrt(spread) / _sigma(kernel)
 
     return draw
 

@@ -1,8 +1,5 @@
 """Kernels k(x, y): Gaussian and its relatives, inner products, sums and products, and those from elsewhere."""
 
-from typing import Any
-
-from muhat._messages import refusal, unknown_name
 from muhat.kernels._base import Kernel, Product, Scaled, Sum
 from muhat.kernels._dot import Linear, Polynomial
 from muhat.kernels._foreign import Function, Precomputed, SklearnKernel, names_known_to_sklearn
@@ -24,32 +21,6 @@ KERNELS: dict[str, type[Kernel]] = {
 """Our kernels by name, with their default parameters."""
 
 
-def as_kernel(kernel: Any) -> Kernel:
-    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for.
-
-    Examples
-    --------
-    >>> as_kernel("laplacian")
-    Laplacian(bandwidth='median')
-    """
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str):
-        if kernel in KERNELS:
-            return KERNELS[kernel]()
-        if kernel in names_known_to_sklearn():
-            return Function(kernel)
-        raise ValueError(unknown_name("kernel", kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
-    if isinstance(kernel, type):
-        raise TypeError(refusal("kernel", "an object is needed", f"the class {kernel.__name__}", "call it first"))
-    if hasattr(kernel, "diag") and callable(kernel):
-        return SklearnKernel(kernel)
-    if callable(kernel):
-        return Function(kernel)
-    needed = "a name, a kernel object or a function is needed"
-    raise TypeError(refusal("kernel", needed, f"{type(kernel).__name__} {kernel!r}"))
-
-
 __all__ = [
     "KERNELS",
     "Function",
@@ -67,5 +38,5 @@ __all__ = [
     "Scaled",
     "SklearnKernel",
     "Sum",
-    "as_kernel",
+    "names_known_to_sklearn",
 ]

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat._arrays import Array, check_same_columns
-from muhat._messages import positive, refusal
-from muhat.kernels._products import by_blocks
+from muhat._arrays import Array, check_same_columns, slices
+from muhat._messages import refusal
+from muhat._validation import as_points, positive
+
+BLOCK = 2048
+"""Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
 
 
 class Kernel(BaseEstimator):
     """A positive semi-definite function k(x, y).
 
     A kernel of your own is a dataclass with ``__call__`` and ``diagonal``; whatever it must learn from a sample
-    (a bandwidth) it learns in ``resolve``, which returns a new kernel and leaves this one as it was.
+    (a bandwidth) it learns in ``resolve``, which returns a new kernel and leaves this one as it was. Its Gram matrices
+    are checked by their eigenvalues unless it says ``positive_semidefinite = True``.
     """
 
-    positive_semidefinite: ClassVar[bool] = True
-    """Whether this is proven, so that no spectrum is needed to check it."""
+    translation_invariant: ClassVar[bool] = False
+    """Whether k(x, y) is a function of x − y, so that centring a sample changes nothing."""
+    positive_semidefinite: ClassVar[bool] = False
+    """Whether this is proven, so that no Gram matrix needs to be checked."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j); with ``Y=None``, the Gram matrix of X, exactly symmetric."""
@@ -51,7 +57,7 @@ class Kernel(BaseEstimator):
         >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
         array([1.1353, 1.1353])
         """
-        V = np.asarray(V)
+        V, X, Y = np.asarray(V), as_points(X), None if Y is None else as_points(Y)
         rows = len(X if Y is None else Y)
         if V.ndim not in (1, 2) or len(V) != rows or V.dtype.kind not in "fiub":
             needed = f"a vector or a matrix of {rows} rows of real numbers is needed to multiply with"
@@ -63,7 +69,16 @@ class Kernel(BaseEstimator):
         return self._product(X, columns, Y).reshape(len(X), *V.shape[1:])
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
-        return by_blocks(self, X, V, Y)
+        """Return k(X, Y) V from the matrices of blocks of rows; with ``Y=None`` each serves both halves."""
+        other = X if Y is None else Y
+        total = np.zeros((len(X), V.shape[1]), np.result_type(self(X[:1], other[:1]), V))
+        for i in slices(0, len(X), BLOCK):
+            for j in slices(i.start if Y is None else 0, len(V), BLOCK):
+                values = self(X[i], None if Y is None and i == j else other[j])
+                total[i] += values @ V[j]
+                if Y is None and i != j:
+                    total[j] += values.T @ V[i]
+        return total
 
     def resolve(self, X: Array) -> Kernel:
         """Return this kernel with every parameter a number, learnt from X where it was not."""
@@ -95,15 +110,19 @@ class Composite(Kernel):
         return {name: value for name, value in values.items() if isinstance(value, Kernel)}
 
     @property
+    def translation_invariant(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.translation_invariant for part in self.parts.values())
+
+    @property
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         """Whether every part is."""
         return all(part.positive_semidefinite for part in self.parts.values())
 
     def resolve(self, X: Array) -> Self:
         """Resolve every part."""
-        settled: dict[str, Any] = {**self.get_params(deep=False)}
-        settled.update({name: part.resolve(X) for name, part in self.parts.items()})
-        return type(self)(**settled)
+        parts = {name: part.resolve(X) for name, part in self.parts.items()}
+        return type(self)(**{**self.get_params(deep=False), **parts})
 
 
 @dataclass

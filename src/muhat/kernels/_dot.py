@@ -1,18 +1,22 @@
 """Kernels of the inner product ⟨x, y⟩."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
 from muhat._arrays import Array, check_same_columns
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import as_points, positive, whole_number
 from muhat.kernels._base import Kernel
 
 
 @dataclass
 class Linear(Kernel):
     """k(x, y) = ⟨x, y⟩: the kernel mean is the mean, and shrinking it is James–Stein's setting."""
+
+    positive_semidefinite: ClassVar[bool] = True
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix ⟨x_i, y_j⟩."""
@@ -23,7 +27,7 @@ class Linear(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         """Return ‖x_i‖²."""
-        return np.einsum("ij,ij->i", X, X)
+        return _squared_norms(X)
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Polynomial(Kernel):
     degree: int = 2
     gamma: float = 1.0
     coef0: float = 1.0
+    positive_semidefinite: ClassVar[bool] = True
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j)."""
@@ -50,18 +55,23 @@ class Polynomial(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
-        return self._power(np.einsum("ij,ij->i", X, X))
+        return self._power(_squared_norms(X))
 
     def _power(self, products: Array) -> Array:
-        if not isinstance(self.degree, Integral) or self.degree < 1:
-            raise ValueError(refusal("Polynomial", "degree must be a whole number of at least 1", repr(self.degree)))
+        degree = whole_number(self, "degree", self.degree)
         if not isinstance(self.coef0, Real) or not self.coef0 >= 0:
             advice = "a negative one makes the kernel indefinite"
             raise ValueError(refusal("Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice))
-        return (positive(self, "gamma", self.gamma) * products + self.coef0) ** int(self.degree)
+        return (positive(self, "gamma", self.gamma) * products + self.coef0) ** degree
 
 
 def _inner_products(X: Array, Y: Array | None) -> Array:
-    Y = X if Y is None else Y
+    X = as_points(X)
+    Y = X if Y is None else as_points(Y)
     check_same_columns(X, Y)
     return X @ Y.T
+
+
+def _squared_norms(X: Array) -> Array:
+    X = as_points(X)
+    return np.einsum("ij,ij->i", X, X)

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import as_points
 from muhat.kernels._base import Kernel
 
 
@@ -23,15 +24,21 @@ def names_known_to_sklearn() -> list[str]:
 class Foreign(Kernel):
     """A kernel we did not write: its values are checked, and its Gram matrix must prove itself."""
 
-    positive_semidefinite: ClassVar[bool] = False
+    advice: ClassVar[str] = ""
+    """What to do about values that are refused."""
 
-    def _checked(self, values: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        matrix = np.array(values, dtype)  # a copy: the Gram operator scales its matrix in place
-        if matrix.shape != shape:
-            needed = f"a matrix of shape {shape} must come back for that many rows"
-            advice = "wrap a function of two rows as Function(f, rows=True)"
-            raise ValueError(refusal(repr(self), needed, f"shape {matrix.shape}", advice))
-        return matrix
+    def _called(self, function: Callable[..., Any], X: Array, *Y: Array | None, shape: tuple[int, ...]) -> Array:
+        """Return the values that another's function gives, in the type of X if that is a float, or refuse them."""
+        needed = f"real numbers of shape {shape} must be returned for that many rows"
+        try:
+            values = np.asarray(function(X, *Y))
+        except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
+            got = f"{type(error).__name__}: {error}"
+            raise ValueError(refusal(type(self).__name__, needed, got, self.advice)) from error
+        if values.shape != shape or values.dtype.kind not in "fiub":
+            got = f"shape {values.shape} and type {values.dtype}"
+            raise ValueError(refusal(type(self).__name__, needed, got, self.advice))
+        return np.array(values, X.dtype if X.dtype.kind == "f" else np.float64)  # a copy: the Gram operator scales it
 
 
 @dataclass
@@ -42,11 +49,13 @@ class SklearnKernel(Foreign):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j)."""
-        return self._checked(self.kernel(X, Y), (len(X), len(X if Y is None else Y)), X.dtype)
+        X, Y = as_points(X), None if Y is None else as_points(Y)
+        return self._called(self.kernel, X, Y, shape=(len(X), len(X if Y is None else Y)))
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
-        return self._checked(self.kernel.diag(X), (len(X),), X.dtype)
+        X = as_points(X)
+        return self._called(self.kernel.diag, X, shape=(len(X),))
 
 
 @dataclass
@@ -65,20 +74,30 @@ class Function(Foreign):
     function: Callable[[Array, Array], Any] | str
     rows: bool = False
 
+    @property
+    def advice(self) -> str:  # type: ignore[override]
+        """What to do about values that are refused."""
+        if self.rows:
+            return "with rows=True the function takes two rows and returns a number"
+        return "wrap a function of two rows as Function(f, rows=True)"
+
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j)."""
-        other = X if Y is None else Y
-        if self.rows or isinstance(self.function, str):
-            from sklearn.metrics.pairwise import pairwise_kernels  # here, as it takes long to import
+        X = as_points(X)
+        other = X if Y is None else as_points(Y)
+        return self._called(self._matrix, X, other, shape=(len(X), len(other)))
 
-            values = pairwise_kernels(X, other, metric=self.function)
-        else:
-            values = self.function(X, other)
-        return self._checked(values, (len(X), len(other)), X.dtype)
+    def _matrix(self, X: Array, Y: Array) -> Any:
+        if callable(self.function) and not self.rows:
+            return self.function(X, Y)
+        from sklearn.metrics.pairwise import pairwise_kernels  # here, as it takes long to import
+
+        return pairwise_kernels(X, Y, metric=self.function)
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
-        return np.array([self(row[None])[0, 0] for row in X], X.dtype)
+        X = as_points(X)
+        return np.array([self(row[None])[0, 0] for row in X], X.dtype if X.dtype.kind == "f" else np.float64)
 
 
 @dataclass(eq=False, repr=False)
@@ -95,11 +114,20 @@ class Precomputed(Foreign):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix at the row numbers X and Y (one column each)."""
-        return self._known[np.ix_(X[:, 0], (X if Y is None else Y)[:, 0])]
+        rows = self._rows(X)
+        return self._known[np.ix_(rows, rows if Y is None else self._rows(Y))]
 
     def diagonal(self, X: Array) -> Array:
         """Return the matrix's diagonal at the row numbers X."""
-        return self._known[X[:, 0], X[:, 0]]
+        rows = self._rows(X)
+        return self._known[rows, rows]
+
+    def _rows(self, X: Array) -> Array:
+        rows, n = as_points(X), len(self._known)
+        if rows.shape[1] != 1 or rows.dtype.kind not in "iu" or (rows.size and not -1 < rows.min() <= rows.max() < n):
+            needed = f"points must be row numbers below {n}, whole and in one column"
+            raise ValueError(refusal("Precomputed", needed, f"shape {rows.shape} and type {rows.dtype}"))
+        return rows[:, 0]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Precomputed) and bool(np.all(np.array_equal(self._known, other._known)))

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from muhat._arrays import Array, rounding
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.kernels._base import Kernel, Scaled, Sum
 from muhat.kernels._dot import Linear, Polynomial
 from muhat.kernels._radial import Gaussian

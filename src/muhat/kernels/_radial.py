@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from scipy.special import gammaln, kve
 
-from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._arrays import Array, slices
+from muhat._messages import refusal
+from muhat._validation import as_points, positive
 from muhat.kernels import _tiles as tiles
-from muhat.kernels._bandwidth import median_distance
 from muhat.kernels._base import Kernel
-from muhat.kernels._products import by_tiles
+
+Metric = Literal["euclidean", "cityblock"]
 
 
 @dataclass
@@ -21,7 +24,12 @@ class Radial(Kernel):
     """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1."""
 
     bandwidth: float | Literal["median"] = "median"
+    translation_invariant: ClassVar[bool] = True
+    positive_semidefinite: ClassVar[bool] = True
+    metric: ClassVar[Metric] = "euclidean"
+    """Of the distances whose median the bandwidth may be."""
     smooth: ClassVar[bool] = True
+    """Whether the profile has a slope at zero, so that a rounding error in ‖x − y‖² stays one."""
 
     def profile(self, exponent: Array) -> Array:
         """Return the kernel's value at exponent = −‖x − y‖²/2σ²; may work in place."""
@@ -32,26 +40,25 @@ class Radial(Kernel):
         return self._pairs(X, Y).matrix()
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
-        return by_tiles(self._pairs(X, Y), V)
+        return self._pairs(X, Y).product(V)
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
         return tiles.radial(X, Y, self._sigma(), self.profile, self.smooth)
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i) = 1."""
+        X = as_points(X)
         return np.ones(len(X), X.dtype)
 
     def resolve(self, X: Array) -> Self:
         """Return the kernel with its bandwidth a number: σ² the median of ‖x_i − x_j‖², i < j, if 'median'."""
-        return replace(self, bandwidth=self._median(X) if self._is_median else self._sigma())
+        bandwidth = median_distance(as_points(X), self.metric) if self._is_median else self._sigma()
+        return replace(self, bandwidth=bandwidth)
 
     @property
     def bound(self) -> float:
         """κ² = 1."""
         return 1.0
-
-    def _median(self, X: Array) -> float:
-        return median_distance(X, "euclidean")
 
     @property
     def _is_median(self) -> bool:
@@ -117,7 +124,7 @@ class Matern(Radial):
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the profile has a slope at zero, so that a rounding error in ‖x − y‖² stays one."""
+        """Whether the profile has a slope at zero."""
         return self._order > 1
 
     @property
@@ -212,8 +219,73 @@ class Laplacian(Radial):
         σ; 'median' is the median of ‖x_i − x_j‖₁ over the pairs i < j.
     """
 
+    metric: ClassVar[Metric] = "cityblock"
+
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
         return tiles.laplacian(X, Y, self._sigma())
 
-    def _median(self, X: Array) -> float:
-        return median_distance(X, "cityblock")
+
+EXACT_UP_TO = 2000
+"""Rows up to which every pair is measured (2 million pairs)."""
+
+PAIRS = 2_000_000
+"""Pairs that are measured beyond that, drawn with a fixed seed."""
+
+CHUNK = 50_000
+"""Pairs that are measured at a time."""
+
+
+def median_distance(X: Array, metric: Metric) -> float:
+    """Return the median distance of the pairs i < j; of Euclidean ones, the root of the median of their squares.
+
+    Exact up to 2000 rows; beyond that, the median of 2 million pairs drawn with a fixed seed, which lies within
+    about 0.1 % of the true median's rank. Where more than half of the pairs coincide, the median of the others, with a
+    warning; where all do, 1.
+    """
+    if len(X) < 2:
+        needed = "bandwidth='median' needs at least 2 rows to have a pair"
+        raise ValueError(refusal("kernel", needed, f"n_samples = {len(X)}", "give the bandwidth as a number"))
+    # From the first row, so that equal rows are exactly zero, and in units of the spread, so that neither 1e200 nor
+    # 1e-200 leaves the range of a float.
+    with np.errstate(over="ignore"):
+        moved = X.astype(np.float64) - X[0]
+    unit = float(np.abs(moved).max())
+    if unit == 0:
+        return _fallback("all rows are equal", 1.0)
+    if not np.isfinite(unit):
+        needed, got = "bandwidth='median' needs distances that are finite", "rows further apart than the largest float"
+        raise ValueError(refusal("kernel", needed, got, "rescale X"))
+    moved /= unit
+    power = 0.5 if metric == "euclidean" else 1.0
+    if len(X) <= EXACT_UP_TO:
+        distances = pdist(moved, "sqeuclidean" if metric == "euclidean" else metric)
+    else:
+        distances = _distances_of_some_pairs(moved, metric)
+    median = float(np.median(distances)) ** power
+    if median > 0:
+        return median * unit
+    apart = distances[distances > 0]
+    value = float(np.median(apart)) ** power if apart.size else 1.0
+    return _fallback("more than half of the pairs of rows are equal", value * unit)
+
+
+def _distances_of_some_pairs(X: Array, metric: Metric) -> Array:
+    """Return the distances of pairs i ≠ j drawn with a fixed seed, squared if Euclidean."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(len(X), size=PAIRS)
+    second = (first + rng.integers(1, len(X), size=PAIRS)) % len(X)
+    distances = np.empty(PAIRS)
+    for chunk in slices(0, PAIRS, CHUNK):
+        gaps = X[first[chunk]] - X[second[chunk]]
+        distances[chunk] = np.einsum("ij,ij->i", gaps, gaps) if metric == "euclidean" else np.abs(gaps).sum(axis=1)
+    return distances
+
+
+def _fallback(reason: str, value: float) -> float:
+    warnings.warn(
+        f"bandwidth='median': the median distance is zero because {reason}; using {value:.6g} for it instead. "
+        "Give the bandwidth as a number to choose it yourself.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return value

@@ -1,17 +1,24 @@
-"""Matrices of pairwise values, tile by tile: a tile stays in cache, and serves both halves where it can."""
+"""Values k(x_i, y_j) at all pairs, tile by tile: as a matrix, or multiplied by vectors and forgotten.
+
+A tile stays in cache, and serves both halves of a symmetric matrix.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from math import exp
+from threading import Event
 
 import numpy as np
+from numpy.polynomial import chebyshev
 
-from muhat._arrays import Array, check_same_columns, share_between_cores, slices
-from muhat.kernels._exponential import exponentials
+from muhat._arrays import Array, available_cores, check_same_columns, share_between_cores, slices
+from muhat._validation import as_points
 
 TILE = 640
-"""Rows and columns of a tile: near enough to the core, and so much work at a time that threads seldom wait in turn."""
+"""Rows and columns of a tile: small enough for the cache, large enough that threads seldom wait for each other."""
 
 MIRRORED = 256
 """The same where a tile is also written in its mirror's place."""
@@ -22,6 +29,11 @@ CENTRED_BY = 1000
 ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
 
+SUMS_PER_CORE = 4
+"""Partial sums of a symmetric product; with some to spare, a fast thread seldom waits for a slow one."""
+
+BYTES_OF_SUMS = 2**28
+"""What all partial sums may take together."""
 
 Exponents = Callable[[slice, slice, Array, Array], Array]
 """Exponents at rows i and columns j, given two buffers of that shape: fresh memory costs more than the arithmetic."""
@@ -72,6 +84,46 @@ class Pairs:
         if self.symmetric:
             np.fill_diagonal(matrix, self.diagonal)
         return matrix
+
+    def product(self, V: Array) -> Array:
+        """Return the matrix times V, of shape (columns, any), without holding the matrix.
+
+        Symmetric values are computed once and used for both halves. Strips of tiles add their lower halves to a few
+        partial sums, in a fixed order for each, so that the result is the same to the last digit each time.
+        """
+        V = V.astype(self.dtype, copy=False)
+        strips = list(slices(0, self.rows, TILE))
+        size = max(self.rows * V.shape[1] * self.dtype.itemsize, 1)
+        count = max(1, min(SUMS_PER_CORE * available_cores(), BYTES_OF_SUMS // size)) if self.symmetric else 1
+        sums = np.zeros((count, self.rows, V.shape[1]), self.dtype)
+        finished = [Event() for _ in strips]
+
+        def multiply(number: int) -> None:
+            i, lower = strips[number], sums[number % count]
+            if self.symmetric and number >= count:
+                finished[number - count].wait()
+            try:
+                upper = np.zeros_like(sums[0, i])
+                buffers = np.empty((2, TILE * TILE), self.dtype)
+                for j in self._columns_of_tiles(i):
+                    values, factor = self.at(i, j, buffers)
+                    if self.symmetric and i == j:
+                        np.fill_diagonal(values, self.diagonal / factor)
+                    elif self.symmetric:
+                        lower[j] += values.T @ (factor * V[i])
+                    upper += values @ (factor * V[j])
+                lower[i] += upper
+            finally:
+                finished[number].set()
+
+        share_between_cores(multiply, range(len(strips)))
+        return sums.sum(axis=0)
+
+    def _columns_of_tiles(self, i: slice) -> Iterator[slice]:
+        """Yield the columns of the tiles in the rows i: all, or those from the diagonal tile on."""
+        if self.symmetric:
+            yield i
+        yield from slices(i.stop if self.symmetric else 0, self.columns, TILE)
 
 
 def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool) -> Pairs:
@@ -153,11 +205,15 @@ def _by_product(left: Array, right: Array) -> Exponents:
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     """Return X and Y in units of σ from a centre of the latter, if there is one; whole numbers become floats."""
-    if Y is not None:
-        check_same_columns(X, Y)
-    centre = _centre(X if Y is None else Y)
+    X = as_points(X)
+    if Y is None:
+        U = (X - _centre(X)) / sigma
+        return U, U
+    Y = as_points(Y)
+    check_same_columns(X, Y)
+    centre = _centre(Y)
     U = (X - centre) / sigma
-    return U, U if Y is None else ((Y - centre) / sigma).astype(U.dtype, copy=False)
+    return U, ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
 def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
@@ -185,3 +241,72 @@ def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], co
         return np.maximum(out, farthest, out=out)
 
     return tile
+
+
+COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)
+"""The series of w coth(w/2) in powers of w²."""
+
+DEGREE = 5
+"""Of the odd polynomial that stands for w² coth(w/2)."""
+
+TOLERANCE = {"float64": 1e-14, "float32": 2e-7}
+"""The quotient's share of the relative error of exp(x)."""
+
+SQUARINGS = {"float64": 6, "float32": 3}
+"""The most there may be: each of them doubles the rounding error."""
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """exp(x) = factor · (q(w) / 2)^(2^s) for lowest ≤ x ≤ 0, with w = (x − lowest / 2) / 2^s.
+
+    Here q(w) = (C + w)/(C − w) = 2C/(C − w) − 1, where C = w coth(w/2) would make it exp(w). The polynomial of degree
+    four nearest to C is, up to a factor, E = (t² + a)² + b with t = slope · x + offset, so that q = 2E/(E + t) − 1.
+    """
+
+    lowest: float
+    slope: float
+    offset: float
+    a: float
+    b: float
+    factor: float
+    squarings: int
+
+    @classmethod
+    def from_squarings(cls, squarings: int, tolerance: float) -> Exponential:
+        """Return it for as wide a range as s squarings allow."""
+        reach, slope, a, b = _letters(tolerance / 2**squarings)
+        centre, slope = -reach * 2**squarings, slope / 2**squarings
+        return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**2**squarings, squarings)
+
+    def __call__(self, t: Array, spare: Array) -> Array:
+        """Return exp(x) / factor from t = slope · x + offset, in place of the spare array and at the cost of t."""
+        values = np.square(t, out=spare)
+        values += self.a
+        np.square(values, out=values)
+        values += self.b
+        t += values
+        values /= t
+        values -= 0.5
+        for _ in range(self.squarings):
+            np.square(values, out=values)
+        return values
+
+
+@cache
+def exponentials(name: str) -> tuple[Exponential, ...]:
+    """Return those for a type of numbers, of ever wider ranges; none if it is neither float64 nor float32."""
+    return tuple(Exponential.from_squarings(s, TOLERANCE[name]) for s in range(SQUARINGS.get(name, -1) + 1))
+
+
+def _letters(tolerance: float) -> tuple[float, float, float, float]:
+    """Return how far w may be from 0 for a quotient of this error, and the slope in w, a and b."""
+    left_out = DEGREE + 2  # the first power left out of w C; the polynomial nearest to it is 2^6 times nearer
+    reach = (2 * tolerance * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (1 / left_out)
+    powers = reach ** np.arange(2 * len(COTH))
+    series = np.zeros(2 * len(COTH))
+    series[1::2] = COTH
+    nearest = chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1]) / powers[: DEGREE + 1]
+    zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
+    slope, middle = np.cbrt(-fourth), second / (2 * fourth)  # this slope makes E + t as many times C − w as E of C
+    return reach, float(slope), float(slope**2 * middle), float(slope**4 * (zeroth / fourth - middle**2))

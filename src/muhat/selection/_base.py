@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,10 +13,13 @@ from sklearn.base import BaseEstimator
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.filters import Shrinker
-from muhat.gram import Problem
+from muhat.gram import Access, Problem, SpectralProblem
 
 TIE = 2e-10
 """Scores closer than this, relative to their scale, are one score; in float32, closer than 16 rounding units."""
+
+WIDENINGS = 3
+"""How often a grid is widened where the choice is at its end."""
 
 LEAST_REST = 1e-3
 """The mass that must be left when points are left out: with less, what they hide has lost its digits."""
@@ -34,10 +37,12 @@ class Candidates:
 class Choice:
     """A filter's parameter, and what it was chosen from.
 
-    For a batch of samples, every attribute but ``filter`` and ``grid`` has the batch's leading dimensions.
+    For a batch of samples, every attribute but ``rule``, ``filter`` and ``grid`` has the batch's leading dimensions.
 
     Attributes
     ----------
+    rule : Rule
+        The rule that chose.
     filter : Shrinker
         The filter.
     parameter : float or int
@@ -53,6 +58,7 @@ class Choice:
         Whether the choice is the first or last of several candidates, so that a wider grid might do better.
     """
 
+    rule: Rule
     filter: Shrinker
     parameter: Any
     index: Any
@@ -88,7 +94,7 @@ class Choice:
     def _chosen(self, values: Array) -> Any:
         return _plain(np.take_along_axis(values, np.asarray(self.index)[..., None], axis=-1)[..., 0])
 
-    def shrinkage(self, problem: Problem) -> Array:
+    def shrinkage(self, problem: SpectralProblem) -> Array:
         """Return s of every component for the chosen parameter."""
         if np.ndim(self.index) == 0:
             return self.filter.on(problem.components, self.grid[[self.index]])[0]
@@ -102,7 +108,8 @@ class Choice:
             return self.solution
         if self.filter.constant:
             return np.multiply.outer(self.shrinkage_at_zero, problem.mean_weights).astype(problem.dtype)
-        return problem.weights(self.shrinkage(problem), self.shrinkage_at_zero)
+        spectral = cast(SpectralProblem, problem)
+        return spectral.weights(self.shrinkage(spectral), self.shrinkage_at_zero)
 
 
 class Rule(BaseEstimator, ABC):
@@ -112,23 +119,25 @@ class Rule(BaseEstimator, ABC):
     """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
     least_points: ClassVar[int] = 1
 
-    @abstractmethod
-    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return a choice for each filter; what they have in common is computed once."""
+    def check(self, filter: Shrinker) -> None:
+        """Refuse settings that are none, and a filter that the rule cannot choose for: before the first row is read."""
+        return
 
-    def in_one_pass(self) -> Rule:
-        """Return the rule that does this one's work where rows cannot be looked at again."""
-        return self
+    @abstractmethod
+    def needs(self, filter: Shrinker) -> Access:
+        """Return what must be known of the Gram operator to choose for a filter."""
+
+    def can_choose(self, filter: Shrinker, n: int) -> bool:
+        """Whether the rule can choose for a filter on n points, for the price of a few eigendecompositions."""
+        return True
+
+    @abstractmethod
+    def choices(self, problem: Any, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return a choice for each filter; what they have in common is computed once."""
 
     def choose(self, problem: Problem, filter: Shrinker) -> Choice:
         """Return the choice for one filter."""
         return self.choices(problem, [filter])[0]
-
-    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
-        """Return the rule that does this one's work on n points where only products with A are to be had."""
-        needed = f"{type(self).__name__} needs all eigenpairs"
-        advice = "use selection='kfold' or gram='dense'"
-        raise ValueError(refusal("gram='blocks'", needed, "products with A alone", advice))
 
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the best of the choices for several filters, where the rule can compare them."""
@@ -151,8 +160,13 @@ class Scored(Rule):
     grid: Any = None
 
     @abstractmethod
-    def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+    def scores(self, problem: Any, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the scores of every filter's parameters, shape (..., parameters) each."""
+
+    def check(self, filter: Shrinker) -> None:
+        """Refuse a grid that does not fit the filter."""
+        if self.grid is not None:
+            checked_grid(self, filter, self.grid)
 
     def scale(self, problem: Problem) -> Array:
         """Return the size that a score has before anything cancels in it, by which ties are judged."""
@@ -164,22 +178,58 @@ class Scored(Rule):
 
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""
+        if len(choices) == 1:
+            return choices[0]
         least = min(choice.score for choice in choices)
         tied = [choice for choice in choices if choice.score <= least + self.tie(problem)]
         return tied[int(np.argmin([choice.strength for choice in tied]))]
 
-    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the least score; of equal ones, the one that shrinks least."""
-        candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
+    def choices(self, problem: SpectralProblem, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return, for each filter, the parameter with the least score; of equal ones, the one that shrinks least.
+
+        Where that is at the end of a filter's own grid, the grid is widened as long as this lowers the score.
+        """
+        choices = self._least(problem, [candidates_of(self, self.grid, problem, filter) for filter in filters])
+        if self.grid is not None or problem.batch:
+            return choices
+        open_ended = range(len(choices))
+        for _ in range(WIDENINGS):
+            ends = {place: choices[place] for place in open_ended}
+            beyond = {place: end.filter.beyond(end.grid, end.index) for place, end in ends.items()}
+            beyond = {place: grid for place, grid in beyond.items() if len(grid)}
+            if not beyond:
+                break
+            found = self._least(problem, [Candidates(choices[place].filter, grid) for place, grid in beyond.items()])
+            gained = float(self.tie(problem))
+            better = {
+                place: more
+                for place, more in zip(beyond, found, strict=True)
+                if more.score < choices[place].score - gained
+            }
+            for place, more in better.items():
+                choices[place] = self._joined(problem, choices[place], more)
+            open_ended = list(better)
+        return choices
+
+    def _least(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Choice]:
         strengths = [strengths_of(problem, each) for each in candidates]
         scores = self.scores(problem, candidates)
         return [self.least(problem, *each) for each in zip(candidates, scores, strengths, strict=True)]
+
+    def _joined(self, problem: Problem, choice: Choice, more: Choice) -> Choice:
+        """Return the choice from two grids of one filter."""
+        grid = np.concatenate([choice.grid, more.grid])
+        order = np.argsort(grid, kind="stable")
+        scores, strengths = (
+            np.concatenate(parts)[order] for parts in ((choice.scores, more.scores), (choice.strengths, more.strengths))
+        )
+        return self.least(problem, Candidates(choice.filter, grid[order]), scores, strengths)
 
     def least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""
         tied = scores <= scores.min(axis=-1, keepdims=True) + np.asarray(self.tie(problem))[..., None]
         index = np.where(tied, strengths, np.inf).argmin(axis=-1)
-        return choice_at(candidates, index, scores, strengths)
+        return choice_at(self, candidates, index, scores, strengths)
 
 
 def candidates_of(rule: Rule, grid: Any, problem: Problem, filter: Shrinker) -> Candidates:
@@ -197,7 +247,7 @@ def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
     return np.unique(filter.check(grid))
 
 
-def strengths_of(problem: Problem, candidates: Candidates) -> Array:
+def strengths_of(problem: SpectralProblem, candidates: Candidates) -> Array:
     """Return how far each candidate moves μ̂ towards the target, shape (..., parameters); refuse what is no number."""
     filter, grid = candidates.filter, candidates.grid
     with np.errstate(all="ignore"):
@@ -218,10 +268,11 @@ def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Arr
         raise ValueError(refusal(type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"))
 
 
-def choice_at(candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:
+def choice_at(rule: Rule, candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:
     """Return the choice of one candidate (of one for each sample of a batch)."""
     last = len(candidates.grid) - 1
     return Choice(
+        rule=rule,
         filter=candidates.filter,
         parameter=None if candidates.filter.parameterless else _plain(candidates.grid[index]),
         index=_plain(index),
@@ -230,6 +281,11 @@ def choice_at(candidates: Candidates, index: Array, scores: Array, strengths: Ar
         strengths=strengths,
         at_edge=_plain((last > 0) & ((index == 0) | (index == last))),
     )
+
+
+def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:
+    """Return the choice of a filter without a parameter and without a score, which moves nothing: KME's."""
+    return choice_at(rule, Candidates(filter, np.zeros(1)), np.array(0), np.full(1, np.nan), np.zeros(1))
 
 
 def _plain(value: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.filters import Filter, Shrinker, TruncatedSVD
-from muhat.gram import ProductProblem
+from muhat.filters import Shrinker, TruncatedSVD
+from muhat.gram import Access, BlockProblem
 from muhat.selection._base import Candidates, Choice, Rule, Scored, choice_at
 from muhat.selection._krylov import MEMORY, Krylov
 
@@ -19,22 +19,8 @@ LEADING = 100
 """Thresholds that truncated SVD chooses from, one behind each of the leading eigenvalues."""
 
 
-def is_smooth(filter: Shrinker) -> bool:
-    """Whether a Krylov space finds the filter's estimate: whether it is a function of γ that does not jump."""
-    return isinstance(filter, Filter) and filter.analytic
-
-
-def check_filters(rule: Rule, filters: Sequence[Shrinker], truncated: bool) -> None:
-    """Refuse filters that need all eigenpairs; truncated SVD is content with the leading ones, where the rule is."""
-    for filter in filters:
-        if not is_smooth(filter) and not (truncated and isinstance(filter, TruncatedSVD)):
-            needed = f"{type(rule).__name__} needs all eigenpairs for {type(filter).__name__}"
-            advice = "use selection='gcv' or gram='dense'" if isinstance(filter, TruncatedSVD) else "use gram='dense'"
-            raise ValueError(refusal("gram='blocks'", needed, "products with A alone", advice))
-
-
 def k_fold_choices(
-    rule: Scored, problem: ProductProblem, candidates: Sequence[Candidates], folds: Sequence[Array]
+    rule: Scored, problem: BlockProblem, candidates: Sequence[Candidates], folds: Sequence[Array]
 ) -> list[Choice]:
     """Return the choice of each filter by its score on the folds; the whole sample is one column more."""
     krylov = Krylov(problem, [*folds, np.empty(0, np.int64)])
@@ -51,19 +37,19 @@ def k_fold_choices(
     return choices
 
 
-def given_choice(rule: Rule, problem: ProductProblem, candidates: Candidates) -> Choice:
+def given_choice(rule: Rule, problem: BlockProblem, candidates: Candidates) -> Choice:
     """Return the choice of a given parameter."""
-    if isinstance(candidates.filter, TruncatedSVD):
-        return _truncated(problem, candidates)
+    if candidates.filter.needs == Access.LEADING:
+        return _truncated(rule, problem, candidates)
     krylov = Krylov(problem, [np.empty(0, np.int64)])
     [error] = krylov.settle([candidates])
     if error[0] > krylov.tolerance:
         _warn(rule, candidates.filter, krylov.steps, float(error[0]))
-    choice = choice_at(candidates, np.array(0), np.full(1, np.nan), krylov.strengths(candidates))
+    choice = choice_at(rule, candidates, np.array(0), np.full(1, np.nan), krylov.strengths(candidates))
     return _with_solution(choice, krylov, candidates, error)
 
 
-def gcv_choice(rule: Scored, problem: ProductProblem, filter: Shrinker, grid: Array | None) -> Choice:
+def gcv_choice(rule: Scored, problem: BlockProblem, filter: Shrinker, grid: Array | None) -> Choice:
     """Return truncated SVD's choice by generalised cross-validation, from the leading eigenpairs.
 
     What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of them.
@@ -82,10 +68,10 @@ def gcv_choice(rule: Scored, problem: ProductProblem, filter: Shrinker, grid: Ar
     return leading.with_solution(choice, kept[choice.index])
 
 
-def _truncated(problem: ProductProblem, candidates: Candidates) -> Choice:
+def _truncated(rule: Rule, problem: BlockProblem, candidates: Candidates) -> Choice:
     leading = _Leading.down_to(problem, float(candidates.grid[0]))
     kept = leading.kept(candidates.grid)
-    choice = choice_at(candidates, np.array(0), np.full(1, np.nan), leading.strengths(kept))
+    choice = choice_at(rule, candidates, np.array(0), np.full(1, np.nan), leading.strengths(kept))
     return leading.with_solution(choice, kept[0])
 
 
@@ -108,7 +94,7 @@ def _warn(rule: Rule, filter: Shrinker, steps: int, residual: float) -> None:
 class _Leading:
     """The leading eigenpairs of A, with what a sample is in their terms."""
 
-    def __init__(self, problem: ProductProblem, count: int) -> None:
+    def __init__(self, problem: BlockProblem, count: int) -> None:
         self.problem = problem
         self.pairs = problem.gram.leading(count)
         self.residual = problem.gram.residual(self.pairs)
@@ -119,12 +105,12 @@ class _Leading:
         self.distance = mean_squared + problem.target_squared_norm  # ‖μ̂ − f*‖²
 
     @classmethod
-    def of(cls, problem: ProductProblem, count: int) -> _Leading:
+    def of(cls, problem: BlockProblem, count: int) -> _Leading:
         """Return so many of them, or all there are."""
         return cls(problem, min(count, problem.n))
 
     @classmethod
-    def down_to(cls, problem: ProductProblem, threshold: float) -> _Leading:
+    def down_to(cls, problem: BlockProblem, threshold: float) -> _Leading:
         """Return as many as reach down to a threshold."""
         count = min(8, problem.n)
         allowed = MEMORY // (3 * problem.n * problem.root_masses.itemsize)  # the search holds twice as many vectors

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.filters import Shrinker, TruncatedSVD
-from muhat.gram import Problem, ProductProblem
-from muhat.selection._base import Candidates, Choice, Rule, Scored, checked_grid
+from muhat.filters import Shrinker
+from muhat.gram import Access, BlockProblem, Problem, SpectralProblem
+from muhat.selection._base import Candidates, Choice, Scored, checked_grid
 from muhat.selection._by_products import gcv_choice
 
 
@@ -18,7 +18,7 @@ from muhat.selection._by_products import gcv_choice
 class GCV(Scored):
     """GCV(λ) = (1/n)‖Kβ − K1_n‖² / (1 − tr s_λ(A)/n)².
 
-    It cannot choose for a constant filter: numerator and denominator then shrink alike, whatever λ.
+    It cannot choose for a constant filter, as numerator and denominator then shrink alike, whatever λ.
 
     Parameters
     ----------
@@ -28,32 +28,34 @@ class GCV(Scored):
 
     grid: Any = None
 
-    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
-        """Return itself for truncated SVD, which the leading eigenpairs are enough for; refuse others."""
-        if all(isinstance(filter, TruncatedSVD) for filter in filters):
-            return self
-        return super().on_products(filters, n)
+    def needs(self, filter: Shrinker) -> Access:
+        """All eigenpairs; for truncated SVD, the leading ones are enough."""
+        return filter.needs if filter.needs == Access.LEADING else Access.SPECTRUM
+
+    def can_choose(self, filter: Shrinker, n: int) -> bool:
+        """Whether the filter treats components differently: else the score is flat."""
+        return not filter.constant
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return, for each filter, the parameter with the least score."""
-        if not isinstance(problem, ProductProblem):
-            return super().choices(problem, filters)
+        if Access.SPECTRUM in problem.access:
+            return super().choices(cast(SpectralProblem, problem), filters)
         grids = [None if self.grid is None else checked_grid(self, filter, self.grid) for filter in filters]
-        return [gcv_choice(self, problem, *each) for each in zip(filters, grids, strict=True)]
+        blocks = cast(BlockProblem, problem)
+        return [gcv_choice(self, blocks, *each) for each in zip(filters, grids, strict=True)]
 
     def scale(self, problem: Problem) -> Array:
         """Return ‖Aq‖², the score's numerator at full shrinkage."""
         return problem.squared_mean_values
 
-    def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+    def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the GCV scores of every filter's parameters."""
         return [self._scores(problem, each) for each in candidates]
 
-    def _scores(self, problem: Problem, candidates: Candidates) -> Array:
+    def _scores(self, problem: SpectralProblem, candidates: Candidates) -> Array:
         filter, components = candidates.filter, problem.components
         if filter.constant:
-            needed = "a filter that treats components differently is needed"
-            advice = "use selection='loo' for it"
+            needed, advice = "a filter that treats components differently is needed", "use selection='loo' for it"
             raise ValueError(refusal("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice))
         r = 1 - filter.on(components, candidates.grid)
         gap = components.gamma * (components.mean - components.target) ** 2

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import positive, refusal
+from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.filters import Filter, Shrinker
-from muhat.gram import Problem, ProductProblem, SampleProblem
+from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
 from muhat.selection._base import Candidates, Choice, Rule, checked_grid, choice_at, strengths_of
-from muhat.selection._by_products import check_filters, given_choice
+from muhat.selection._by_products import given_choice
 
 
 class Given(Rule):
@@ -21,10 +22,13 @@ class Given(Rule):
         """Return the parameter, checked, as an array of one."""
         raise NotImplementedError
 
-    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
-        """Return itself."""
-        check_filters(self, filters, truncated=True)
-        return self
+    def check(self, filter: Shrinker) -> None:
+        """Refuse a parameter that does not fit the filter."""
+        self.parameter(filter, n=2)
+
+    def needs(self, filter: Shrinker) -> Access:
+        """What the estimate itself takes."""
+        return filter.needs
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return the given parameter for each filter, with its strength."""
@@ -32,22 +36,21 @@ class Given(Rule):
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
-        if isinstance(problem, ProductProblem) and not filter.constant:
-            return given_choice(self, problem, candidates)
-        by_products = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
-        if by_products and isinstance(problem, SampleProblem) and not problem.batch:
-            return self._by_products(problem, filter, candidates)
-        strengths = strengths_of(problem, candidates)
+        if Access.SPECTRUM not in problem.access and not filter.constant:
+            return given_choice(self, cast(BlockProblem, problem), candidates)
+        few = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
+        if few and Access.PRODUCTS in problem.access and not problem.batch:
+            return self._by_products(cast(DenseProblem, problem), cast(Filter, filter), candidates)
+        strengths = strengths_of(cast(SpectralProblem, problem), candidates)
         index = np.zeros(strengths.shape[:-1], dtype=np.int64)
-        return choice_at(candidates, index, np.full(strengths.shape, np.nan), strengths)
+        return choice_at(self, candidates, index, np.full(strengths.shape, np.nan), strengths)
 
-    @staticmethod
-    def _by_products(problem: SampleProblem, filter: Filter, candidates: Candidates) -> Choice:
+    def _by_products(self, problem: DenseProblem, filter: Filter, candidates: Candidates) -> Choice:
         """Run the filter's own iteration: fewer products with A than an eigendecomposition would cost."""
         parameter = candidates.grid[0]
         x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
         strength = problem.strength_of(x, filter.at_zero(candidates.grid)[0])
-        choice = choice_at(candidates, np.array(0), np.full(1, np.nan), np.array([strength]))
+        choice = choice_at(self, candidates, np.array(0), np.full(1, np.nan), np.array([strength]))
         return replace(choice, solution=problem.root_masses * x)
 
 

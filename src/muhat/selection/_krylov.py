@@ -17,7 +17,8 @@ import numpy as np
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat.filters import Filter
-from muhat.gram import ProductProblem
+from muhat.gram import BlockProblem
+from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates, check_shrinkage
 
 SETTLED = 1e-11
@@ -93,13 +94,13 @@ class Krylov:
 
     Parameters
     ----------
-    problem : ProductProblem
+    problem : BlockProblem
         The sample.
     folds : sequence of arrays
         The rows to leave out of each column; an empty one is the whole sample.
     """
 
-    def __init__(self, problem: ProductProblem, folds: Sequence[Array]) -> None:
+    def __init__(self, problem: BlockProblem, folds: Sequence[Array]) -> None:
         self.problem = problem
         self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
         self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]
@@ -150,7 +151,7 @@ class Krylov:
         if self.problem.target is None:
             gap = ritz.theta * ritz.first**2
         else:
-            gap = _divided(ritz.first**2, ritz.theta)
+            gap = quotient(ritz.first**2, ritz.theta)
             product = 2 * float(self.problem.root_masses @ self.problem.target_values)
             squared = column.mean_squared - product + self.problem.target_squared_norm  # ‖μ̂ − f*‖²
             outside = max(squared - float(gap.sum()), 0.0)
@@ -263,7 +264,7 @@ class Krylov:
         check_shrinkage(candidates, ritz.theta, s, at_zero)
         if self.problem.target is None:
             return _Values(s, at_zero, s * ritz.first)
-        return _Values(s, at_zero, _divided(s - at_zero[:, None], ritz.theta) * ritz.first)
+        return _Values(s, at_zero, quotient(s - at_zero[:, None], ritz.theta) * ritz.first)
 
     def _solution(self, ritz: _Ritz, candidates: Candidates) -> Array:
         """Return the coordinates of every solution in the basis Q, shape (parameters, steps)."""
@@ -285,7 +286,7 @@ class Krylov:
         errors = []
         for each, *other in zip(now, *others, strict=True):
             moved = np.max([_distances(each, one) for one in other], axis=0)
-            errors.append(np.maximum(_divided(moved, np.linalg.norm(each, axis=-1)), self.unit))
+            errors.append(np.maximum(quotient(moved, np.linalg.norm(each, axis=-1)), self.unit))
         return errors
 
     def _score(self, column: _Column, candidates: Candidates) -> Array:
@@ -332,12 +333,6 @@ def _distances(some: Array, others: Array) -> Array:
     width = max(some.shape[-1], others.shape[-1])
     padded = [np.pad(rows, ((0, 0), (0, width - rows.shape[-1]))) for rows in (some, others)]
     return np.linalg.norm(padded[0] - padded[1], axis=-1)
-
-
-def _divided(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient, zero where the denominator is."""
-    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    return np.divide(numerator, denominator, out=np.zeros(shape), where=denominator != 0)
 
 
 def _scaled(rows: Array, norms: Sequence[float]) -> Array:

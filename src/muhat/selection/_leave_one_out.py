@@ -10,20 +10,18 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.filters import Filter, Shrinker, TruncatedSVD
-from muhat.gram import Problem, Rows
+from muhat.filters import Filter, Shrinker
+from muhat.gram import Access, Problem, Rows, SpectralProblem
 from muhat.gram._problem import summed
-from muhat.selection._base import Candidates, Rule, Scored, check_rest
-from muhat.selection._contour import Contour, Interval, accurate_contour, is_accurate
-from muhat.selection._gcv import GCV
-from muhat.selection._kfold import KFold
+from muhat.selection._base import Candidates, Scored, check_rest
+from muhat.selection._contour import Contour, Interval, Moments, Nodes, accurate_contour, is_accurate
 from muhat.selection._leave_out import scores_with_folds_left_out
-from muhat.selection._moments import Moments, Nodes
 
 HEAVY = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
 
-WARN_ABOVE = 500
+REFIT_UP_TO = 300
+"""Points up to which each is left out in turn, by a refit, for filters that have no cheaper exact score."""
 
 
 @dataclass
@@ -32,8 +30,8 @@ class LeaveOneOut(Scored):
 
     Constant filters have a closed form; for those that continue to complex γ, the average over i of what is left when
     row and column i are removed comes from the resolvent of the whole matrix, on a contour that is checked against the
-    filter itself, and only points that hold much of the mass are really left out. Truncated SVD and the component-wise
-    rule have no such form: every point is really left out for them, n eigendecompositions.
+    filter itself, and only points that hold much of the mass are left out by a refit. Truncated SVD and the
+    component-wise rule have no such form: each of n points is left out by a refit for them, up to 300 points.
 
     Parameters
     ----------
@@ -44,19 +42,15 @@ class LeaveOneOut(Scored):
     grid: Any = None
     least_points: ClassVar[int] = 2
 
-    def on_products(self, filters: Sequence[Shrinker], n: int) -> Rule:
-        """Return itself for constant filters, generalised cross-validation for truncated SVD, k-fold for others."""
-        if all(filter.constant for filter in filters):
-            return self
-        if all(isinstance(filter, TruncatedSVD) for filter in filters):
-            return GCV(self.grid)
-        return KFold(min(KFold.n_splits, n), grid=self.grid).on_products(filters, n)
+    def needs(self, filter: Shrinker) -> Access:
+        """The rows to leave out, and all eigenpairs, unless the filter is constant and has a closed form."""
+        return Access.ROWS | (Access.PRODUCTS if filter.constant else Access.SPECTRUM)
 
-    def in_one_pass(self) -> KFold:
-        """Return k-fold with the same grid."""
-        return KFold(grid=self.grid)
+    def can_choose(self, filter: Shrinker, n: int) -> bool:
+        """Whether the score is cheap, or points are so few that each can be left out in turn."""
+        return filter.analytic or filter.constant or n <= REFIT_UP_TO
 
-    def scores(self, problem: Problem, candidates: Sequence[Candidates]) -> list[Array]:
+    def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the leave-one-out scores of every filter's parameters."""
         check_rest(self, 1 - problem.mass_range[1])
         scores = {place: _closed_form(problem, each) for place, each in enumerate(candidates) if each.filter.constant}
@@ -67,17 +61,17 @@ class LeaveOneOut(Scored):
         scores.update(_on_contours(problem, ways))
         hard = {place: each for place, each in enumerate(candidates) if place not in scores}
         if hard:
-            scores.update(_really(problem, hard))
+            scores.update(_refitted(problem, hard))
         # A mean of squared norms: where it is zero, rounding may not make it less.
         return [np.maximum(scores[place], 0) for place in range(len(candidates))]
 
     @staticmethod
-    def is_cheap(problem: Problem, candidates: Candidates) -> bool:
-        """Whether the scores of these candidates take no point to be really left out."""
+    def is_cheap(problem: SpectralProblem, candidates: Candidates) -> bool:
+        """Whether the scores of these candidates take no refit."""
         return candidates.filter.constant or bool(_contours(problem, [candidates]))
 
 
-def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contour, list[int]]:
+def _contours(problem: SpectralProblem, candidates: Sequence[Candidates]) -> dict[Contour, list[int]]:
     """Return contours, as few as will do, with the places of the filters that each is accurate for."""
     analytic = {
         place: (cast(Filter, each.filter), each.grid)
@@ -97,11 +91,11 @@ def _contours(problem: Problem, candidates: Sequence[Candidates]) -> dict[Contou
     return shared
 
 
-def _on_contours(problem: Problem, ways: dict[Contour, dict[int, Candidates]]) -> dict[int, Array]:
+def _on_contours(problem: SpectralProblem, ways: dict[Contour, dict[int, Candidates]]) -> dict[int, Array]:
     """Return the scores of filters on their contours, by place, in one pass over the rows."""
     if not ways:
         return {}
-    nodes = Nodes.of(problem.components.gamma, problem.n, _interval(problem).largest, list(ways))
+    nodes = Nodes.from_contours(problem.components.gamma, problem.n, _interval(problem).largest, list(ways))
     candidates = [list(served.values()) for served in ways.values()]
     lightest, heaviest = problem.mass_range
     if lightest < heaviest:
@@ -112,16 +106,18 @@ def _on_contours(problem: Problem, ways: dict[Contour, dict[int, Candidates]]) -
     return dict(zip((place for served in ways.values() for place in served), scores, strict=True))
 
 
-def _moments_of_rows(problem: Problem, rows: Rows, nodes: Nodes) -> list[Array]:
+def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Array]:
     """Return the moments of rows that all have one mass."""
-    moments = Moments.of(problem, rows, np.ones(len(rows.masses), dtype=bool), nodes)
+    moments = Moments.from_rows(problem, rows, np.ones(len(rows.masses), dtype=bool), nodes)
     return [moments.linear, moments.quadratic, moments.unshrunk]
 
 
-def _scores_of_rows(problem: Problem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]) -> list[Array]:
-    """Return the rows' part of the scores on each contour, with heavy points really left out."""
+def _scores_of_rows(
+    problem: SpectralProblem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]
+) -> list[Array]:
+    """Return the rows' part of the scores on each contour, with heavy points left out by a refit."""
     heavy = _is_heavy(problem, rows)
-    parts = [_integrated(Moments.of(problem, rows, ~heavy, nodes), candidates)]
+    parts = [_integrated(Moments.from_rows(problem, rows, ~heavy, nodes), candidates)]
     if heavy.any():
         everyone = [each for served in candidates for each in served]
         parts.append(scores_with_folds_left_out(problem, rows, np.flatnonzero(heavy)[:, None], everyone))
@@ -133,9 +129,9 @@ def _integrated(moments: Moments, candidates: list[list[Candidates]]) -> list[Ar
     return [moments.scores(place, each) for place, served in enumerate(candidates) for each in served]
 
 
-def _really(problem: Problem, candidates: dict[int, Candidates]) -> dict[int, Array]:
-    """Return the scores of filters for which every point is really left out, by place."""
-    if problem.n > WARN_ABOVE:
+def _refitted(problem: SpectralProblem, candidates: dict[int, Candidates]) -> dict[int, Array]:
+    """Return the scores of filters for which every point is left out by a refit, by place."""
+    if problem.n > REFIT_UP_TO:
         names = " and ".join(type(each.filter).__name__ for each in candidates.values())
         warnings.warn(
             f"LeaveOneOut: {names} has no cheap exact score; leaving out each of {problem.n} points takes as many "
@@ -146,19 +142,19 @@ def _really(problem: Problem, candidates: dict[int, Candidates]) -> dict[int, Ar
     return dict(zip(candidates, problem.sum_over_rows(_one_by_one, list(candidates.values())), strict=True))
 
 
-def _one_by_one(problem: Problem, rows: Rows, candidates: list[Candidates]) -> list[Array]:
+def _one_by_one(problem: SpectralProblem, rows: Rows, candidates: list[Candidates]) -> list[Array]:
     return scores_with_folds_left_out(problem, rows, np.arange(len(rows.masses))[:, None], candidates)
 
 
-def _interval(problem: Problem) -> Interval:
+def _interval(problem: SpectralProblem) -> Interval:
     """Return where the eigenvalues can be when a point that is not heavy is left out."""
     lightest, heaviest = problem.mass_range
     rest = np.array([1 - lightest, max(1 - heaviest, (1 - HEAVY) * (1 - lightest))])
     return Interval(min(problem.spectrum.largest, rest[0] * problem.largest_value), rest, problem.largest_value)
 
 
-def _is_heavy(problem: Problem, rows: Rows) -> Array:
-    """Tell which points are so heavy that what is left without them is a share of its own: few, and really left out."""
+def _is_heavy(problem: SpectralProblem, rows: Rows) -> Array:
+    """Say which points are so heavy that what is left without them is a share of its own: few, and refitted without."""
     return 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
 
 

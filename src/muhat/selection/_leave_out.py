@@ -1,15 +1,14 @@
-"""Really leaving points out: an eigendecomposition for every set of points left out, whatever the filter."""
+"""Refitting without some points: an eigendecomposition for every set that is left out, whatever the filter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from muhat._arrays import Array, rounding, share_between_cores
-from muhat.gram import Components, Problem, Rows
-from muhat.gram._problem import summed
+from muhat.gram import Components, Rows, SpectralProblem
+from muhat.gram._problem import HeldOut, summed
 from muhat.selection._base import Candidates
 
 CHUNK = 2**22
@@ -19,50 +18,14 @@ AT_LEAST = 4
 """Chunks, so that every core has something to do."""
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Sets F of points, each to be left out in turn, in the kernel PCA basis.
-
-    Parameters
-    ----------
-    mass, squared_masses : arrays of shape (sets,)
-        Σ_F p_i and Σ_F p_i².
-    own : array of shape (...)
-        Σ p_i k(x_i, x_i) over the points of all sets.
-    mean : array of shape (..., sets, r)
-        Σ_F p_i φ_i.
-    covariance : array of shape (..., sets, r, r)
-        Σ_F p_i φ_i φ_iᵀ.
-    """
-
-    mass: Array
-    squared_masses: Array
-    own: Array
-    mean: Array
-    covariance: Array
-
-    @classmethod
-    def of(cls, problem: Problem, rows: Rows, folds: Array) -> HeldOut:
-        """Return the sets of rows that the folds, of shape (sets, size), number."""
-        p = rows.masses[folds]
-        features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[..., folds, :]  # √p_i φ_i
-        return cls(
-            mass=p.sum(axis=-1),
-            squared_masses=(p**2).sum(axis=-1),
-            own=rows.own[..., folds].sum(axis=(-1, -2)),
-            mean=np.einsum("fi,...fir->...fr", rows.root_masses[folds], features),
-            covariance=np.swapaxes(features, -1, -2) @ features,
-        )
-
-
 def scores_with_folds_left_out(
-    problem: Problem, rows: Rows, folds: Array, candidates: Sequence[Candidates]
+    problem: SpectralProblem, rows: Rows, folds: Array, candidates: Sequence[Candidates]
 ) -> list[Array]:
     """Return Σ over folds F, Σ over i in F, of p_i ‖k(x_i, ·) − μ^(−F)‖², with the same fold left out of all filters.
 
     Parameters
     ----------
-    problem : Problem
+    problem : SpectralProblem
         The sample.
     rows : Rows
         The points that the folds number.
@@ -81,13 +44,13 @@ def scores_with_folds_left_out(
     parts: list[list[Array]] = [[] for _ in chunks]
 
     def work(place: int) -> None:
-        parts[place] = scores_without(problem, HeldOut.of(problem, rows, chunks[place]), candidates)
+        parts[place] = scores_without(problem, HeldOut.from_rows(problem, rows, chunks[place]), candidates)
 
     share_between_cores(work, range(len(chunks)))
     return summed(parts)
 
 
-def scores_without(problem: Problem, held_out: HeldOut, candidates: Sequence[Candidates]) -> list[Array]:
+def scores_without(problem: SpectralProblem, held_out: HeldOut, candidates: Sequence[Candidates]) -> list[Array]:
     """Return the scores with each set left out in turn: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
     whole, rest = problem.components, (1 - held_out.mass)[:, None]
     covariance = -held_out.covariance

@@ -8,10 +8,11 @@ import numpy as np
 
 from muhat._messages import refusal
 from muhat.filters import Shrinker
-from muhat.gram import Problem
-from muhat.selection._base import Choice, Rule, candidates_of, choice_at, strengths_of
+from muhat.gram import Access, SpectralProblem
+from muhat.selection._base import Choice, Rule, candidates_of, checked_grid, choice_at, strengths_of
 
 FACTOR = 4.0
+"""How many stochastic errors an estimate may move."""
 
 
 @dataclass
@@ -31,14 +32,23 @@ class Lepski(Rule):
 
     least_points: ClassVar[int] = 2
 
-    def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return the choice for each filter."""
-        return [self._choice(problem, filter) for filter in filters]
-
-    def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
+    def check(self, filter: Shrinker) -> None:
+        """Refuse a filter without a parameter, and a grid that does not fit."""
         if filter.parameterless:
             got = f"{type(filter).__name__}, which has no parameter"
             raise ValueError(refusal("Lepski", "a filter with a parameter is needed", got))
+        if self.grid is not None:
+            checked_grid(self, filter, self.grid)
+
+    def needs(self, filter: Shrinker) -> Access:
+        """All eigenpairs: distances of all pairs of estimates are taken."""
+        return Access.SPECTRUM
+
+    def choices(self, problem: SpectralProblem, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return the choice for each filter."""
+        return [self._choice(problem, filter) for filter in filters]
+
+    def _choice(self, problem: SpectralProblem, filter: Shrinker) -> Choice:
         candidates = candidates_of(self, self.grid, problem, filter)
         grid = candidates.grid
         components = problem.components
@@ -57,4 +67,4 @@ class Lepski(Rule):
         ratio = np.divide(distances, FACTOR * error, out=without_error, where=error > 0)
         scores = np.moveaxis(np.where(weaker, ratio, 0).max(axis=1), 0, -1)
         index = np.where(scores <= 1, strengths, -np.inf).argmax(axis=-1)
-        return choice_at(candidates, index, scores, strengths)
+        return choice_at(self, candidates, index, scores, strengths)

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from muhat._messages import refusal
-from muhat.gram import Gram, SampleProblem
+from muhat.gram import DenseProblem, Gram
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.theory._arguments import above
 
@@ -103,7 +103,7 @@ def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
     True
     """
     bound = admissible_fraction(c, beta)
-    problem = SampleProblem(gram)
+    problem = DenseProblem(gram)
     p, n = problem.masses, problem.n
     if n < 2:
         raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {n}"))

@@ -9,11 +9,11 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._parts import as_kernel
 from muhat.embedding import Embedding
 from muhat.filters import Filter
-from muhat.gram import DenseGram, SampleProblem
-from muhat.gram._spectrum import Spectrum
-from muhat.kernels import Kernel, as_kernel
+from muhat.gram import DenseGram, DenseProblem, Spectrum
+from muhat.kernels import Kernel
 from muhat.theory._arguments import above, bound_to, lambdas_of
 
 
@@ -183,7 +183,7 @@ class SmoothOperator:
     def from_sample(cls, kernel: Any, X: Array, filter: Filter, parameter: float) -> SmoothOperator:
         """Return the operator of a sample under a kernel, for a filter and its parameter."""
         kernel = as_kernel(kernel).resolve(X)
-        problem = SampleProblem(DenseGram.from_sample(kernel, X))
+        problem = DenseProblem(DenseGram.from_sample(kernel, X))
         filter, spectrum = bound_to(filter, problem.kappa2(kernel.bound)), problem.spectrum
         grid = filter.check(np.array([parameter]))
         return cls(kernel, X, spectrum, filter.path(spectrum.gamma, grid)[0], float(filter.at_zero(grid)[0]))

@@ -11,9 +11,9 @@ import numpy as np
 from muhat._arrays import Array
 from muhat.datasets import Draw
 from muhat.filters import FILTERS, Shrinker
-from muhat.gram import Components, DenseGram, Problem, SampleProblem
+from muhat.gram import Components, DenseGram, DenseProblem, Problem
 from muhat.kernels import Gaussian
-from muhat.selection import GCV, LEAVE_OUT_UP_TO, Choice, LeaveOneOut
+from muhat.selection import GCV, Choice, LeaveOneOut
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 """The seven estimators of the paper, in the order of its Table 2."""
@@ -23,6 +23,9 @@ BY_GCV = ("tsvd",)
 
 LEFT_OUT = ("tsvd", "componentwise")
 """Those whose exact leave-one-out score takes n decompositions."""
+
+LEAVE_OUT_UP_TO = 50
+"""Points up to which those are scored."""
 
 KAPPA2 = 1.0
 """k(x, x) of the Gaussian kernel."""
@@ -108,10 +111,10 @@ class Batch:
         return cls(np.stack(matrices), np.stack(cross), np.array(squared_norms))
 
     @cached_property
-    def problem(self) -> SampleProblem:
+    def problem(self) -> DenseProblem:
         """All of them as one problem."""
         n = self.matrices.shape[-1]
-        return SampleProblem(DenseGram(self.matrices, np.full(n, 1 / n)))
+        return DenseProblem(DenseGram(self.matrices, np.full(n, 1 / n)))
 
     @cached_property
     def _own(self) -> Array:
@@ -201,6 +204,6 @@ class Batch:
         return self.losses(choice.shrinkage(self.problem)[None])[:, 0]
 
     @cached_property
-    def _singles(self) -> list[SampleProblem]:
+    def _singles(self) -> list[DenseProblem]:
         """The samples one by one, for filters that have no score on a batch."""
-        return [SampleProblem(DenseGram(matrix, self.problem.masses)) for matrix in self.matrices]
+        return [DenseProblem(DenseGram(matrix, self.problem.masses)) for matrix in self.matrices]

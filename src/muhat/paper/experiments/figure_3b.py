@@ -14,7 +14,7 @@ from scipy.linalg import solve
 from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.filters import Filter, Landweber, NuMethod, Tikhonov
-from muhat.gram import DenseGram, SampleProblem
+from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
 from muhat.paper.experiments.base import Experiment, Piece, Row, Settings
 from muhat.paper.experiments.contenders import filter_named
@@ -42,7 +42,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     gram = DenseGram.from_sample(Gaussian().resolve(draw.X), draw.X)
     count = settings["candidates"]
     grid = np.geomspace(1 / n**2, 1, count) if name == "f-kmse" else np.arange(1, count + 1)
-    choice = LeaveOneOut(grid).choose(SampleProblem(gram), filter_named(name))
+    choice = LeaveOneOut(grid).choose(DenseProblem(gram), filter_named(name))
     work = _works(gram, choice)[piece["way"]]
     times = []
     for _ in range(settings["repetitions"] + 1):
@@ -69,7 +69,7 @@ def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
         return scores_by_inverting(K, grid)
 
     return dict(
-        zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(SampleProblem(gram), filter)), strict=True)
+        zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(DenseProblem(gram), filter)), strict=True)
     )
 
 

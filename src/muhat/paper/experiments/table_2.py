@@ -17,7 +17,7 @@ from muhat._arrays import Array
 from muhat.datasets import NAMES, at_hand, load, standardized
 from muhat.density import MatchedMixture, kmeans_start
 from muhat.embedding import Embedding
-from muhat.gram import DenseGram, SampleProblem
+from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
 from muhat.kernels._mixtures import Mixture
 from muhat.paper.experiments.base import Experiment, Piece, Row, Settings
@@ -69,7 +69,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     start = kmeans_start(train, settings["components"], settings["starts"], random_state=piece["repetition"])
     kernel = Gaussian().resolve(train)
     rows = []
-    for estimator, rule, weights, kept in estimates(SampleProblem(DenseGram.from_sample(kernel, train))):
+    for estimator, rule, weights, kept in estimates(DenseProblem(DenseGram.from_sample(kernel, train))):
         embedding = Embedding(kernel, train, weights)
         scores = [matched(embedding, start, steps).score(test) for steps in settings["steps"]]
         rows += [
@@ -84,7 +84,7 @@ def run(settings: Settings, piece: Piece) -> list[Row]:
     ]
 
 
-def estimates(problem: SampleProblem) -> list[tuple[str, str, Array, float]]:
+def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     """Return name, rule, weights and share of the components kept, of the paper's estimators and of ours."""
     by_loo = [name for name in PAPER if name not in BY_GCV]
     rule = LeaveOneOut()
@@ -96,7 +96,7 @@ def estimates(problem: SampleProblem) -> list[tuple[str, str, Array, float]]:
     return [(name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in told]
 
 
-def _kept(problem: SampleProblem, choice: Choice) -> float:
+def _kept(problem: DenseProblem, choice: Choice) -> float:
     """Return tr s(A)/n."""
     return float(choice.shrinkage(problem).mean())
 

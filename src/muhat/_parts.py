@@ -1,0 +1,272 @@
+"""Every argument of an estimator, resolved and checked before the first row is read: names become objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import refusal, unknown_name
+from muhat.embedding import Element, Embedding
+from muhat.filters import ALIASES, AUTO, FILTERS, Shrinker
+from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
+from muhat.kernels import KERNELS, Function, Kernel, Precomputed, SklearnKernel, names_known_to_sklearn
+from muhat.selection import RULES, Rule, name_of_rule, rules_for
+
+MANY = 10**9
+"""More rows than any filter is refitted for: what is refused of so many is refused whatever their number."""
+
+PAIR = np.array([[0.0], [1.0]])
+"""Two points on which a kernel's parameters are tried."""
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for.
+
+    Examples
+    --------
+    >>> as_kernel("laplacian")
+    Laplacian(bandwidth='median')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel in KERNELS:
+            return KERNELS[kernel]()
+        if kernel in names_known_to_sklearn():
+            return Function(kernel)
+        raise ValueError(unknown_name("kernel", kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
+    if isinstance(kernel, type):
+        raise TypeError(refusal("kernel", "an object is needed", f"the class {kernel.__name__}", "call it first"))
+    if hasattr(kernel, "diag") and callable(kernel):
+        return SklearnKernel(kernel)
+    if callable(kernel):
+        return Function(kernel)
+    needed = "a name, a kernel object or a function is needed"
+    raise TypeError(refusal("kernel", needed, f"{type(kernel).__name__} {kernel!r}"))
+
+
+def as_filter(filter: Any) -> Shrinker:
+    """Return the filter that a name or a filter object stands for.
+
+    Examples
+    --------
+    >>> as_filter("tikhonov")
+    Tikhonov()
+    """
+    if isinstance(filter, Shrinker):
+        return filter
+    if isinstance(filter, str):
+        name = ALIASES.get(filter, filter)
+        if name in FILTERS:
+            return FILTERS[name]()
+        raise ValueError(unknown_name("filter", filter, ["auto", *FILTERS, *ALIASES]))
+    needed = "a name, a filter object or a list of these is needed"
+    raise TypeError(refusal("filter", needed, f"{type(filter).__name__} {filter!r}"))
+
+
+def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
+    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once.
+
+    Examples
+    --------
+    >>> as_filters(["kme", "tikhonov", "f-kmse"])
+    [KME(), Tikhonov()]
+    """
+    given = list(filter) if isinstance(filter, list | tuple) else [filter]
+    if not given:
+        raise ValueError(refusal("filter", "at least one filter is needed", "an empty list"))
+    filters: list[Shrinker] = []
+    for each in given:
+        for one in map(as_filter, auto if isinstance(each, str) and each == "auto" else [each]):
+            if one not in filters:
+                filters.append(one)
+    return filters
+
+
+def as_rule(selection: Any) -> Rule:
+    """Return the rule that a name or a rule object stands for.
+
+    Examples
+    --------
+    >>> as_rule("kfold")
+    KFold(n_splits=5, random_state=0, grid=None)
+    """
+    if isinstance(selection, Rule):
+        return selection
+    if isinstance(selection, str):
+        if selection in RULES:
+            return RULES[selection]()
+        raise ValueError(unknown_name("selection", selection, RULES))
+    got = f"{type(selection).__name__} {selection!r}"
+    raise TypeError(refusal("selection", "a name or a rule object is needed", got, "Fixed(0.1) fixes the parameter"))
+
+
+def as_gram(gram: Any) -> str | Approximation:
+    """Return the way to hold the Gram operator that a name or an object stands for.
+
+    Examples
+    --------
+    >>> as_gram("nystrom").n_components is None
+    True
+    """
+    if isinstance(gram, Approximation):
+        return gram
+    if isinstance(gram, str) and gram in GRAMS:
+        return APPROXIMATIONS[gram]() if gram in APPROXIMATIONS else gram
+    if isinstance(gram, str):
+        raise ValueError(unknown_name("gram", gram, GRAMS))
+    needed = "a name, Nystrom(500) or RandomFeatures(1000) is needed"
+    raise TypeError(refusal("gram", needed, f"{type(gram).__name__} {gram!r}"))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The parts of an estimator, each an object that fits the others.
+
+    Parameters
+    ----------
+    who : str
+        Who asks, for sentences.
+    kernel : Kernel
+        The kernel, its bandwidth perhaps to be learnt.
+    filters : tuple of Shrinker
+        The filters to choose from.
+    rule : Rule
+        The rule asked for.
+    gram : str or Approximation
+        The way to hold the Gram operator.
+    target : Element, array or None
+        f*, an element of the RKHS or weights on the sample.
+    """
+
+    who: str
+    kernel: Kernel
+    filters: tuple[Shrinker, ...]
+    rule: Rule
+    gram: str | Approximation
+    target: Any = None
+
+    @classmethod
+    def from_arguments(
+        cls,
+        who: str,
+        *,
+        kernel: Any,
+        filter: Any,
+        selection: Any,
+        gram: Any,
+        target: Any = None,
+        auto: Sequence[str] = AUTO,
+        best_of: bool = True,
+    ) -> Parts:
+        """Resolve names and refuse what is wrong or does not go together.
+
+        ``auto`` names the filters that ``filter="auto"`` stands for; ``best_of`` says that the best of several is to be
+        taken, so that one rule must be able to compare them.
+        """
+        rule, way, k = as_rule(selection), as_gram(gram), as_kernel(kernel)
+        filters = as_filters(filter, auto)
+        if best_of and len(filters) > 1:
+            if not rule.comparable or getattr(rule, "grid", None) is not None:
+                needed = (
+                    "several filters are compared by a score on grids of their own: 'loo', 'kfold' and 'gcv' have one"
+                )
+                raise ValueError(refusal("selection", needed, rule, "name one filter"))
+            if isinstance(filter, str) and not all(rule.can_choose(each, 1) for each in filters):
+                filters = [each for each in filters if rule.can_choose(each, 1)]
+        if k.positive_semidefinite:  # ours, and proven: what is wrong with its parameters shows on any points
+            k.resolve(PAIR)(PAIR)
+        if np.isfinite(k.bound):
+            filters = [each.bounded_by(k.bound) for each in filters]
+        for each in filters:
+            with np.errstate(all="ignore"):
+                each.at_zero(np.ones(1, np.int64))
+            if len(filters) == 1 or not each.parameterless:
+                rule.check(each)
+        if isinstance(way, Approximation):
+            way.check(k)
+        parts = cls(who, k, tuple(filters), rule, way, target)
+        parts._check_target()
+        return parts
+
+    def rules(self, access: Access, n: int = MANY) -> list[Rule]:
+        """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows."""
+        return rules_for(self.rule, self.filters, access, n)
+
+    def comparable_rules(self, access: Access, n: int = MANY) -> list[Rule]:
+        """Return the same for filters of which the best is to be taken; refuse those that no one rule can score."""
+        rules = self.rules(access, n)
+        odd = [type(each).__name__ for each, rule in zip(self.filters, rules, strict=True) if rule is not rules[0]]
+        if odd:
+            needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
+            advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
+            raise ValueError(refusal(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice))
+        return rules
+
+    def bounded(self, problem: Problem, kernel: Kernel) -> list[Shrinker]:
+        """Return the filters for kernels with k(x, x) ≤ κ², as the sample has it where the kernel has no bound."""
+        return [each.bounded_by(problem.kappa2(kernel.bound)) for each in self.filters]
+
+    def check_enough(self, rules: Sequence[Rule], n: int) -> None:
+        """Refuse fewer rows than the rules need."""
+        rule = max(rules, key=lambda each: each.least_points)
+        if n < rule.least_points:
+            needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
+            advice = "give more rows; selection=Fixed(...) and a bandwidth that is a number need one row only"
+            raise ValueError(refusal(self.who, needed, f"n_samples = {n}", advice))
+
+    def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
+        """Return the target f* as an element of the RKHS, or refuse it.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel that it must have.
+        columns : int
+            The number of features that its points must have.
+        points : array of shape (n, columns) or None
+            The sample; none where it is not held, so that there is nothing for weights to be on.
+        """
+        target = self.target
+        if target is None:
+            return None
+        who = f"{self.who}(target=…)"
+        if isinstance(target, Element):
+            if target.kernel != kernel:
+                needed, advice = f"the target must have the kernel {kernel!r}", "pass kernel=target.kernel"
+                raise ValueError(refusal(who, needed, repr(target.kernel), advice))
+            if isinstance(target, Embedding) and target.points.shape[1] != columns:
+                needed = f"the target's points must have {columns} features, as X has"
+                raise ValueError(refusal(who, needed, target.points.shape[1]))
+            if isinstance(kernel, Precomputed) and points is not None:  # its points are row numbers
+                weights = np.zeros(len(points), target.weights.dtype)
+                np.add.at(weights, target.points[:, 0], target.weights)
+                return Embedding(kernel, points, weights)
+            return target
+        if points is None:
+            needed = "an Embedding is needed where the sample is not held"
+            raise ValueError(refusal(who, needed, type(target).__name__))
+        weights = np.asarray(target)
+        if weights.shape != (len(points),):
+            needed = f"an Embedding or {len(points)} finite weights on the sample are needed"
+            raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))
+        return Embedding(kernel, points, weights.astype(np.result_type(points.dtype, np.float32)))
+
+    def _check_target(self) -> None:
+        """Refuse a target that is wrong whatever the sample is."""
+        target, who = self.target, f"{self.who}(target=…)"
+        if target is None:
+            return
+        if isinstance(target, Element):
+            if type(target.kernel) is not type(self.kernel) and not isinstance(self.kernel, Precomputed):
+                needed, advice = f"the target must have the kernel {self.kernel!r}", "pass kernel=target.kernel"
+                raise ValueError(refusal(who, needed, repr(target.kernel), advice))
+            return
+        weights = np.asarray(target)
+        if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
+            needed = "an Embedding or finite weights, one for each row of the sample, are needed"
+            raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))

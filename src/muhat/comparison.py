@@ -1,0 +1,449 @@
+"""Every filter on one sample, side by side: which is better here, and by how much of KME's risk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array, rounding
+from muhat._messages import refusal
+from muhat._parts import Parts, as_filters
+from muhat._validation import checked_masses, checked_sample, is_dask
+from muhat.data import ArraySource, ColumnMoments, DaskSource, Source, StreamSource, TransformedSource
+from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
+from muhat.gram import APPROXIMATIONS, Approximation, FeatureProblem, SpectralProblem
+from muhat.gram._feature_problem import ERROR_ROWS
+from muhat.gram._plan import access_of, check_batches
+from muhat.kernels import Kernel, Precomputed
+from muhat.mean import KernelMean, Solution, solve, solve_source
+from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
+from muhat.selection._base import Candidates
+
+MISSED = 0.1
+"""The share of the kernel that features may miss without a note."""
+
+HARDLY = 1.0
+"""An improvement, in percent of KME's risk, below which there is hardly a difference."""
+
+
+def compare(
+    X: Any,
+    kernel: Any = "gaussian",
+    filters: Any = None,
+    selection: Any = "loo",
+    standardize: bool = False,
+    gram: Any = "auto",
+) -> Comparison:
+    """Compare filters on a sample, all on one decomposition: for each, what ``KernelMean(filter=...)`` chooses.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, d), also of dask, or batches of them
+        The sample, of at least 2 points. Batches must be such that can be iterated anew, as a list or
+        ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to draw landmarks
+        and bandwidth, to sum up and to leave points out), and never held at once if they are many.
+    kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
+        The kernel.
+    filters : sequence of str or Shrinker, default=None
+        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
+        against, always takes part.
+    selection : str or Rule, default='loo'
+        How their parameters are chosen; where a rule cannot choose for a filter another stands in, as in
+        ``KernelMean``, and a note says so.
+    standardize : bool, default=False
+        Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
+        that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
+    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by features, which takes
+        any number. The scores are then the exact leave-one-out scores of the approximated kernel.
+
+    Returns
+    -------
+    comparison : Comparison
+        A row for each filter, with its leave-one-out score, whatever rule chose the parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(30, 5))
+    >>> comparison = compare(X, filters=["s-kmse", "landweber"])
+    >>> [row.name for row in comparison.rows]
+    ['kme', 's-kmse', 'landweber']
+    >>> comparison["kme"].improvement
+    0.0
+    """
+    parts = Parts.from_arguments(
+        "compare",
+        kernel=kernel,
+        filter=_with_kme(filters),
+        selection=selection,
+        gram=gram,
+        auto=tuple(FILTERS),
+        best_of=False,
+    )
+    if isinstance(parts.kernel, Precomputed):
+        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
+        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
+    if parts.gram == "blocks":
+        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
+        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    rows = _rows(parts, X)
+    if standardize:
+        source = rows if isinstance(rows, Source) else ArraySource(rows)
+        moments = source.total(ColumnMoments.from_batch)
+        transform = partial(moments.standardized, center=parts.kernel.translation_invariant)
+        if isinstance(parts.gram, Approximation):
+            example = np.zeros((1, len(moments.mean)))
+            parts = replace(parts, gram=parts.gram.transformed(transform, example))
+        rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
+    if isinstance(rows, Source):
+        return Comparison.from_solution(solve_source(parts, rows, best_of=False), parts)
+    return Comparison.from_solution(solve(parts, rows, checked_masses("compare", None, len(rows)), False), parts)
+
+
+def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
+    """Return what ``compare`` passes over batches for, in order, beyond 300 points.
+
+    Examples
+    --------
+    >>> passes()
+    ('standardizing', 'drawing', 'summing up', 'leaving out')
+    """
+    shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
+    left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
+    return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
+
+
+def _with_kme(filters: Any) -> list[Any]:
+    """Return the filters asked for, KME first."""
+    if filters is None or isinstance(filters, str | Shrinker):
+        filters = ["auto" if filters is None else filters]
+    return [KME(), *filters]
+
+
+def _rows(parts: Parts, X: Any) -> Array | Source:
+    """Return a sample as rows in memory or as batches that can be passed over again, validated."""
+    if not is_dask(X) and not _are_batches(X):
+        rows = checked_sample(KernelMean(), X, reset=True)
+        parts.check_enough([LeaveOneOut()], len(rows))
+        return rows
+    check_batches(parts.gram, parts.kernel, parts.who)
+    parts.rules(access_of("nystrom"))
+    if is_dask(X):
+        return DaskSource.from_collection(X)
+    if isinstance(X, Iterator):
+        needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"
+        raise ValueError(refusal("compare", needed, f"a {type(X).__name__}", advice))
+    return StreamSource(X)
+
+
+def _are_batches(X: Any) -> bool:
+    """Whether a sample comes in batches: a file's, or a list of arrays or data frames."""
+    if hasattr(X, "shape") or isinstance(X, str):
+        return False
+    if isinstance(X, list | tuple):
+        return bool(X) and len(getattr(X[0], "shape", ())) == 2
+    return isinstance(X, Iterable)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One filter of a comparison.
+
+    Attributes
+    ----------
+    name, filter : str and Shrinker
+        The estimator's name and its filter.
+    parameter : float or int
+        The chosen λ or number of iterations t; None where there is none.
+    selection : str
+        The name of the rule that chose; empty where there was nothing to choose.
+    strength : float
+        ‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target.
+    at_edge : bool
+        Whether the parameter is the first or last of its grid.
+    index : int
+        The parameter's place in the grid.
+    grid, strengths, scores, improvements : array of shape (parameters,)
+        All candidates, with the strength and leave-one-out score of each and 100 (LOO_KME − LOO)/R, in percent of KME's
+        estimated risk R, of which no more than 100 can be gained. Scores are None where they would take a refit for
+        each of too many points.
+    shrinkage : array of shape (n,) or (r,)
+        s of every component, for the chosen parameter.
+    """
+
+    name: str
+    filter: Shrinker
+    parameter: Any
+    selection: str
+    strength: float
+    at_edge: bool
+    index: int
+    grid: Array
+    strengths: Array
+    scores: Array | None
+    improvements: Array | None
+    shrinkage: Array
+
+    @property
+    def score(self) -> float | None:
+        """The leave-one-out score of the chosen parameter."""
+        return None if self.scores is None else float(self.scores[self.index])
+
+    @property
+    def improvement(self) -> float | None:
+        """The chosen parameter's estimate of 100 (R − R_λ)/R; optimistic where the parameter was chosen by it."""
+        return None if self.improvements is None else float(self.improvements[self.index])
+
+    @property
+    def symbol(self) -> str:
+        """The parameter's letter: λ, or t for iterations; empty without a parameter."""
+        return "" if self.filter.parameterless else "t" if isinstance(self.filter, Iteration) else "λ"
+
+    @property
+    def setting(self) -> str:
+        """The chosen parameter as text, such as 't = 12'; empty where there is none."""
+        form = {"": "", "t": "t = {}", "λ": "λ = {:.3g}"}[self.symbol]
+        return form.format(self.parameter).replace("inf", "∞")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.setting})" if self.symbol else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row in JSON's types, None for what is not finite."""
+        numbers = ("name", "symbol", "parameter", "selection", "score", "improvement", "strength", "at_edge")
+        return {name: _json_safe(getattr(self, name)) for name in (*numbers, "grid", "strengths", "scores")}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Every filter on one sample, chosen for and scored on one decomposition.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        The filters; KME, which all are measured against, comes first.
+    best : Row
+        The one with the least leave-one-out score; of equal ones, the one that shrinks least.
+    risk : float
+        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
+    eigenvalues : array of shape (n,) or (r,)
+        The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
+    kernel : Kernel
+        The kernel, every parameter a number.
+    selection : str
+        The name of the rule that was asked for.
+    n, d : int
+        The number of points and of features.
+    gram, gram_reason : str
+        How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
+    n_components : int
+        The number of features it is approximated by; zero where it is not.
+    approximation_error, error_unit : float and str
+        What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
+    kept : float
+        The share of Σ k(x_i, x_i) that the features keep.
+    """
+
+    rows: tuple[Row, ...]
+    best: Row
+    risk: float
+    eigenvalues: Array
+    kernel: Kernel
+    selection: str
+    n: int
+    d: int
+    gram: str = "dense"
+    gram_reason: str = ""
+    n_components: int = 0
+    approximation_error: float = 0.0
+    error_unit: str = ""
+    kept: float = 1.0
+
+    @classmethod
+    def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
+        """Score every choice by leave-one-out and measure it against KME, the first."""
+        problem, choices, rule = cast(SpectralProblem, solution.problem), solution.choices, LeaveOneOut()
+        scores = _leave_one_out(problem, choices)
+        risk = float(problem.spectrum.risk) * problem.n / (problem.n - 1)
+        baseline = scores[0] if risk > rule.tie(problem) else None
+        rows = _rows_of(problem, choices, scores, baseline, risk)
+        scored = [replace(each, scores=score) for each, score in zip(choices, scores, strict=True) if score is not None]
+        best = rule.best(problem, scored).filter
+        winner = next(row for row in rows if row.filter is best)
+        columns = solution.points.shape[1] if solution.points is not None else solution.features.dimension  # type: ignore[union-attr]
+        comparison = cls(
+            rows,
+            winner,
+            risk,
+            problem.spectrum.gamma,
+            solution.kernel,
+            name_of_rule(parts.rule),
+            problem.n,
+            columns,
+            gram_reason=solution.plan.reason,
+        )
+        return comparison if solution.accumulated is None else comparison._with_features(solution)
+
+    def _with_features(self, solution: Solution) -> Comparison:
+        """Return the comparison with what is known of the features."""
+        problem, kind = cast(FeatureProblem, solution.problem), type(solution.plan.gram)
+        names = {kind: name for name, kind in APPROXIMATIONS.items()}
+        own, features = problem.sums.own, problem.features
+        return replace(
+            self,
+            gram=names.get(cast(Any, kind), kind.__name__),
+            n_components=features.size,
+            approximation_error=cast(Any, solution.accumulated).error,
+            error_unit=features.error_unit,
+            kept=float(problem.spectrum.trace) * problem.sums.total_mass / own if own else 1.0,
+        )
+
+    @classmethod
+    def from_estimator(cls, estimator: KernelMean) -> Comparison:
+        """Return the comparison of all filters that a ``KernelMean`` has tried, fitted without target and weights."""
+        check_is_fitted(estimator)
+        if estimator.gram_ != "dense":
+            needed = "an estimator that holds its Gram matrix is needed"
+            got = "one fitted by products" if estimator.features_ is None else "one fitted by features"
+            raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
+        if isinstance(estimator.kernel_, Precomputed):
+            needed, got = "an estimator with a kernel of points is needed", "a precomputed one"
+            raise ValueError(refusal("Comparison", needed, got))
+        points = estimator.embedding_.points[: len(estimator.weights_)]
+        weights = (
+            KernelMean(kernel=estimator.kernel_, filter=estimator.filter_, selection=estimator.selection, gram="dense")
+            .fit(points)
+            .weights_
+        )
+        gap = np.abs(weights - estimator.weights_).max()
+        if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
+            needed, got = "an estimator fitted without target and sample_weight is needed", "one fitted with"
+            raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X)"))
+        filters = [choice.filter for choice in estimator.choices_]
+        return compare(points, estimator.kernel_, filters, estimator.selection, gram="dense")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table has to know, a sentence each."""
+        notes = []
+        if self.n_components:
+            how = f"The Gram matrix is approximated by {self.n_components} features ({self.gram}; {self.gram_reason})"
+            error = f"on {min(self.n, ERROR_ROWS)} rows their mean is off by {self.approximation_error:.2g}"
+            notes.append(f"{how}: {error} in {self.error_unit}.")
+            if self.kept < 1 - MISSED:
+                kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
+                notes.append(
+                    f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
+                )
+        unscored = [row.name for row in self.rows if row.scores is None]
+        if unscored:
+            names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
+            price = f"{self.n} eigendecompositions"
+            notes.append(f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {price}.")
+        for row in self.rows:
+            if row.selection not in ("", self.selection):
+                notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")
+        return tuple(notes)
+
+    def verdict(self) -> str:
+        """Return one sentence: which estimator is best here and by how much, or that none is."""
+        among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
+        if self.best.improvement is None:
+            return "KME's estimated risk is zero, as all points are equal to the kernel: there is nothing to improve."
+        if self.best.improvement <= 0:
+            return f"No estimator{among} beats KME on these {self.n} points: shrinkage does not help here."
+        if self.best.improvement >= 100:
+            return (
+                f"{self.best} does best{among} on these {self.n} points: their mean cannot be told from zero, so that "
+                "shrinking it all the way is estimated to save all of KME's risk."
+            )
+        gain = f"{self.best.improvement:.3g} % of KME's estimated risk"
+        if self.best.improvement < HARDLY:
+            gain += ", which is hardly a difference"
+        elif self.selection == "loo":
+            tried = sum(len(row.grid) for row in self.rows if row.scores is not None)
+            gain += f", an optimistic number as the best of {tried} candidates"
+        if self.best.at_edge:
+            side = "strongest" if self.best.strength >= self.best.strengths.max() else "weakest"
+            gain += f"; its parameter is at the edge of its grid, the {side} shrinkage tried"
+        score = "its leave-one-out score is lower than KME's by"
+        return f"{self.best} does best{among} on these {self.n} points: {score} {gain}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON's types, None for what is not finite."""
+        numbers = ("n", "d", "gram", "gram_reason", "approximation_error", "kept", "selection", "risk", "eigenvalues")
+        return {
+            **{name: _json_safe(getattr(self, name)) for name in numbers},
+            "n_components": self.n_components or None,
+            "kernel": repr(self.kernel),
+            "best": self.best.name,
+            "verdict": self.verdict(),
+            "notes": list(self.notes),
+            "estimators": [row.to_dict() for row in self.rows],
+        }
+
+    def __getitem__(self, name: str) -> Row:
+        return {row.name: row for row in self.rows}[name]
+
+    def __repr__(self) -> str:
+        return f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, best: {self.best})"
+
+
+def _rows_of(
+    problem: SpectralProblem,
+    choices: Sequence[Choice],
+    scores: Sequence[Array | None],
+    baseline: Array | None,
+    risk: float,
+) -> tuple[Row, ...]:
+    """Return a row for each choice; gains are shares of KME's risk, of which there is no more than all."""
+    names = [name_of(choice.filter) for choice in choices]
+    return tuple(
+        Row(
+            name=name if names.count(name) == 1 else repr(choice.filter),
+            filter=choice.filter,
+            parameter=choice.parameter,
+            selection="" if choice.filter.parameterless else name_of_rule(choice.rule),
+            strength=choice.strength,
+            at_edge=choice.at_edge,
+            index=choice.index,
+            grid=choice.grid,
+            strengths=choice.strengths,
+            scores=score,
+            improvements=(
+                None if baseline is None or score is None else np.minimum(100 * (baseline - score) / risk, 100.0)
+            ),
+            shrinkage=choice.shrinkage(problem),
+        )
+        for name, choice, score in zip(names, choices, scores, strict=True)
+    )
+
+
+def _leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Array | None]:
+    """Return the leave-one-out scores along each grid: known already where that rule chose, None where too dear."""
+    known = [choice.scores if isinstance(choice.rule, LeaveOneOut) else None for choice in choices]
+    candidates = {
+        place: Candidates(choice.filter, choice.grid)
+        for place, (choice, scores) in enumerate(zip(choices, known, strict=True))
+        if scores is None
+    }
+    missing = {
+        place: each
+        for place, each in candidates.items()
+        if problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, each)
+    }
+    found = dict(zip(missing, LeaveOneOut().scores(problem, list(missing.values())), strict=True))
+    return [found.get(place, scores) for place, scores in enumerate(known)]
+
+
+def _json_safe(value: Any) -> Any:
+    """Return a value in JSON's types, None for what is not finite."""
+    if isinstance(value, np.ndarray):
+        return [_json_safe(each) for each in value.tolist()]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
