@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-TOOLS = {"build", "hatchling", "mypy", "ruff"}
+TOOLS = {"hatchling", "mypy", "ruff"}
 """They check or build the code and never run it, so that their versions say nothing about users' environments."""
 
 
