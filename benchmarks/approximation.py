@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Ratio
-from muhat import Embedding
 from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
+from muhat.embedding import Embedding
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
 from muhat.plots._saving import save
@@ -60,12 +60,12 @@ class Sample:
         """Return the errors of every method with m features, landmarks or rows."""
         found = {}
         for rule in ("uniform", "leverage", "k-means++"):
-            features = Nystrom(m, landmarks=rule, seed=seed).resolve(self.kernel, self.X)
+            features = Nystrom(m, landmarks=rule, random_state=seed).resolve(self.kernel, self.X)
             projected = features.whitening.T @ values_of_mean(self.kernel, self.X, features.landmarks)
             found[rule] = self.distances(features.embedding(projected))
             if rule == "uniform":
                 found["subsample"] = self.distances(Embedding(self.kernel, features.landmarks, np.full(m, 1 / m)))
-        Z = RandomFeatures(m, seed=seed).resolve(self.kernel, self.X)(self.X)
+        Z = RandomFeatures(m, random_state=seed).resolve(self.kernel, self.X)(self.X)
         found["random-features"] = {"rms": float(np.sqrt(np.mean((Z @ Z.mean(axis=0) - self.values) ** 2)))}
         return found
 

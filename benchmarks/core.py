@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
 from muhat.filters import FILTERS, IteratedTikhonov, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
-from muhat.gram import DenseGram, SampleProblem
+from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
 from muhat.selection import GCV, LeaveOneOut
 
@@ -21,7 +21,7 @@ def leave_one_out(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
     """(a) All scores of all filters that one decomposition serves."""
     timed = 3
     X = RNG.normal(size=(n, 20)) * np.linspace(0.2, 2, 20)
-    problem = SampleProblem(DenseGram.from_sample(Gaussian().resolve(X), X))
+    problem = DenseProblem(DenseGram.from_sample(Gaussian().resolve(X), X))
     problem.spectrum  # noqa: B018 — computed before the clock starts
     filters = [kind().bounded_by(1.0) for kind in FILTERS.values() if kind.analytic]
     candidates = sum(len(choice.grid) for choice in LeaveOneOut().choices(problem, filters))
@@ -91,7 +91,7 @@ def many_small_samples(count: int = 1000, n: int = 50, rounds: int = 3) -> Itera
     matrices, masses = grams(), np.full(n, 1 / n)
 
     def estimate() -> None:
-        problem = SampleProblem(DenseGram(grams(), masses))
+        problem = DenseProblem(DenseGram(grams(), masses))
         tuned = [SimpleShrinkage(), Tikhonov(), IteratedTikhonov(), Landweber(), NuMethod()]
         choices = LeaveOneOut().choices(problem, [FILTERS["kme"](), *tuned])
         choices.append(GCV().choose(problem, TruncatedSVD()))

@@ -14,9 +14,10 @@ from benchmarks.made import made_parquet, made_text
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
 from muhat.data import ArraySource, ReservoirSample, open_batches
-from muhat.gram import FeatureProblem, Folds, Nystrom, Summary
+from muhat.filters import AUTO, FILTERS
+from muhat.gram import FeatureProblem, FeatureSums, Folds, Nystrom
 from muhat.kernels import Gaussian
-from muhat.selection import LeaveOneOut, every_filter
+from muhat.selection import LeaveOneOut
 
 GIB = 2.0**30
 SIGMA = np.sqrt(40.0)
@@ -78,10 +79,10 @@ def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> It
     source, kernel = ArraySource(X), Gaussian(SIGMA)
     for m in sizes:
         features = Nystrom(m).resolve(kernel, X[:20_000])
-        summing = partial(Summary.from_batch, features=features, folds=Folds())
-        summary = source.total(summing)
-        problem = FeatureProblem.of(features, summary, source)
-        filters = [filter.bounded_by(1.0) for filter in every_filter(rows, LeaveOneOut())]
+        summing = partial(FeatureSums.from_batch, features=features, folds=Folds())
+        sums = source.total(summing)
+        problem = FeatureProblem.from_sums(features, sums, source)
+        filters = [FILTERS[name]().bounded_by(1.0) for name in AUTO]
         drawing, adding, leaving = medians(
             lambda: source.total(partial(ReservoirSample.from_batch, size=20_000)),
             lambda summing=summing: source.total(summing),
@@ -92,7 +93,7 @@ def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> It
             f"{what} {1e6 * seconds / rows:.2f}"
             for what, seconds in (("drawing", drawing), ("summing up", adding), ("leaving out", leaving))
         )
-        size = 8 * (summary.covariance.size + summary.mean.size) / 2**20
+        size = 8 * (sums.covariance.size + sums.mean.size) / 2**20
         print(f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; a summary has {size:.2f} MiB")
     yield from ()
 
