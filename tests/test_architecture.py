@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import muhat
+from muhat import KernelMean
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
@@ -122,7 +123,7 @@ def test_the_library_stays_small_enough_to_be_read():
 
 def test_a_fit_on_an_array_goes_through_few_modules():
     X = np.random.default_rng(0).normal(size=(100, 5))
-    muhat.KernelMean().fit(X)  # imports and caches
+    KernelMean().fit(X)  # imports and caches
     entered = set()
 
     def note(frame, event, argument):
@@ -133,7 +134,7 @@ def test_a_fit_on_an_array_goes_through_few_modules():
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        muhat.KernelMean().fit(X).weights_  # noqa: B018
+        KernelMean().fit(X).weights_  # noqa: B018
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

@@ -19,17 +19,20 @@ NOT_OURS_TO_GIVE = ("bodyfat", "housing", "svmguide2")
 
 WITHOUT_EXTRAS = """
 import sys
-class Missing:
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {modules!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Missing())
+        return None if name.partition(".")[0] in {modules!r} else self.finder.find_spec(name, path, target)
+sys.meta_path[:] = map(Without, sys.meta_path)
 sys.path.insert(0, {wheel!r})
 import muhat
 assert muhat.__file__.startswith({wheel!r}), muhat.__file__
 {code}
 """
-"""A wheel is a zip file that Python imports from; Missing makes it an environment without the extras."""
+"""Nothing that an extra brings is found, as in an environment without extras."""
 
 
 @pytest.fixture(scope="session")
