@@ -85,7 +85,7 @@ def test_comparison_and_its_figure(tmp_path):
     from muhat.plots import comparison_figure
 
     comparison = compare(X)
-    assert comparison.verdict
+    assert comparison.verdict()
     assert comparison_figure(comparison).axes
 
 
