@@ -45,7 +45,17 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-PUBLIC = ["KernelMean", "compare", "Comparison", "Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial", "Function", "Precomputed", "Kernel", "Mixture", "KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD", "Componentwise", "Filter", "LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice", "Nystrom", "RandomFeatures", "Embedding", "MatchedMixture", "LeaveOneOutDisplay", "FilterDisplay", "read_table", "open_batches", "load", "SyntheticFamily"]
+PUBLIC = [
+    *("KernelMean", "compare", "Comparison"),
+    *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
+    *("Function", "Precomputed", "Kernel", "Mixture"),
+    *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
+    *("Componentwise", "Filter"),
+    *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
+    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
+    *("LeaveOneOutDisplay", "FilterDisplay"),
+    *("read_table", "open_batches", "load", "SyntheticFamily"),
+]
 """What ``from muhat import`` offers, in the order in which data flows."""
 
 MODULES = {
