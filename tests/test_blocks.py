@@ -12,8 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
-from muhat.filters import Filter, Landweber, as_filter
-from muhat.gram import BlockGram, DenseGram, ProductProblem
+from muhat._parts import as_filter
+from muhat.filters import Filter, Landweber
+from muhat.gram import BlockGram, BlockProblem, DenseGram
 from muhat.kernels import Function, Gaussian, Linear, Polynomial
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate
 from muhat.selection import _krylov as krylov
@@ -71,8 +72,8 @@ def test_leading_eigenpairs_are_those_of_the_spectrum(n):
     pairs = blocks.leading(7)
     np.testing.assert_allclose(pairs.gamma, dense.spectrum().gamma[-7:], rtol=1e-12)
     assert blocks.residual(pairs) < 1e-13
-    assert ProductProblem(blocks).largest_eigenvalue == pytest.approx(dense.spectrum().largest, rel=1e-13)
-    assert ProductProblem(blocks).trace == pytest.approx(dense.spectrum().trace, rel=1e-13)
+    assert BlockProblem(blocks).largest_eigenvalue == pytest.approx(dense.spectrum().largest, rel=1e-13)
+    assert BlockProblem(blocks).trace == pytest.approx(dense.spectrum().trace, rel=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["plain", "weights", "weights and a target"])
@@ -109,7 +110,7 @@ def test_given_parameters_give_the_dense_weights_on_hard_samples(name, sample_na
 
 @pytest.mark.parametrize("name", ["f-kmse", "iterated-tikhonov", "landweber", "nu-method"])
 def test_a_filters_own_iteration_runs_on_blocks(name):
-    problem = ProductProblem(BlockGram.from_sample(KERNEL, sample(40)))
+    problem = BlockProblem(BlockGram.from_sample(KERNEL, sample(40)))
     filter, parameter = as_filter(name).bounded_by(1.0), PARAMETERS[name][1]
     x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
     mu = KernelMean(kernel=KERNEL, gram="blocks", filter=name, selection=Fixed(parameter)).fit(sample(40))
@@ -139,7 +140,7 @@ def test_k_fold_scores_weights_and_choice_are_the_dense_ones(name, kind):
     weight = rng.uniform(0.2, 2, size=len(X)) if "weights" in kind else None
     target = {"weights and a target": elsewhere(KERNEL), "a target on the sample": rng.normal(size=len(X)) / 100}
     filter = Smooth() if name == "own" else name
-    rule = KFold(4, seed=2)
+    rule = KFold(4, random_state=2)
     dense, blocks = both(X, weight, kernel=KERNEL, filter=filter, selection=rule, target=target.get(kind))
     np.testing.assert_allclose(blocks.choice_.grid, dense.choice_.grid, rtol=1e-9)
     np.testing.assert_allclose(blocks.choice_.scores, dense.choice_.scores, rtol=SAME)

@@ -24,13 +24,14 @@ from typer.testing import CliRunner
 
 from muhat import KernelMean, cli
 from muhat.cli._progress import ProgressBatches
-from muhat.comparison import EXACT_UP_TO, Comparison, compare, passes
+from muhat.comparison import Comparison, compare, passes
 from muhat.data import ArraySource, ColumnMoments, StreamSource, open_batches, read_table
 from muhat.datasets import standardized
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import Laplacian
+from muhat.selection import REFIT_UP_TO
 
 SAME = 1e-8
 """The same number by another route."""
@@ -124,7 +125,7 @@ def test_batches_are_compared_as_their_rows_at_once(gram, standardize):
 
 
 @pytest.mark.parametrize("selection", ["loo", "gcv", "kfold", "lepski", "rate"])
-@pytest.mark.parametrize("n", [120, EXACT_UP_TO + 50])
+@pytest.mark.parametrize("n", [120, REFIT_UP_TO + 50])
 def test_with_all_points_as_landmarks_it_is_the_dense_comparison(n, selection):
     X = np.random.default_rng(1).normal(size=(n, 5)).round(2)
     filters = [name for name in FILTERS if name != "componentwise"]

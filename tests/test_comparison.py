@@ -11,11 +11,11 @@ from sklearn.preprocessing import StandardScaler
 
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean
-from muhat.comparison import EXACT_UP_TO, Comparison, compare
+from muhat.comparison import Comparison, compare
 from muhat.datasets import standardized, wine
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
-from muhat.selection import Fixed, LeaveOneOut
+from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
 
 SAME = 1e-9
 """Relative: the same number by the same route, after another order of operations."""
@@ -39,7 +39,7 @@ def comparison(sample):
 
 @pytest.fixture(scope="module")
 def large_comparison():
-    return compare(random_sample(EXACT_UP_TO + 1))
+    return compare(random_sample(REFIT_UP_TO + 1))
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -114,7 +114,7 @@ def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(lar
 
 
 def test_a_large_sample_chooses_the_truncation_that_gcv_does(large_comparison):
-    X = standardized(random_sample(EXACT_UP_TO + 1))
+    X = standardized(random_sample(REFIT_UP_TO + 1))
     choice = KernelMean(filter="tsvd", selection="gcv").fit(X).choice_
     assert large_comparison["tsvd"].parameter == pytest.approx(choice.parameter, rel=1e-6)
 

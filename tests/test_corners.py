@@ -184,7 +184,7 @@ def test_fits_in_several_threads_leave_blas_as_it_was():
         ({"kernel": Gaussian(np.array([1.0, 2.0]))}, "bandwidth must be positive"),
         ({"kernel": Matern(1.0, nu="a")}, "nu must be positive and finite, or infinity, got 'a'"),
         ({"filter": "f-kmse", "selection": KFold("a")}, "n_splits must be a whole number"),
-        ({"filter": "f-kmse", "selection": KFold(3, seed="a")}, "seed must be a whole number"),
+        ({"filter": "f-kmse", "selection": KFold(3, random_state="a")}, "random_state must be a whole number"),
         ({"filter": "f-kmse", "selection": Fixed("a")}, "λ must be positive and finite"),
         ({"filter": "landweber", "selection": LeaveOneOut(grid=[np.inf])}, "whole number from 1 to"),
     ],

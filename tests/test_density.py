@@ -23,8 +23,7 @@ from catalogue import SAMPLES, SEED
 from muhat import Embedding, KernelMean
 from muhat import density as module
 from muhat.density import MatchedMixture, Objective, kmeans_start
-from muhat.kernels import Gaussian, Laplacian, Scaled
-from muhat.kernels._mixtures import Mixture
+from muhat.kernels import Gaussian, Laplacian, Mixture, Scaled
 
 KERNELS = {
     "gaussian": Gaussian(1.3),
@@ -101,7 +100,7 @@ class TestTheObjective:
     @given(problems())
     def test_is_the_squared_distance_of_the_closed_form_over_the_squared_norm(self, problem):
         embedding, mixture = problem
-        objective = Objective.of(embedding)
+        objective = Objective.from_embedding(embedding)
         value, _ = objective(at(objective, mixture))
         expected = mixture.squared_distance(embedding) / embedding.squared_norm()
         assert value == pytest.approx(expected, abs=1e-8 * cancels(objective, embedding))
@@ -111,7 +110,7 @@ class TestTheObjective:
         rng = np.random.default_rng(SEED)
         for d in (1, 3, 8):
             embedding, mixture = random_embedding(rng, 12, d, KERNELS[name]), random_mixture(rng, 3, d)
-            objective = Objective.of(embedding)
+            objective = Objective.from_embedding(embedding)
             expected = mixture.squared_distance(embedding) / embedding.squared_norm()
             assert objective(at(objective, mixture))[0] == pytest.approx(
                 expected, abs=CANCELLED * cancels(objective, embedding)
@@ -121,7 +120,7 @@ class TestTheObjective:
     def test_is_the_average_over_draws_from_the_mixture(self, name):
         rng = np.random.default_rng(SEED)
         embedding, mixture = random_embedding(rng, 6, 2, KERNELS[name]), random_mixture(rng, 3, 2)
-        objective = Objective.of(embedding)
+        objective = Objective.from_embedding(embedding)
         one, other = mixture.sample(1500, rng), mixture.sample(1500, rng)
         of_pairs = embedding.kernel(one, other).diagonal() - embedding(one) - embedding(other)
         squared_distances = of_pairs + embedding.squared_norm()
@@ -132,7 +131,7 @@ class TestTheObjective:
     @given(problems())
     def test_has_the_gradient_of_its_central_differences(self, problem):
         embedding, mixture = problem
-        objective = Objective.of(embedding)
+        objective = Objective.from_embedding(embedding)
         vector = at(objective, mixture)
         gap = np.abs(objective(vector)[1] - central_difference(objective, vector)).max()
         assert gap < 1e-5 * cancels(objective, embedding)
@@ -142,14 +141,14 @@ class TestTheObjective:
     def test_has_that_gradient_to_many_digits_for_every_kernel(self, name, r, d):
         rng = np.random.default_rng(SEED + r + d)
         embedding = random_embedding(rng, 12, d, KERNELS[name])
-        objective = Objective.of(embedding)
+        objective = Objective.from_embedding(embedding)
         vector = at(objective, random_mixture(rng, r, d))
         gap = np.abs(objective(vector)[1] - central_difference(objective, vector)).max()
         assert gap < DIFFERENCED * cancels(objective, embedding)
 
     def test_has_no_slope_where_a_component_is_out_of_the_kernels_sight(self):
         embedding = Embedding(Gaussian(1.0), X, np.full(len(X), 1 / len(X)))
-        objective = Objective.of(embedding)
+        objective = Objective.from_embedding(embedding)
         value, gradient = objective(at(objective, Mixture.isotropic([1.0], [[1e9, 0.0]], [1.0])))
         assert value == pytest.approx(1 + 1 / 3 / objective.squared_norm)
         assert np.abs(gradient[1:-1]).max() == 0
@@ -159,7 +158,7 @@ class TestTheObjective:
         near, far = np.round(X, 3), np.round(X, 3) + 2.0**20
         values = []
         for points, shift in ((near, 0.0), (far, 2.0**20)):
-            objective = Objective.of(Embedding(Gaussian(0.5), points, weights))
+            objective = Objective.from_embedding(Embedding(Gaussian(0.5), points, weights))
             mixture = Mixture.isotropic(TRUTH.weights, TRUTH.means + shift, [0.5, 1.5])
             values.append(objective(at(objective, mixture)))
         assert values[1][0] == pytest.approx(values[0][0], rel=1e-7)
@@ -168,7 +167,10 @@ class TestTheObjective:
     def test_does_not_see_points_of_weight_zero(self):
         weights = np.append(np.full(len(X), 1 / len(X)), 0.0)
         with_another = Embedding(Gaussian(1.0), np.vstack([X, [[1e3, 1e3]]]), weights)
-        one, other = Objective.of(with_another), Objective.of(Embedding(Gaussian(1.0), X, weights[:-1]))
+        one, other = (
+            Objective.from_embedding(with_another),
+            Objective.from_embedding(Embedding(Gaussian(1.0), X, weights[:-1])),
+        )
         assert one.unit == other.unit
         np.testing.assert_allclose(one(at(one, TRUTH))[1], other(at(other, TRUTH))[1], atol=1e-13)
 
@@ -283,7 +285,7 @@ def assert_sane(density, X):
     assert np.isfinite(density.squared_distance_)
     assert density.weights_.min() > 0
     assert density.weights_.sum() == pytest.approx(1)
-    unit = spread or min(sigma for _, sigma in module._gaussians(density.embedding_.kernel))
+    unit = spread or min(gaussian.bandwidth for _, gaussian in module._gaussians(density.embedding_.kernel))
     assert (density.means_ >= points.min(axis=0) - 1.001 * unit).all()
     assert (density.means_ <= points.max(axis=0) + 1.001 * unit).all()
     assert density.variances_.min() >= density.min_variance * spread**2 * (1 - 1e-9)
@@ -526,6 +528,10 @@ PARAMETERS_REFUSED = {
         r"MatchedMixture: a Gaussian kernel, or a sum or multiple of Gaussians, is needed, "
         r"got Laplacian\(bandwidth=2.0\); use KernelMean\(kernel='gaussian'\)",
     ),
+    "random features": (
+        {"mean": KernelMean(gram="random-features")},
+        "MatchedMixture: mean must estimate in the RKHS of its kernel, got gram='random-features'; use gram='nystrom'",
+    ),
     "a sum with another kernel": ({"mean": KernelMean(kernel=Gaussian() + Laplacian())}, "got Laplacian"),
     "a bad mean": ({"mean": KernelMean(filter="kmee")}, "did you mean 'kme'?"),
     "more components than points": (
@@ -539,11 +545,11 @@ EMBEDDINGS_REFUSED = {
         Embedding(Gaussian(1.0), X, np.zeros(80)),
         "finite embedding, not zero, is needed, got .* weights sum to 0",
     ),
-    "NaN": (
-        Embedding(Gaussian(1.0), X, np.full(80, np.nan)),
-        "finite embedding, not zero, is needed, got .* weights sum to nan",
+    "points": (X, "an Embedding on points is needed, got ndarray; use fit\\(X\\) for points"),
+    "random features": (
+        KernelMean(kernel=Gaussian(1.0), filter="kme", gram="random-features").fit(X).embedding_,
+        "an Embedding on points is needed, got FeatureEmbedding; .* gram='nystrom'",
     ),
-    "points": (X, "an Embedding is needed, got ndarray; fit\\(X\\) takes points"),
     "another kernel": (Embedding(Laplacian(1.0), X, np.ones(80)), "a Gaussian kernel, .* is needed, got Laplacian"),
     "no bandwidth": (Embedding(Gaussian(), X, np.ones(80)), "bandwidth must be positive and finite, got 'median'"),
     "factor negative": (Embedding(Scaled(Gaussian(1.0), -1.0), X, np.ones(80)), "factor must be positive"),

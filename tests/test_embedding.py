@@ -3,6 +3,7 @@
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,6 +86,53 @@ def test_a_precomputed_kernel_has_embeddings_on_its_rows():
     assert f.inner(g) == pytest.approx(F.inner(G), rel=1e-12)
     assert f.distance(g) == pytest.approx(F.distance(G), rel=1e-12)
     np.testing.assert_allclose(f(rows), F(every), rtol=1e-12)
+
+
+def test_lists_and_data_frames_are_points_and_weights():
+    f = Embedding(KERNEL, pd.DataFrame(X), F.weights.tolist())
+    np.testing.assert_array_equal(f(pd.DataFrame(Z)), F(Z))
+    assert Embedding(KERNEL, X.tolist(), np.ones(7, int)).weights.dtype == np.float64
+
+
+def test_an_embedding_does_not_change_with_the_arrays_it_was_made_of():
+    points, weights = X.copy(), F.weights.copy()
+    view = points.view()
+    view.flags.writeable = False
+    embeddings = [Embedding(KERNEL, each, weights) for each in (points, view)]
+    before = F(Z)
+    points[:], weights[:] = 0, 0
+    for f in embeddings:
+        np.testing.assert_array_equal(f(Z), before)
+        with pytest.raises(ValueError, match="read-only"):
+            f.points[0] = 0
+
+
+def test_embeddings_share_the_points_that_nobody_can_change():
+    assert (2 * F).points is F.points
+    assert Embedding(KERNEL, F.points, np.ones(7)).points is F.points
+
+
+REFUSED = {
+    "a kernel's name": (("gaussian", X, np.ones(7)), "kernel must be a kernel .*, got 'gaussian'; pass for example"),
+    "a kernel's class": ((Gaussian, X, np.ones(7)), "kernel must be a kernel"),
+    "too few weights": (
+        (KERNEL, X, np.ones(3)),
+        r"weights must be real .* each of 7 points, got shape \(3,",
+    ),
+    "a column of weights": ((KERNEL, X, np.ones((7, 1))), r"one for each of 7 points, got shape \(7, 1\)"),
+    "words": ((KERNEL, X, ["a"] * 7), "weights must be real numbers"),
+    "NaN weights": ((KERNEL, X, np.full(7, np.nan)), "weights must be finite, got NaN or infinite values"),
+    "infinite points": ((KERNEL, np.full((7, 2), np.inf), np.ones(7)), "points must be finite"),
+    "one dimension": ((KERNEL, np.ones(7), np.ones(7)), r"points must be real numbers in two dimensions.*reshape"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_makes_no_embedding_is_refused_in_one_sentence(case):
+    arguments, sentence = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=sentence) as refused:
+        Embedding(*arguments)
+    assert "\n" not in str(refused.value)
 
 
 def test_different_kernels_are_refused():

@@ -11,7 +11,7 @@ from muhat.datasets import SyntheticFamily, load, standardized
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
 from muhat.filters import as_filter
-from muhat.gram import DenseGram, SampleProblem
+from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
 from muhat.paper.experiments import EXPERIMENTS
 from muhat.paper.experiments.contenders import PAPER, Batch, filter_named, median_bandwidth
@@ -127,10 +127,10 @@ def test_scores_by_inverting_and_by_iterating_are_leave_one_out_scores(draws):
     gram = DenseGram.from_sample(Gaussian().resolve(X), X)
     K = len(X) * gram.matrix
     grid = np.geomspace(1e-3, 1, 7)
-    exact = LeaveOneOut(grid).choose(SampleProblem(gram), filter_named("f-kmse")).scores
+    exact = LeaveOneOut(grid).choose(DenseProblem(gram), filter_named("f-kmse")).scores
     assert np.allclose(scores_by_inverting(K, grid), exact, rtol=1e-9)
     for name in ("landweber", "nu-method"):
-        exact = LeaveOneOut(np.arange(1, 13)).choose(SampleProblem(gram), filter_named(name)).scores
+        exact = LeaveOneOut(np.arange(1, 13)).choose(DenseProblem(gram), filter_named(name)).scores
         assert np.allclose(scores_by_iterating(K, filter_named(name), 12), exact, rtol=1e-9)
 
 
@@ -230,7 +230,7 @@ def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture
     X = standardized(load("wine").data)[:60]
     kernel = Gaussian().resolve(X)
     found = {
-        (name, rule): weights for name, rule, weights, _ in estimates(SampleProblem(DenseGram.from_sample(kernel, X)))
+        (name, rule): weights for name, rule, weights, _ in estimates(DenseProblem(DenseGram.from_sample(kernel, X)))
     }
     assert set(found) == {*((name, "paper") for name in PAPER), ("tsvd", "kfold"), ("auto", "loo")}
     for name in ("kme", "f-kmse", "nu-method"):

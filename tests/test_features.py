@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from muhat.gram._landmarks import leverage
 from sklearn.base import clone
 
 import reference
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding
 from muhat.gram import (
-    GRAMS_BY_NAME,
+    APPROXIMATIONS,
     Approximation,
     FeatureEmbedding,
     FeatureMap,
@@ -23,7 +24,6 @@ from muhat.gram import (
     NystromFeatures,
     RandomFeatures,
 )
-from muhat.gram._landmarks import leverage
 from muhat.kernels import Function, Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 
 RNG = np.random.default_rng(SEED)
@@ -89,7 +89,7 @@ def test_it_is_the_nearest_function_on_the_landmarks(name):
 
 
 def test_its_error_is_the_distance_of_the_two_means():
-    features = Nystrom(8, seed=3).resolve(KERNEL, X)
+    features = Nystrom(8, random_state=3).resolve(KERNEL, X)
     w, p = np.linalg.solve(KERNEL(features.landmarks), KERNEL(features.landmarks, X).mean(axis=1)), 1 / len(X)
     squared = sum(p * p * KERNEL(x[None], y[None])[0, 0] for x in X for y in X)
     squared -= 2 * sum(
@@ -147,17 +147,19 @@ def test_duplicate_landmarks_change_nothing_but_the_rank():
 def test_landmarks_are_rows_in_their_order_and_the_seed_decides(sample, rule):
     rows = SAMPLES[sample]
     for m in sorted({1, 2, len(rows) - 1}):
-        landmarks = Nystrom(m, landmarks=rule, seed=7).resolve(KERNEL, rows).landmarks
+        landmarks = Nystrom(m, landmarks=rule, random_state=7).resolve(KERNEL, rows).landmarks
         assert landmarks.shape == (m, rows.shape[1])
         places = [np.flatnonzero((rows == landmark).all(axis=1)) for landmark in landmarks]
         assert all(len(place) for place in places)
         assert all(a[0] <= b[-1] for a, b in pairwise(places))
-        np.testing.assert_array_equal(Nystrom(m, landmarks=rule, seed=7).resolve(KERNEL, rows).landmarks, landmarks)
+        np.testing.assert_array_equal(
+            Nystrom(m, landmarks=rule, random_state=7).resolve(KERNEL, rows).landmarks, landmarks
+        )
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_another_seed_draws_others(rule):
-    first, second = (Nystrom(5, landmarks=rule, seed=seed).resolve(KERNEL, X).landmarks for seed in (0, 1))
+    first, second = (Nystrom(5, landmarks=rule, random_state=seed).resolve(KERNEL, X).landmarks for seed in (0, 1))
     assert not np.array_equal(first, second)
 
 
@@ -194,7 +196,9 @@ def test_leverage_and_k_means_find_a_lone_point_that_uniform_draws_miss():
     crowd = np.concatenate([0.01 * RNG.normal(size=(400, 2)), [[5.0, 5.0]]])
     found = {}
     for rule in RULES:
-        drawn = (Nystrom(5, landmarks=rule, seed=seed).resolve(Gaussian(1.0), crowd).landmarks for seed in range(20))
+        drawn = (
+            Nystrom(5, landmarks=rule, random_state=seed).resolve(Gaussian(1.0), crowd).landmarks for seed in range(20)
+        )
         found[rule] = sum(5.0 in landmarks for landmarks in drawn)
     assert found["uniform"] < 5
     assert found["k-means++"] == 20
@@ -226,7 +230,7 @@ def test_landmarks_given_may_be_more_than_the_rows():
 @pytest.mark.parametrize("name", STATIONARY)
 def test_frequencies_have_the_law_whose_transform_is_the_kernel(name):
     kernel, pairs = STATIONARY[name], 40_000
-    features = RandomFeatures(2 * pairs, seed=SEED).resolve(kernel, X)
+    features = RandomFeatures(2 * pairs, random_state=SEED).resolve(kernel, X)
     gaps = np.array([[0.0, 0.0, 0.3], [1.0, 0.0, 0.0], [0.6, -0.6, 0.6], [2.0, 1.0, -1.0], [0.0, 4.0, 0.0]])
     mean = np.array([kernel.bound * np.mean([np.cos(w @ gap) for w in features.frequencies[:pairs]]) for gap in gaps])
     # cos has a variance of at most one half: four and a half standard errors.
@@ -256,10 +260,10 @@ def test_a_matern_kernel_so_rough_that_frequencies_overflow_still_has_features()
 
 
 def test_the_same_seed_and_number_of_columns_give_the_same_features_whatever_the_rows():
-    features = RandomFeatures(50, seed=4).resolve(KERNEL, X)
-    assert features == RandomFeatures(50, seed=4).resolve(KERNEL, Y)
-    assert features != RandomFeatures(50, seed=5).resolve(KERNEL, X)
-    assert features != RandomFeatures(50, seed=4).resolve(KERNEL, Y[:, :2])
+    features = RandomFeatures(50, random_state=4).resolve(KERNEL, X)
+    assert features == RandomFeatures(50, random_state=4).resolve(KERNEL, Y)
+    assert features != RandomFeatures(50, random_state=5).resolve(KERNEL, X)
+    assert features != RandomFeatures(50, random_state=4).resolve(KERNEL, Y[:, :2])
     assert RandomFeatures().resolve(KERNEL, X).size == 1000
 
 
@@ -314,7 +318,7 @@ def test_its_mmd_is_near_that_of_the_kernel():
 
 def test_functions_of_different_spaces_do_not_mix():
     features, f, _ = pair()
-    other = RandomFeatures(30, seed=9).resolve(KERNEL, X)
+    other = RandomFeatures(30, random_state=9).resolve(KERNEL, X)
     with pytest.raises(ValueError, match=r"both embeddings must have the same features.*one seed"):
         f + FeatureEmbedding(other, f.coordinates)
     with pytest.raises(ValueError, match="both embeddings must have the same features"):
@@ -392,7 +396,7 @@ def test_a_map_is_pickled_compared_and_never_changed(name):
 
 
 def test_approximations_are_parts_like_any_other():
-    assert {"nystrom": Nystrom, "random-features": RandomFeatures} == GRAMS_BY_NAME
+    assert {"nystrom": Nystrom, "random-features": RandomFeatures} == APPROXIMATIONS
     for part in MAPS.values():
         assert isinstance(part, Approximation)
         assert clone(part) == part
@@ -400,8 +404,12 @@ def test_approximations_are_parts_like_any_other():
     assert Nystrom(landmarks=X) != Nystrom()
     assert Nystrom(landmarks=X) != Nystrom(landmarks=X + 1)
     assert Nystrom(5) != RandomFeatures(5)
-    assert Nystrom().set_params(m=7).get_params() == {"m": 7, "landmarks": "uniform", "seed": 0}
-    assert repr(Nystrom(7)) == "Nystrom(m=7)"
+    assert Nystrom().set_params(n_components=7).get_params() == {
+        "n_components": 7,
+        "landmarks": "uniform",
+        "random_state": 0,
+    }
+    assert repr(Nystrom(7)) == "Nystrom(n_components=7)"
 
 
 @pytest.mark.parametrize(
@@ -428,12 +436,15 @@ REFUSED = {
     "more landmarks than rows": (Nystrom(41), "Nystrom: m must be at most the number of rows, 40, got 41; take fewer"),
     "m zero": (Nystrom(0), "Nystrom: m must be a whole number of at least 1, got 0"),
     "m negative": (RandomFeatures(-2), "RandomFeatures: m must be a whole number of at least 1, got -2"),
-    "m a fraction": (Nystrom(2.5), "m must be a whole number of at least 1, got 2.5"),
-    "m a word": (RandomFeatures("many"), "m must be a whole number of at least 1, got 'many'"),
-    "m true": (Nystrom(True), "m must be a whole number of at least 1, got True"),
-    "m odd": (RandomFeatures(11), "m must be even, as features come in pairs.*got 11; take 12"),
-    "seed a fraction": (RandomFeatures(10, seed=0.5), "seed must be a whole number of at least 0, got 0.5"),
-    "seed negative": (Nystrom(5, seed=-1), "seed must be a whole number of at least 0, got -1"),
+    "m a fraction": (Nystrom(2.5), "n_components must be a whole number of at least 1, got 2.5"),
+    "m a word": (RandomFeatures("many"), "n_components must be a whole number of at least 1, got 'many'"),
+    "m true": (Nystrom(True), "n_components must be a whole number of at least 1, got True"),
+    "m odd": (RandomFeatures(11), "n_components must be even, as features come in pairs.*got 11; take 12"),
+    "seed a fraction": (
+        RandomFeatures(10, random_state=0.5),
+        "random_state must be a whole number of at least 0, got 0.5",
+    ),
+    "seed negative": (Nystrom(5, random_state=-1), "random_state must be a whole number of at least 0, got -1"),
     "rule misspelt": (Nystrom(5, landmarks="kmeans++"), "one of 'uniform'.*got 'kmeans..'; did you mean 'k-means..'"),
     "landmarks of other features": (
         Nystrom(landmarks=X[:, :2]),
@@ -445,7 +456,7 @@ REFUSED = {
     "landmarks of words": (Nystrom(landmarks=[["a", "b", "c"]]), "landmarks must be an array of numbers or one of"),
     "landmarks and another m": (
         Nystrom(6, landmarks=X[:5]),
-        "m must be the number of landmarks given, 5, or None, got 6",
+        "n_components must be the number of landmarks given, 5, or None, got 6",
     ),
 }
 

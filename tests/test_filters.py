@@ -8,8 +8,9 @@ import pytest
 import reference
 from catalogue import NAMES, SAME_WEIGHTS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
-from muhat.filters import FILTERS, Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD, as_filter
-from muhat.gram import DenseGram, SampleProblem
+from muhat._parts import as_filter
+from muhat.filters import FILTERS, Filter, IteratedTikhonov, Iteration, Landweber, NuMethod, Tikhonov, TruncatedSVD
+from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Polynomial
 from muhat.selection import Fixed, LeaveOneOut
 
@@ -23,7 +24,7 @@ BY_PRODUCTS = {
 
 
 def problem_of(sample, kernel=None):
-    return SampleProblem(DenseGram.from_sample(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
+    return DenseProblem(DenseGram.from_sample(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
@@ -125,7 +126,7 @@ def test_a_batch_of_parameters_is_the_same_as_one_by_one():
     for kind in FILTERS.values():
         filter = kind()
         if isinstance(filter, Filter):
-            grid = np.array([1, 2, 5]) if hasattr(filter, "longest") else np.array([0.1, 0.5, 2.0])
+            grid = np.array([1, 2, 5]) if isinstance(filter, Iteration) else np.array([0.1, 0.5, 2.0])
             np.testing.assert_array_equal(
                 filter.path(gamma, grid), np.stack([filter.shrinkage(gamma, parameter) for parameter in grid])
             )

@@ -15,14 +15,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from catalogue import EXACT, KERNELS, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import KernelMean
+from muhat._parts import as_filter
 from muhat.data import ArraySource, BatchError, ReservoirSample, SampleBatch, StreamSource, checked_batch, folds_of
 from muhat.data import _stream as stream_module
-from muhat.filters import as_filter
-from muhat.gram import FeatureEmbedding, FeatureProblem, Folds, Nystrom, RandomFeatures, Summary
+from muhat.gram import FeatureEmbedding, FeatureProblem, FeatureSums, Folds, Nystrom, RandomFeatures
 from muhat.gram._plan import plan
 from muhat.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Lepski
-from muhat.selection import _moments as moments
+from muhat.selection import _contour as moments
 
 RNG = np.random.default_rng(SEED)
 X = RNG.normal(size=(60, 3))
@@ -45,8 +45,8 @@ def settled(parameter, name):
 def problem_of(approximation, rows=X, weights=None, target=None, folds=None, kernel=KERNEL):
     z = approximation.resolve(kernel, rows)
     source = ArraySource(rows, weights)
-    return FeatureProblem.of(
-        z, source.total(lambda batch: Summary.from_batch(batch, z, folds or Folds())), source, target
+    return FeatureProblem.from_sums(
+        z, source.total(lambda batch: FeatureSums.from_batch(batch, z, folds or Folds())), source, target
     )
 
 
@@ -100,8 +100,12 @@ def test_resolvents_that_are_put_together_from_few_functions_are_exact(monkeypat
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("way", MAPS)
 def test_the_k_fold_score_leaves_out_the_rows_that_the_hash_deals_out(way, name):
-    rule = KFold(4, seed=3) if as_filter(name).parameterless else KFold(4, seed=3, grid=[settled(0.02, name)])
-    problem = problem_of(MAPS[way], folds=Folds(4, seed=3))
+    rule = (
+        KFold(4, random_state=3)
+        if as_filter(name).parameterless
+        else KFold(4, random_state=3, grid=[settled(0.02, name)])
+    )
+    problem = problem_of(MAPS[way], folds=Folds(4, random_state=3))
     choice = rule.choose(problem, as_filter(name).bounded_by(1.0))
     dealt = folds_of(X, 4, seed=3)
     folds = [np.flatnonzero(dealt == fold) for fold in range(4)]
@@ -526,7 +530,7 @@ class TestRefusals:
     @pytest.mark.parametrize("seed", [-1, None])
     def test_a_seed_that_is_none_in_words(self, seed):
         with pytest.raises(ValueError, match=r"^KFold: seed must be a whole number"):
-            KernelMean(gram=Nystrom(5), selection=KFold(seed=seed)).fit(X)
+            KernelMean(gram=Nystrom(5), selection=KFold(random_state=seed)).fit(X)
 
     def test_an_interrupt_keeps_what_came_before(self):
         def batches():

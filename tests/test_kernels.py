@@ -1,6 +1,9 @@
 """Kernels: their values, their bandwidth, their algebra and where they may come from."""
 
+from dataclasses import dataclass
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +14,10 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 import reference
 from catalogue import KERNELS, SAMPLES, SEED
+from muhat import KernelMean
 from muhat import kernels as muhat_kernels
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Matern, Precomputed, SklearnKernel, _radial, as_kernel
+from muhat._parts import as_kernel
+from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, SklearnKernel, _radial
 from muhat.kernels._radial import median_distance
 
 ACCURATE = 1e-12
@@ -188,6 +193,89 @@ def test_a_matrix_of_its_own_is_a_kernel_of_row_numbers():
     rows = np.array([[2], [0]])
     np.testing.assert_array_equal(kernel(rows), K[np.ix_([2, 0], [2, 0])])
     np.testing.assert_array_equal(kernel.diagonal(rows), [1, 1])
+
+
+@dataclass
+class Own(Kernel):
+    """A kernel of a user's own, which has not been proven to be one."""
+
+    sign: float = 1.0
+
+    def __call__(self, X, Y=None):
+        return self.sign * Gaussian(1.0)(X, Y)
+
+    def diagonal(self, X):
+        return self.sign * np.ones(len(X))
+
+
+def test_a_kernel_of_your_own_is_checked_by_its_eigenvalues_unless_it_says_that_it_is_proven():
+    X = SAMPLES["random"]
+    assert not Own().positive_semidefinite
+    assert not (Own() + Gaussian(1.0)).positive_semidefinite
+    assert all(kernel.positive_semidefinite for kernel in KERNELS.values())
+    np.testing.assert_array_equal(KernelMean(kernel=Own(), filter="kme").fit(X).weights_, np.full(len(X), 1 / len(X)))
+    with pytest.raises(ValueError, match="the Gram matrix must be positive semi-definite"):
+        KernelMean(kernel=Own(-1.0), filter="kme").fit(X)
+
+
+@pytest.mark.parametrize("kind", [np.ndarray.tolist, pd.DataFrame])
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Function("rbf"), SklearnKernel(RBF(1.5))], ids=str)
+def test_lists_and_data_frames_are_points(kernel, kind):
+    X, Y = SAMPLES["random"], SAMPLES["random"][:5] + 1
+    np.testing.assert_allclose(kernel(kind(X)), kernel(X), rtol=ACCURATE)
+    np.testing.assert_allclose(kernel(kind(X), kind(Y)), kernel(X, Y), rtol=ACCURATE)
+    np.testing.assert_allclose(kernel.diagonal(kind(X)), kernel.diagonal(X), rtol=ACCURATE)
+    product = kernel.product(kind(X), np.ones(5), kind(Y))
+    np.testing.assert_allclose(product, kernel.product(X, np.ones(5), Y), rtol=ACCURATE)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Gaussian() + Matern()], ids=str)
+def test_a_bandwidth_is_learnt_from_a_data_frame(kernel):
+    X = SAMPLES["random"]
+    frame = pd.DataFrame(X).assign(whole=np.arange(len(X)))
+    assert kernel.resolve(frame) == kernel.resolve(frame.to_numpy())
+
+
+@pytest.mark.parametrize(
+    "points", [np.zeros(3), [1.0, 2.0], [[1.0], [2.0, 3.0]], [["a"]], np.zeros((1, 1, 1)), [[1j]], None], ids=repr
+)
+def test_what_is_no_list_of_points_is_refused_in_one_sentence(points):
+    for ask in (Gaussian().resolve, Gaussian(1.0), Linear().diagonal, lambda X: Matern(1.0).product(X, np.ones(3))):
+        with pytest.raises(ValueError, match="kernel: points must be real numbers in two dimensions, one"):
+            ask(points)
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [
+        (lambda X, Y: X[0] @ Y[0], r"shape \(\) and type float64"),
+        (lambda X, Y: X[:, 99] * Y[:, 99], "IndexError: index 99 is out of bounds"),
+        (lambda X, Y: X @ Y, "ValueError: matmul"),
+        (lambda X, Y: None, r"shape \(\) and type object"),
+        (lambda X, Y: [["a"] * len(Y)] * len(X), "type <U1"),
+        (lambda X, Y: 1j * (X @ Y.T), "type complex128"),
+        (lambda x: 1.0, r"TypeError: .* takes 1 positional argument but 2 were given"),
+    ],
+)
+def test_a_function_that_gives_no_matrix_is_refused_in_one_sentence(function, got):
+    sentence = rf"^Function: real numbers of shape \(12, 12\) must be .*, got .*{got}.*; wrap a function of two rows"
+    for ask in (Function(function), KernelMean(kernel=function).fit):
+        with pytest.raises(ValueError, match=sentence):
+            ask(SAMPLES["random"])
+    with pytest.raises(ValueError, match="with rows=True the function takes two rows"):
+        Function(lambda x, y: x[99], rows=True)(SAMPLES["random"])
+
+
+def test_a_function_of_whole_numbers_keeps_its_fractions():
+    X = np.array([[0], [1]])
+    np.testing.assert_allclose(Function(Gaussian(1.0))(X), Gaussian(1.0)(X))
+    assert Function(Linear())(X.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("rows", [[[0.5]], [[3]], [[-1]], [[0, 1]]], ids=str)
+def test_a_matrix_is_only_asked_for_rows_that_it_has(rows):
+    with pytest.raises(ValueError, match="Precomputed: points must be row numbers, integers below 3 in one column"):
+        Precomputed(np.eye(3))(rows)
 
 
 def test_every_public_kernel_is_in_the_catalogue():

@@ -1,5 +1,6 @@
 """Kernel means of Gaussian mixtures: every closed form against draws, quadrature and the formula of the paper."""
 
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muhat import KernelMean
 from muhat._arrays import Array
 from muhat.embedding import Embedding
+from muhat.gram import Approximation, Nystrom, RandomFeatures
 from muhat.kernels import (
     Function,
     Gaussian,
@@ -17,11 +20,11 @@ from muhat.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Mixture,
     Polynomial,
     Precomputed,
     RationalQuadratic,
 )
-from muhat.kernels._mixtures import Mixture
 
 SEED = 7
 DRAWS = 100_000
@@ -166,6 +169,47 @@ def test_the_loss_is_the_squared_distance_of_functions() -> None:
     )
     own = (P.expected_diagonal(f.kernel) - P.inner(f.kernel, P)) / 400  # of the draws themselves
     assert_is_the_average_of(far - own, P.squared_distance(f))
+
+
+def test_the_loss_needs_no_matrix_of_all_pairs() -> None:
+    n = 5000
+    f = Embedding(Gaussian(1.3), P.sample(n, SEED), np.full(n, 1 / n))
+    tracemalloc.start()
+    try:
+        loss = P.squared_distance(f)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * n * n / 4
+    assert 0 < loss < 5 / n
+
+
+def test_the_characteristic_function_is_the_average_over_draws() -> None:
+    omega = np.array([[0.0, 0.0, 0.0], [0.5, -1.0, 0.3], [2.0, 0.0, -1.0]])
+    waves = np.exp(1j * P.sample(DRAWS, SEED) @ omega.T)
+    for draws, value in zip(waves.T, P.characteristic_function(omega), strict=True):
+        assert_is_the_average_of(draws.real, value.real)
+        assert_is_the_average_of(draws.imag, value.imag)
+
+
+@pytest.mark.parametrize("gram", [Nystrom(20), RandomFeatures(20)], ids=repr)
+def test_the_expectation_of_features_is_their_average_over_draws(gram: Approximation) -> None:
+    features = gram.resolve(2.0 * Gaussian(1.3), P.sample(50, SEED))
+    values = features(P.sample(20_000, SEED))
+    for draws, value in zip(values.T, features.expectation(P), strict=True):
+        assert_is_the_average_of(draws, value)
+
+
+def test_the_loss_of_random_features_is_under_their_own_kernel() -> None:
+    mean = KernelMean(kernel=Gaussian(1.3), filter="f-kmse", gram=RandomFeatures(200)).fit(P.sample(50, SEED))
+    z, c = mean.features_, mean.embedding_.coordinates
+    draws = z(P.sample(20_000, SEED))
+    own = draws @ c  # f at the draws
+    pairs = (draws[::2] * draws[1::2]).sum(axis=1)
+    losses = mean.embedding_.squared_norm() - own[::2] - own[1::2] + pairs
+    assert_is_the_average_of(losses, P.squared_distance(mean.embedding_))
+    exact = KernelMean(kernel=Gaussian(1.3), filter="f-kmse").fit(P.sample(50, SEED)).embedding_
+    assert P.squared_distance(mean.embedding_) == pytest.approx(P.squared_distance(exact), rel=0.5)
 
 
 def test_the_gaussian_formula_is_that_of_the_paper_in_twenty_dimensions() -> None:

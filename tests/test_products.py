@@ -46,15 +46,20 @@ def test_a_product_is_that_with_the_matrix(name, points):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("blocks", [(8, 5), (10, 1), (37, 16)])
+@pytest.mark.parametrize("blocks", [(8, 5), (10, 2), (37, 16)])
 def test_blocks_and_tiles_cover_every_pair_once(name, blocks, monkeypatch):
     for module, size, value in zip((_base, _tiles), ("BLOCK", "TILE"), blocks, strict=True):
         monkeypatch.setattr(module, size, value)
     assert_products_are_those_with_the_matrix(KERNELS[name], sample(38), sample(23, seed=1))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(2.0), Matern(2.0), Gaussian(2.0) * Linear()], ids=repr)
-@pytest.mark.parametrize("edge", [1, 2, _tiles.TILE, 2 * _tiles.TILE, _base.BLOCK])
+@pytest.mark.parametrize(
+    ("kernel", "edge"),
+    [
+        *((kernel, edge) for kernel in (Gaussian(2.0), Matern(2.0)) for edge in (1, 2, _tiles.TILE, 2 * _tiles.TILE)),
+        (Gaussian(2.0) * Linear(), _base.BLOCK),
+    ],
+)
 def test_sizes_around_the_edges_of_blocks_and_tiles_are_right(kernel, edge):
     for n in {max(edge - 1, 1), edge, edge + 1}:
         X, V = sample(n, 2), np.cos(np.arange(n))
@@ -170,11 +175,11 @@ def test_a_block_off_the_diagonal_is_computed_once(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(6.0), Gaussian(0.1), Laplacian(20.0), 2.0 * Gaussian(6.0) + Linear()], ids=repr
+    "kernel", [Gaussian(2.0), Gaussian(0.03), Laplacian(3.0), 2.0 * Gaussian(2.0) + Linear()], ids=repr
 )
 def test_memory_does_not_grow_with_the_pairs(kernel):
     n = 12_000
-    X, V = sample(n, 20), np.ones((n, 2))
+    X, V = sample(n), np.ones((n, 2))
     kernel.product(X[:500], V[:500])
     tracemalloc.start()
     try:
@@ -220,7 +225,7 @@ def test_a_scaled_kernel_checks_its_factor_in_products_too():
 def test_ctrl_c_interrupts_a_product():
     code = (
         "import numpy as np; from muhat.kernels import Gaussian; "
-        "X = np.random.default_rng(0).normal(size=(400_000, 20)); "
+        "X = np.random.default_rng(0).normal(size=(100_000, 20)); "
         "print('started', flush=True); Gaussian(6.0).product(X, X)"
     )
     with subprocess.Popen(

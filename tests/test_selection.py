@@ -5,11 +5,11 @@ import pytest
 
 import reference
 from catalogue import EXACT, NAMES, SAMPLES, SEED
-from muhat import Embedding, KernelMean
-from muhat.filters import FILTERS, KME, Landweber, NuMethod, Tikhonov
-from muhat.gram import DenseGram, Nystrom, SampleProblem
+from muhat import Embedding, KernelMean, compare
+from muhat.filters import AUTO, FILTERS, KME, Landweber, NuMethod, Tikhonov, TruncatedSVD
+from muhat.gram import DenseGram, DenseProblem, Nystrom
 from muhat.kernels import Gaussian
-from muhat.selection import GCV, LEAVE_OUT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Lepski, Rate
+from muhat.selection import GCV, REFIT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Lepski, Rate
 
 KERNEL = Gaussian(1.4)
 X = SAMPLES["random"]
@@ -37,7 +37,7 @@ def test_gcv_is_its_formula(name):
 @pytest.mark.parametrize("n_splits", [2, 3, 5, 12])
 @pytest.mark.parametrize("name", NAMES)
 def test_k_fold_scores_equal_really_leaving_the_folds_out(name, n_splits):
-    mu = KernelMean(kernel=KERNEL, filter=name, selection=KFold(n_splits, seed=3)).fit(X)
+    mu = KernelMean(kernel=KERNEL, filter=name, selection=KFold(n_splits, random_state=3)).fit(X)
     folds = np.array_split(np.random.default_rng(3).permutation(len(X)), n_splits)
     F = reference.features(KERNEL(X))
     true = [reference.leave_out_score(name, value, F, np.ones(len(X)), folds) for value in mu.choice_.grid]
@@ -109,20 +109,77 @@ def test_constant_filters_need_no_eigenvalues_to_be_chosen():
         assert KernelMean(filter=name).fit(X).eigenvalues_ is None
 
 
-def test_auto_takes_the_filter_with_the_least_score():
+def test_auto_takes_the_filter_with_the_least_score_from_its_own_list():
     mu = KernelMean(kernel=KERNEL).fit(X)
-    single = {name: KernelMean(kernel=KERNEL, filter=name).fit(X).choice_.score for name in NAMES}
-    assert {type(choice.filter) for choice in mu.choices_} == set(FILTERS.values())
+    single = {name: KernelMean(kernel=KERNEL, filter=name).fit(X).choice_.score for name in AUTO}
+    assert [type(choice.filter) for choice in mu.choices_] == [FILTERS[name] for name in AUTO]
     assert mu.choice_.score == pytest.approx(min(single.values()), rel=1e-10)
-    np.testing.assert_allclose(sorted(choice.score for choice in mu.choices_), sorted(single.values()), rtol=1e-10)
+    np.testing.assert_allclose([choice.score for choice in mu.choices_], list(single.values()), rtol=1e-10)
 
 
-def test_auto_leaves_out_what_would_take_a_decomposition_for_each_point():
-    many = np.random.default_rng(SEED).normal(size=(LEAVE_OUT_UP_TO + 1, 2))
-    tried = {type(choice.filter).__name__ for choice in KernelMean().fit(many).choices_}
-    assert tried == {"KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod"}
-    folded = {type(choice.filter).__name__ for choice in KernelMean(selection="kfold").fit(many).choices_}
-    assert folded == tried | {"TruncatedSVD", "Componentwise"}
+def test_of_a_list_of_filters_the_best_is_taken():
+    mu = KernelMean(kernel=KERNEL, filter=["kme", "tsvd", NuMethod(2.0)]).fit(X)
+    assert [type(choice.filter) for choice in mu.choices_] == [KME, TruncatedSVD, NuMethod]
+    assert mu.choice_.score == min(choice.score for choice in mu.choices_)
+
+
+class TestPolicy:
+    """Filters without a cheap exact score: refits for few points, another rule for many, and the same everywhere."""
+
+    many = np.random.default_rng(SEED).normal(size=(REFIT_UP_TO + 1, 2))
+
+    def test_few_points_are_left_out_by_refits(self):
+        for name in ("tsvd", "componentwise"):
+            assert isinstance(KernelMean(filter=name).fit(X).rule_, LeaveOneOut)
+
+    @pytest.mark.parametrize("gram", ["dense", Nystrom(20), "blocks"])
+    def test_generalised_cross_validation_stands_in_for_many(self, gram):
+        mu = KernelMean(filter="tsvd", gram=gram).fit(self.many)
+        assert isinstance(mu.rule_, GCV)
+        np.testing.assert_array_equal(
+            mu.weights_, KernelMean(filter="tsvd", gram=gram, selection="gcv").fit(self.many).weights_
+        )
+
+    def test_and_in_streams(self):
+        mu = KernelMean(filter="tsvd", gram=Nystrom(5)).fit_batches(iter([X]))
+        assert isinstance(mu.rule_, GCV)
+
+    def test_compare_does_the_same(self):
+        row = compare(self.many, filters=["tsvd"])["tsvd"]
+        assert (row.selection, row.scores) == ("gcv", None)
+        assert row.parameter == KernelMean(filter="tsvd").fit(self.many).choice_.parameter
+
+    def test_scores_of_two_rules_are_not_compared(self):
+        with pytest.raises(ValueError, match=r"TruncatedSVD has none here.*'kfold'.*muhat.compare"):
+            KernelMean(filter=["kme", "f-kmse", "tsvd"]).fit(self.many)
+
+    def test_leave_one_out_stands_in_where_gcv_is_flat(self):
+        mu = KernelMean(filter="s-kmse", selection="gcv").fit(X)
+        assert isinstance(mu.rule_, LeaveOneOut)
+        assert mu.choice_.parameter == KernelMean(filter="s-kmse").fit(X).choice_.parameter
+
+
+class TestGridsThatEndTooEarly:
+    """A choice at the end of a grid that could go on: the grid is widened as long as the score falls."""
+
+    def test_the_nu_method_goes_on_beyond_fifty_steps(self):
+        sample = np.random.default_rng(0).normal(size=(1500, 5))
+        choice = KernelMean(filter="nu-method").fit(sample).choice_
+        assert choice.grid[-1] > 100
+        assert not choice.at_edge
+
+    def test_a_narrow_kernel_shrinks_further_than_the_grid_went(self):
+        sample = np.random.default_rng(0).normal(size=(60, 5))
+        choice = KernelMean(kernel=Gaussian(0.3), filter="f-kmse").fit(sample).choice_
+        dense = LeaveOneOut(grid=np.geomspace(1e-8, 1e8, 2000))
+        best = KernelMean(kernel=Gaussian(0.3), filter="f-kmse", selection=dense).fit(sample).choice_
+        assert choice.grid[-1] > 100 * KernelMean(kernel=Gaussian(0.3)).fit(sample).eigenvalues_[-1]
+        assert choice.score == pytest.approx(best.score, abs=1e-3 / len(sample))
+
+    def test_a_grid_that_is_given_is_left_as_it_is(self):
+        mu = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[1e3, 1e4])).fit(X)
+        np.testing.assert_array_equal(mu.choice_.grid, [1e3, 1e4])
+        assert mu.choice_.at_edge
 
 
 def test_flat_curves_resolve_towards_less_shrinkage():
@@ -169,7 +226,7 @@ def test_a_thousand_samples_go_through_the_same_lines_as_one(rule):
     samples = rng.normal(size=(2, 3, 10, 2))
     masses = np.full(10, 0.1)
     grams = np.stack([[KERNEL(one) / 10 for one in row] for row in samples])
-    batch = SampleProblem(DenseGram(grams, masses))
+    batch = DenseProblem(DenseGram(grams, masses))
     for filter in (Tikhonov(), Landweber(), NuMethod(), *(kind() for kind in (FILTERS["tsvd"], FILTERS["s-kmse"]))):
         if isinstance(rule, GCV) and filter.constant:
             continue
@@ -180,7 +237,7 @@ def test_a_thousand_samples_go_through_the_same_lines_as_one(rule):
         weights = choice.weights(batch)
         assert weights.shape == (2, 3, 10)
         for place in np.ndindex(2, 3):
-            problem = SampleProblem(DenseGram(grams[place], masses))
+            problem = DenseProblem(DenseGram(grams[place], masses))
             one = rule.choose(problem, filter)
             np.testing.assert_allclose(choice.scores[place], one.scores, rtol=1e-9)
             assert np.asarray(choice.parameter)[place] == one.parameter

@@ -1,8 +1,50 @@
 """muhat (μ̂): kernel means, estimated better than by the plain average."""
 
-from muhat.embedding import Embedding
-from muhat.mean import KernelMean
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Embedding", "KernelMean", "__version__"]
+_PUBLIC = {
+    "mean": ("KernelMean",),
+    "comparison": ("compare", "Comparison"),
+    "kernels": (
+        *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
+        *("Function", "Precomputed", "Kernel", "Mixture"),
+    ),
+    "filters": (
+        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
+        *("Componentwise", "Filter"),
+    ),
+    "selection": ("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
+    "gram": ("Nystrom", "RandomFeatures"),
+    "embedding": ("Embedding",),
+    "density": ("MatchedMixture",),
+    "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
+    "data": ("read_table", "open_batches"),
+    "datasets": ("load", "SyntheticFamily"),
+}
+"""The public names by the module that has them, in the order in which data flows."""
+
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = [*_MODULE_OF, "__version__"]  # noqa: PLE0604 — strings, all of them
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: a public name from its module, or a public module."""
+    if name in _MODULE_OF:
+        return getattr(import_module(f"muhat.{_MODULE_OF[name]}"), name)
+    if name in _modules():
+        return import_module(f"muhat.{name}")
+    raise AttributeError(f"module 'muhat' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_modules()]
+
+
+def _modules() -> list[str]:
+    """Return the names of the public modules."""
+    return [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -211,10 +211,15 @@ class Parts:
         """Return the filters for kernels with k(x, x) ≤ κ², as the sample has it where the kernel has no bound."""
         return [each.bounded_by(problem.kappa2(kernel.bound)) for each in self.filters]
 
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is something to choose: a parameter, or one of several filters."""
+        return len(self.filters) > 1 or not self.filters[0].parameterless
+
     def check_enough(self, rules: Sequence[Rule], n: int) -> None:
-        """Refuse fewer rows than the rules need."""
+        """Refuse fewer rows than the rules need to choose."""
         rule = max(rules, key=lambda each: each.least_points)
-        if n < rule.least_points:
+        if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
             advice = "give more rows; selection=Fixed(...) and a bandwidth that is a number need one row only"
             raise ValueError(refusal(self.who, needed, f"n_samples = {n}", advice))
@@ -244,7 +249,7 @@ class Parts:
                 raise ValueError(refusal(who, needed, target.points.shape[1]))
             if isinstance(kernel, Precomputed) and points is not None:  # its points are row numbers
                 weights = np.zeros(len(points), target.weights.dtype)
-                np.add.at(weights, target.points[:, 0], target.weights)
+                np.add.at(weights, cast(Embedding, target).points[:, 0], target.weights)
                 return Embedding(kernel, points, weights)
             return target
         if points is None:

@@ -15,17 +15,28 @@ from muhat._messages import refusal
 
 
 def positive(part: object, name: str, value: object, alternative: str = "") -> float:
-    """Return a parameter of a kernel, filter or rule as a float, or refuse it unless it is positive."""
+    """Return a parameter as a float, or refuse it unless it is positive; ``part`` is whose it is, or its name."""
     if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < inf:
         return float(value)
-    raise ValueError(refusal(type(part).__name__, f"{name} must be positive and finite{alternative}", repr(value)))
+    raise ValueError(refusal(_name(part), f"{name} must be positive and finite{alternative}", repr(value)))
+
+
+def above(part: object, name: str, value: object, least: float) -> float:
+    """Return a parameter as a float, or refuse it unless it is finite and above ``least``."""
+    if isinstance(value, Real) and not isinstance(value, bool) and least < float(value) < inf:
+        return float(value)
+    raise ValueError(refusal(_name(part), f"{name} must be above {least:g} and finite", repr(value)))
 
 
 def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
     """Return a parameter as an int, or refuse it unless it is a whole number of at least ``least``."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
         return int(value)
-    raise ValueError(refusal(type(part).__name__, f"{name} must be a whole number of at least {least}", repr(value)))
+    raise ValueError(refusal(_name(part), f"{name} must be a whole number of at least {least}", repr(value)))
+
+
+def _name(part: object) -> str:
+    return part if isinstance(part, str) else type(part).__name__
 
 
 def as_frame(values: Any) -> Any:

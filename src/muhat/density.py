@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -18,33 +17,35 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._messages import refusal
-from muhat._validation import checked_sample, positive
+from muhat._parts import as_gram, as_kernel
+from muhat._validation import checked_sample, positive, whole_number
 from muhat.embedding import Embedding
-from muhat.kernels import Gaussian, Kernel, Scaled, Sum
-from muhat.kernels._mixtures import Mixture
+from muhat.gram import RandomFeatures
+from muhat.kernels import Gaussian, Kernel, Mixture, Scaled, Sum
 from muhat.mean import KernelMean
 
 WIDEST = 1e3
-"""The largest variance of a component, in units of the points' own: beyond, it is flat to the kernel."""
+"""The largest variance of a component, in units of the points' own: a wider one is flat to the kernel."""
 
-BEYOND = 1.0
-"""How far a mean may lie outside the box of the points, in units of their spread: beyond, no point is pulling it."""
+MARGIN = 1.0
+"""How far a mean may lie outside the box of the points, in units of their spread: further away no point attracts it."""
 
 
 class MatchedMixture(DensityMixin, BaseEstimator):
     """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean μ_Q is nearest to an estimate of the sample's.
 
-    Minimises ‖μ_Q − μ‖², which has a closed form for the Gaussian kernel, over the weights π (on the simplex), the
-    means θ and the variances σ², with exact gradients, from the best of many K-means runs (section 5 of the paper,
+    ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the simplex), the means
+    θ and the variances σ² with exact gradients, starting at the best of many K-means runs (section 5 of the paper,
     Table 2). The interface is that of scikit-learn's ``GaussianMixture``. Where the weights of μ sum to less than one,
-    the mass that is missing from μ goes to components as wide as the solver allows.
+    the mass that is missing goes to components as wide as the solver allows.
 
     Parameters
     ----------
     n_components : int, default=5
         The number r of components.
     mean : KernelMean, default=None
-        How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or multiple of Gaussians.
+        How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or multiple of Gaussians, and
+        any gram but random features, whose functions are not in the RKHS of the mixtures' means.
     n_init : int, default=50
         Runs of K-means, of which the best is the start.
     tol : float, default=1e-6
@@ -107,7 +108,11 @@ class MatchedMixture(DensityMixin, BaseEstimator):
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
         self._check_parameters()
         mean = KernelMean() if self.mean is None else clone(self.mean)
-        return self._match(mean.fit(X).embedding_)
+        _gaussians(as_kernel(mean.kernel))
+        if isinstance(as_gram(mean.gram), RandomFeatures):
+            needed, advice = "mean must estimate in the RKHS of its kernel", "use gram='nystrom' instead"
+            raise ValueError(refusal("MatchedMixture", needed, f"gram={mean.gram!r}", advice))
+        return self._match(_on_points(mean.fit(X).embedding_))
 
     def fit_embedding(self, embedding: Embedding, start: Mixture | None = None) -> Self:
         """Match an embedding, whatever it was made from.
@@ -121,10 +126,7 @@ class MatchedMixture(DensityMixin, BaseEstimator):
             bounds is moved to them. By default from K-means on the embedding's points.
         """
         self._check_parameters()
-        if not isinstance(embedding, Embedding):
-            needed, got = "an Embedding is needed", type(embedding).__name__
-            raise TypeError(refusal("MatchedMixture", needed, got, "fit(X) takes points"))
-        shape = (self.n_components, embedding.points.shape[1])
+        shape = (self.n_components, _on_points(embedding).points.shape[1])
         if start is not None and (not isinstance(start, Mixture) or start.means.shape != shape):
             needed = f"start must be a Mixture of {shape[0]} components in {shape[1]} dimensions"
             got = repr(start) if isinstance(start, Mixture) else type(start).__name__
@@ -135,15 +137,17 @@ class MatchedMixture(DensityMixin, BaseEstimator):
 
     def _match(self, embedding: Embedding, start: Mixture | None = None) -> Self:
         """Minimise ‖μ_Q − μ‖² from a start, in units of the points' spread."""
-        objective = Objective.of(embedding)
+        objective = Objective.from_embedding(embedding)
         centre, unit = objective.centre, objective.unit
-        clusters = (self.n_components, self.n_init, self.random_state)
-        begin = _vector(start, centre, unit) if start else _vector(kmeans_start(objective.points, *clusters))
+        if start is None:
+            first = _vector(kmeans_start(objective.points, self.n_components, self.n_init, self.random_state))
+        else:
+            first = _vector(start, centre, unit)
         bounds = objective.bounds(self.n_components, self.min_variance)
-        begin = np.clip(begin, bounds.lb, bounds.ub)
+        first = np.clip(first, bounds.lb, bounds.ub)
         options = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "ftol": self.tol, "gtol": 0.0}
         with BLAS_ON_ONE_THREAD:
-            solution = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            solution = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         value, gradient = objective(solution.x)
         downhill = np.clip(solution.x - gradient, bounds.lb, bounds.ub) - solution.x
 
@@ -187,8 +191,7 @@ class MatchedMixture(DensityMixin, BaseEstimator):
     def sample(self, n_samples: int = 1) -> tuple[Array, Array]:
         """Draw points from Q; return them, of shape (n_samples, d), and the component of each."""
         check_is_fitted(self, "weights_")
-        self._check_whole("n_samples", n_samples)
-        random, n = check_random_state(self.random_state), int(n_samples)
+        random, n = check_random_state(self.random_state), whole_number(self, "n_samples", n_samples)
         y = random.choice(len(self.weights_), size=n, p=self.weights_)
         noise = random.standard_normal((n, self.means_.shape[1]))
         return self.means_[y] + np.sqrt(self.variances_[y])[:, None] * noise, y
@@ -215,17 +218,13 @@ class MatchedMixture(DensityMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "n_init", "max_iter"):
-            self._check_whole(name, getattr(self, name))
+            whole_number(self, name, getattr(self, name))
         positive(self, "tol", self.tol)
         if positive(self, "min_variance", self.min_variance) > 1:
             raise ValueError(refusal("MatchedMixture", "min_variance must be at most 1", self.min_variance))
         if self.mean is not None and not isinstance(self.mean, KernelMean):
             needed, advice = "mean must be a KernelMean or None", "fit_embedding takes any embedding"
             raise TypeError(refusal("MatchedMixture", needed, type(self.mean).__name__, advice))
-
-    def _check_whole(self, name: str, value: Any) -> None:
-        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
-            raise ValueError(refusal("MatchedMixture", f"{name} must be a whole number of at least 1", repr(value)))
 
 
 def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: Any = None) -> Mixture:
@@ -257,8 +256,8 @@ class Objective:
 
         κ(g; v) = (τ/c)^(d/2) exp(−‖g‖²/2c) with c = τ + v,  ∂κ/∂g = −κ g/c,  ∂κ/∂v = κ (‖g‖²/2c² − d/2c).
 
-    Lengths are from the points' centre and in units of their spread, so that neither where they are nor in what they
-    are measured changes the solver's way.
+    Lengths are measured from the points' centre in units of their spread, so that the solver's steps depend neither on
+    the origin nor on the unit.
     """
 
     points: Array
@@ -269,9 +268,9 @@ class Objective:
     unit: float
 
     @classmethod
-    def of(cls, embedding: Embedding) -> Objective:
+    def from_embedding(cls, embedding: Embedding) -> Objective:
         """Return the objective of an embedding; points of weight zero do not take part."""
-        gaussians = _gaussians(embedding.kernel)
+        gaussians = [(factor, positive(k, "bandwidth", k.bandwidth)) for factor, k in _gaussians(embedding.kernel)]
         points, weights = embedding.points.astype(np.float64), embedding.weights.astype(np.float64)
         squared_norm = Embedding(embedding.kernel, points, weights).squared_norm()
         if not 0 < squared_norm < np.inf:
@@ -303,11 +302,19 @@ class Objective:
         return float(value) / self.squared_norm, 2 / self.squared_norm * np.column_stack(columns).ravel()
 
     def bounds(self, n_components: int, min_variance: float) -> Bounds:
-        """Return the solver's bounds: a weight may vanish to rounding, a mean not leave the points, nor v go astray."""
+        """Return the solver's bounds: weights above rounding, means near the points, variances of a sensible size."""
         smallest = np.log(rounding(self.points))
-        low = [smallest, *(self.points.min(axis=0) - BEYOND), np.log(min_variance)]
-        high = [-smallest, *(self.points.max(axis=0) + BEYOND), np.log(WIDEST)]
+        low = [smallest, *(self.points.min(axis=0) - MARGIN), np.log(min_variance)]
+        high = [-smallest, *(self.points.max(axis=0) + MARGIN), np.log(WIDEST)]
         return Bounds(np.tile(low, n_components), np.tile(high, n_components))
+
+
+def _on_points(embedding: Any) -> Embedding:
+    """Return an embedding, or refuse it unless it is a sum of k(x_i, ·) on points."""
+    if isinstance(embedding, Embedding):
+        return embedding
+    needed, advice = "an Embedding on points is needed", "use fit(X) for points, and gram='nystrom' for many of them"
+    raise TypeError(refusal("MatchedMixture", needed, type(embedding).__name__, advice))
 
 
 def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) -> Array:
@@ -318,14 +325,14 @@ def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) ->
     return np.column_stack(columns).ravel()
 
 
-def _gaussians(kernel: Kernel) -> list[tuple[float, float]]:
-    """Return a kernel as a sum of multiples of Gaussians: factors and bandwidths."""
+def _gaussians(kernel: Kernel) -> list[tuple[float, Gaussian]]:
+    """Return a kernel as a sum of multiples of Gaussians: their factors and themselves, or refuse it."""
     if isinstance(kernel, Gaussian):
-        return [(1.0, positive(kernel, "bandwidth", kernel.bandwidth))]
+        return [(1.0, kernel)]
     if isinstance(kernel, Sum):
         return _gaussians(kernel.left) + _gaussians(kernel.right)
     if isinstance(kernel, Scaled):
         outer = positive(kernel, "factor", kernel.factor)
-        return [(outer * factor, sigma) for factor, sigma in _gaussians(kernel.kernel)]
+        return [(outer * factor, gaussian) for factor, gaussian in _gaussians(kernel.kernel)]
     needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"
     raise ValueError(refusal("MatchedMixture", needed, repr(kernel), "use KernelMean(kernel='gaussian')"))

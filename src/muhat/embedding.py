@@ -9,9 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
-from muhat.kernels import Kernel
+from muhat._validation import as_points, frozen
+from muhat.kernels import Kernel, Mixture
 
 
 class Element(ABC):
@@ -39,6 +40,10 @@ class Element(ABC):
     @abstractmethod
     def squared_norm(self) -> float:
         """Return ‖f‖², not negative."""
+
+    @abstractmethod
+    def loss(self, P: Mixture) -> float:
+        """Return the paper's loss ‖f − μ_P‖² for a distribution P with a kernel mean in closed form."""
 
     @abstractmethod
     def _check_same_space(self, other: Element) -> None:
@@ -89,10 +94,10 @@ class Embedding(Element):
     ----------
     kernel : Kernel
         k, with every parameter a number.
-    points : array of shape (n, d)
-        The x_i; for a precomputed kernel, the row numbers in one column.
-    weights : array of shape (n,)
-        The β_i, of any sign.
+    points : array, list or data frame of shape (n, d)
+        The x_i, of which a copy is kept; for a precomputed kernel, the row numbers in one column.
+    weights : array or list of shape (n,)
+        The β_i, of any sign; a copy is kept.
 
     Examples
     --------
@@ -109,10 +114,24 @@ class Embedding(Element):
     points: Array
     weights: Array
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            needed, advice = "kernel must be a kernel with every parameter a number", "pass for example Gaussian(1.0)"
+            raise TypeError(refusal("Embedding", needed, repr(self.kernel), advice))
+        points, weights = as_points(self.points), np.asarray(self.weights)
+        if weights.shape != (len(points),) or weights.dtype.kind not in "fiub":
+            needed = f"weights must be real numbers, one for each of {len(points)} points"
+            raise ValueError(refusal("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}"))
+        weights = weights if weights.dtype.kind == "f" else weights.astype(np.float64)
+        for name, values in (("points", points), ("weights", weights)):
+            if not has_finite_sum(values) and not np.isfinite(values).all():
+                raise ValueError(refusal("Embedding", f"{name} must be finite", "NaN or infinite values"))
+        vars(self).update(points=frozen(points), weights=frozen(weights))
+
     def __call__(self, Y: Array) -> Array:
         """Return the function's values at the rows of Y."""
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != self.points.shape[1]:
+        Y = as_points(Y)
+        if Y.shape[1] != self.points.shape[1]:
             needed = f"points in rows of {self.points.shape[1]} features are needed"
             raise ValueError(refusal("Embedding", needed, f"shape {Y.shape}"))
         if self.points.dtype.kind == "f":
@@ -135,6 +154,11 @@ class Embedding(Element):
             advice = "use a positive semi-definite kernel"
             raise ValueError(refusal("Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice))
         return 0.0
+
+    def loss(self, P: Mixture) -> float:
+        """Return ‖f − μ_P‖², zero where rounding would make it negative."""
+        cross = float(self.weights @ P.mean(self.kernel, self.points))
+        return max(self.squared_norm() - 2 * cross + P.inner(self.kernel, P), 0.0)
 
     def __repr__(self) -> str:
         return f"Embedding({self.kernel!r}, {len(self.points)} points, weights sum to {self.weights.sum():.6g})"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, update_wrapper
 from itertools import chain
 from os import PathLike
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._parts import Parts
+from muhat._parts import Parts, as_gram, as_kernel
 from muhat._validation import (
     as_frame,
     checked_gram,
@@ -97,7 +98,7 @@ class Solution:
             return shrunk if self.target is None else shrunk + rest * self.features.compatible(self.target)
         assert self.points is not None
         assert self.present is not None
-        on_points = np.zeros(len(self.points), weights.dtype)
+        on_points = np.zeros(len(self.points), self.problem.dtype)
         on_points[self.present] = weights
         embedding = Embedding(self.kernel, self.points, on_points)
         return embedding if self.target is None else embedding + rest * self.target
@@ -125,6 +126,7 @@ def solve(parts: Parts, X: Array, masses: Array, best_of: bool = True) -> Soluti
         source = ArraySource(rows, None if _are_equal(weights) else weights)
         return solve_source(parts, source, plan=plan, points=X, best_of=best_of)
     rules = (parts.comparable_rules if best_of else parts.rules)(plan.access, n)
+    parts.check_enough(rules, n)
     if isinstance(parts.kernel, Precomputed):
         kernel, points = Precomputed(checked_gram(parts.who, X)), np.arange(len(X))[:, None]
     else:
@@ -196,14 +198,30 @@ def _held(plan: Plan, kernel: Kernel, points: Array, masses: Array, target: Elem
 def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel) -> list[Choice]:
     """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
     filters = parts.bounded(problem, kernel)
-    if len(filters) == 1 and filters[0].parameterless and problem.n < rules[0].least_points:
-        return [unscored_choice(rules[0], filters[0])]
-    parts.check_enough(rules, problem.n)
-    return choices_by(rules, problem, filters)
+    if parts.has_choice or problem.n >= rules[0].least_points:
+        return choices_by(rules, problem, filters)
+    return [unscored_choice(rules[0], filters[0])]
 
 
 def _are_equal(masses: Array) -> bool:
     return bool(np.all(masses == masses[0]))
+
+
+class _AvailableForBatches:
+    """A method that is there where rows may come in batches, and says why where they may not."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, estimator: Any, owner: Any = None) -> Any:
+        if estimator is None:
+            return self.method
+        try:
+            check_batches(as_gram(estimator.gram), as_kernel(estimator.kernel), type(estimator).__name__)
+        except (TypeError, ValueError) as problem:
+            raise AttributeError(str(problem)) from None
+        return MethodType(self.method, estimator)
 
 
 class KernelMean(BaseEstimator):
@@ -276,6 +294,7 @@ class KernelMean(BaseEstimator):
     True
     """
 
+    embedding_: Any
     _stream: _Stream | None
 
     def __init__(
@@ -348,6 +367,7 @@ class KernelMean(BaseEstimator):
         self._learn_names(batches)
         return self._keep(solve_source(parts, StreamSource(batches)))
 
+    @_AvailableForBatches
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample, which is not held: only what its features sum up to is.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -119,7 +118,7 @@ class BlockProblem(InMemoryProblem):
         f*; none is f* = 0.
     """
 
-    access: ClassVar[Access] = Access.PRODUCTS | Access.LEADING | Access.ROWS
+    access = Access.PRODUCTS | Access.LEADING | Access.ROWS
     gram: BlockGram
 
     @cached_property

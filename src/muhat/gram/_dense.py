@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         f*; none is f* = 0.
     """
 
-    access: ClassVar[Access] = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
+    access = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
     gram: DenseGram
 
     @cached_property

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
 from muhat.embedding import Element
-from muhat.kernels import Kernel
+from muhat.kernels import Kernel, Mixture
 
 ROWS = 4096
 """Rows of which the features are held at once, where only a sum over them is needed."""
@@ -72,6 +72,10 @@ class FeatureMap(ABC):
     def compatible(self, embedding: Element) -> Element:
         """Return a function in the space where those of ``embedding`` live: nearest to the one given, or itself."""
         return self.embedding(self.coordinates(embedding))
+
+    @abstractmethod
+    def expectation(self, P: Mixture) -> Array:
+        """Return E z(X), X ~ P: the coordinates of P's kernel mean."""
 
     @abstractmethod
     def outside(self, embedding: Element) -> float:
@@ -199,6 +203,11 @@ class FeatureEmbedding(Element):
     def squared_norm(self) -> float:
         """Return ‖f‖² = ‖c‖²."""
         return float(self.coordinates @ self.coordinates)
+
+    def loss(self, P: Mixture) -> float:
+        """Return ‖c − E z(X)‖², X ~ P: the loss under the kernel ⟨z(x), z(y)⟩ that stands for k."""
+        gap = self.coordinates - self.features.expectation(P)
+        return float(gap @ gap)
 
     def __repr__(self) -> str:
         return f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm {self.norm():.6g})"

@@ -14,7 +14,7 @@ from muhat._messages import refusal, unknown_name
 from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.kernels import Kernel, Precomputed
+from muhat.kernels import Kernel, Mixture, Precomputed
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
@@ -102,6 +102,10 @@ class NystromFeatures(FeatureMap):
     def compatible(self, embedding: Element) -> Element:
         """Return the function itself: landmarks span a part of its space."""
         return embedding
+
+    def expectation(self, P: Mixture) -> Array:
+        """Return E z(X) = Wᵀ μ_P(L), X ~ P: the coordinates of the projection of P's kernel mean."""
+        return self.whitening.T @ P.mean(self.kernel, self.landmarks)
 
     def outside(self, embedding: Element) -> float:
         """Return ‖f‖² − ‖P f‖², what the projection leaves out."""

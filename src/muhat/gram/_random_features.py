@@ -14,7 +14,7 @@ from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks
-from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Scaled
+from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Mixture, Scaled
 
 DEFAULT_SIZE = 1000
 """The number of features."""
@@ -85,6 +85,11 @@ class FourierFeatures(FeatureMap):
             raise TypeError(refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__))
         parts = (embedding.weights[rows] @ self(embedding.points[rows]) for rows in blocks(len(embedding.points)))
         return sum(parts, np.zeros(self.size, embedding.weights.dtype))
+
+    def expectation(self, P: Mixture) -> Array:
+        """Return E z(X), X ~ P, from the characteristic function E exp(i ω·X) of P at the frequencies."""
+        phi = P.characteristic_function(self.frequencies)
+        return np.sqrt(self.kernel.bound / len(phi)) * np.concatenate([phi.real, phi.imag])
 
     def outside(self, embedding: Element) -> float:
         """Return 0: random features replace the kernel, they do not project."""

@@ -133,7 +133,6 @@ class Sum(Composite):
     right: Kernel
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         return self.left(X, Y) + self.right(X, Y)
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
@@ -157,7 +156,6 @@ class Product(Composite):
     right: Kernel
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         return self.left(X, Y) * self.right(X, Y)
 
     def diagonal(self, X: Array) -> Array:
@@ -178,7 +176,6 @@ class Scaled(Composite):
     factor: float = 1.0
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         return positive(self, "factor", self.factor) * self.kernel(X, Y)
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:

@@ -50,7 +50,6 @@ class Polynomial(Kernel):
     positive_semidefinite: ClassVar[bool] = True
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         return self._power(_inner_products(X, Y))
 
     def diagonal(self, X: Array) -> Array:

@@ -48,7 +48,6 @@ class SklearnKernel(Foreign):
     kernel: Any
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         X, Y = as_points(X), None if Y is None else as_points(Y)
         return self._called(self.kernel, X, Y, shape=(len(X), len(X if Y is None else Y)))
 
@@ -82,7 +81,6 @@ class Function(Foreign):
         return "wrap a function of two rows as Function(f, rows=True)"
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         X = as_points(X)
         other = X if Y is None else as_points(Y)
         return self._called(self._matrix, X, other, shape=(len(X), len(other)))
@@ -125,7 +123,7 @@ class Precomputed(Foreign):
     def _rows(self, X: Array) -> Array:
         rows, n = as_points(X), len(self._known)
         if rows.shape[1] != 1 or rows.dtype.kind not in "iu" or (rows.size and not -1 < rows.min() <= rows.max() < n):
-            needed = f"points must be row numbers below {n}, whole and in one column"
+            needed = f"points must be row numbers, integers below {n} in one column"
             raise ValueError(refusal("Precomputed", needed, f"shape {rows.shape} and type {rows.dtype}"))
         return rows[:, 0]
 

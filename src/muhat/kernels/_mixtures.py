@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from math import comb, factorial
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
-from muhat._validation import positive
+from muhat._validation import as_points, frozen, positive, whole_number
 from muhat.kernels._base import Kernel, Scaled, Sum
 from muhat.kernels._dot import Linear, Polynomial
 from muhat.kernels._radial import Gaussian
-
-
-class WeightedPoints(Protocol):
-    """A function Σ_i β_i k(x_i, ·) of the RKHS, as an embedding is."""
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel k."""
-
-    @property
-    def points(self) -> Array:
-        """The x_i."""
-
-    @property
-    def weights(self) -> Array:
-        """The β_i."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,8 +66,8 @@ class Mixture:
         if unlike.any():
             got = f"a difference of {gap.max():.2g} across the diagonal of component {unlike.argmax()}"
             raise ValueError(refusal("Mixture", "covariances must be symmetric", got, "pass (S + S.T)/2 if it is one"))
-        settled = {"weights": weights, "means": means, "covariances": (covariances + covariances.swapaxes(-2, -1)) / 2}
-        vars(self).update(settled)
+        covariances = (covariances + covariances.swapaxes(-2, -1)) / 2
+        vars(self).update(weights=frozen(weights), means=frozen(means), covariances=covariances)
         self._check_semidefinite()
 
     @classmethod
@@ -107,23 +90,18 @@ class Mixture:
         components, dimension = self.means.shape
         return f"Mixture({components} component{'s' if components > 1 else ''} in {dimension} dimensions)"
 
-    def sample(self, n: int, seed: int | np.random.Generator) -> Array:
+    def sample(self, n: int, random_state: int | np.random.Generator) -> Array:
         """Return n points drawn from P, of shape (n, d)."""
-        if not isinstance(n, Integral) or n < 1:
-            raise ValueError(refusal("Mixture", "the number of points n must be a whole number of at least 1", repr(n)))
-        rng = np.random.default_rng(seed)
-        components = rng.choice(len(self.weights), size=int(n), p=self.weights / self.weights.sum())
-        X = rng.standard_normal((int(n), self.means.shape[1]))
+        n, rng = whole_number(self, "n", n), np.random.default_rng(random_state)
+        components = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
+        X = rng.standard_normal((n, self.means.shape[1]))
         for j, root in enumerate(self._axes * np.sqrt(self._variances)[:, None, :]):
             X[components == j] = self.means[j] + X[components == j] @ root.T
         return X
 
     def mean(self, kernel: Kernel, X: Array) -> Array:
         """Return the kernel mean μ_P(x) = E k(x, Y), Y ~ P, at the rows x of X."""
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self.means.shape[1]:
-            needed = f"X must have the shape (n, {self.means.shape[1]})"
-            raise ValueError(refusal("Mixture", needed, f"shape {X.shape}"))
+        X = self._points(X)
         return self.weights @ sum(factor * form.at(self, X) for factor, form in _closed_forms(kernel))
 
     def inner(self, kernel: Kernel, other: Mixture) -> float:
@@ -138,12 +116,22 @@ class Mixture:
         """Return ∫ k(x, x) dP(x)."""
         return float(self.weights @ sum(factor * form.own(self) for factor, form in _closed_forms(kernel)))
 
-    def squared_distance(self, embedding: WeightedPoints) -> float:
-        """Return the paper's loss L = ‖Σ_i β_i k(x_i, ·) − μ_P‖², zero where rounding would make it negative."""
-        kernel, points, weights = embedding.kernel, embedding.points, embedding.weights
-        squared_norm = float(weights @ kernel(points) @ weights)
-        cross = float(weights @ self.mean(kernel, points))
-        return max(squared_norm - 2 * cross + self.inner(kernel, self), 0.0)
+    def squared_distance(self, embedding: Any) -> float:
+        """Return the paper's loss L = ‖f − μ_P‖² of an embedding f; of random features, under the kernel they have."""
+        return embedding.loss(self)
+
+    def characteristic_function(self, omega: Array) -> Array:
+        """Return φ_P(ω) = E exp(i⟨ω, X⟩) = Σ_j π_j exp(i⟨ω, θ_j⟩ − ½ ωᵀS_jω) at the rows ω, as complex numbers."""
+        omega = self._points(omega)
+        spread = np.einsum("ni,jik,nk->jn", omega, self.covariances, omega, optimize=True)
+        return self.weights @ np.exp(1j * (self.means @ omega.T) - spread / 2)
+
+    def _points(self, X: Array) -> Array:
+        X = as_points(X).astype(np.float64, copy=False)
+        if X.shape[1] != self.means.shape[1]:
+            needed = f"X must have the shape (n, {self.means.shape[1]})"
+            raise ValueError(refusal("Mixture", needed, f"shape {X.shape}"))
+        return X
 
     @cached_property
     def _eigenpairs(self) -> tuple[Array, Array]:
@@ -261,39 +249,24 @@ class _OfPolynomial:
         return moments[-1]
 
 
-@singledispatch
-def _closed_forms(kernel: Any) -> list[tuple[float, _ClosedForm]]:
-    """Return the kernel as a sum of factor · form."""
+def _closed_forms(kernel: Kernel) -> list[tuple[float, _ClosedForm]]:
+    """Return the kernel as a sum of factor · form, or refuse it."""
+    if isinstance(kernel, Gaussian):
+        hint = ", a number that resolve(X) can learn from a sample"
+        return [(1.0, _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint)))]
+    if isinstance(kernel, Linear):
+        return [(1.0, _OfPolynomial(1, 1.0, 0.0))]
+    if isinstance(kernel, Polynomial):
+        kernel.diagonal(np.zeros((1, 1)))  # refuses bad parameters in the kernel's own words
+        return [(1.0, _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0)))]
+    if isinstance(kernel, Sum):
+        return _closed_forms(kernel.left) + _closed_forms(kernel.right)
+    if isinstance(kernel, Scaled):
+        factor = positive(kernel, "factor", kernel.factor)
+        return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
     needed = "a kernel with a closed form is needed: Gaussian, Linear, Polynomial, or a sum or multiple of these"
-    raise ValueError(refusal("Mixture", needed, repr(kernel), "average the kernel over sample(n, seed) instead"))
-
-
-@_closed_forms.register
-def _(kernel: Gaussian) -> list[tuple[float, _ClosedForm]]:
-    hint = ", a number that resolve(X) can learn from a sample"
-    return [(1.0, _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint)))]
-
-
-@_closed_forms.register
-def _(kernel: Linear) -> list[tuple[float, _ClosedForm]]:
-    return [(1.0, _OfPolynomial(1, 1.0, 0.0))]
-
-
-@_closed_forms.register
-def _(kernel: Polynomial) -> list[tuple[float, _ClosedForm]]:
-    kernel.diagonal(np.zeros((1, 1)))  # refuses bad parameters in the kernel's own words
-    return [(1.0, _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0)))]
-
-
-@_closed_forms.register
-def _(kernel: Sum) -> list[tuple[float, _ClosedForm]]:
-    return _closed_forms(kernel.left) + _closed_forms(kernel.right)
-
-
-@_closed_forms.register
-def _(kernel: Scaled) -> list[tuple[float, _ClosedForm]]:
-    factor = positive(kernel, "factor", kernel.factor)
-    return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
+    advice = "average the kernel over sample(n, random_state) instead"
+    raise ValueError(refusal("Mixture", needed, repr(kernel), advice))
 
 
 def _pairs(P: Mixture, Q: Mixture) -> tuple[Array, Array]:

@@ -36,7 +36,6 @@ class Radial(Kernel):
         raise NotImplementedError
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j)."""
         return self._pairs(X, Y).matrix()
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:

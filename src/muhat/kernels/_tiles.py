@@ -116,7 +116,10 @@ class Pairs:
             finally:
                 finished[number].set()
 
-        share_between_cores(multiply, range(len(strips)))
+        if len(strips) == 1:
+            multiply(0)
+        else:
+            share_between_cores(multiply, range(len(strips)))
         return sums.sum(axis=0)
 
     def _columns_of_tiles(self, i: slice) -> Iterator[slice]:

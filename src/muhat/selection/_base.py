@@ -21,6 +21,9 @@ TIE = 2e-10
 WIDENINGS = 3
 """How often a grid is widened where the choice is at its end."""
 
+WORTHWHILE = 1e-3
+"""The share of KME's risk, or of the score's scale, that a wider grid must gain."""
+
 LEAST_REST = 1e-3
 """The mass that must be left when points are left out: with less, what they hide has lost its digits."""
 
@@ -176,6 +179,10 @@ class Scored(Rule):
         """Return the difference up to which two scores are one."""
         return max(TIE, 16 * float(np.finfo(problem.dtype).eps)) * np.abs(self.scale(problem))
 
+    def worthwhile(self, problem: SpectralProblem) -> float:
+        """Return by how much a score must fall for a grid to be widened: a share of KME's risk."""
+        return WORTHWHILE * float(problem.spectrum.risk)
+
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""
         if len(choices) == 1:
@@ -192,7 +199,7 @@ class Scored(Rule):
         choices = self._least(problem, [candidates_of(self, self.grid, problem, filter) for filter in filters])
         if self.grid is not None or problem.batch:
             return choices
-        open_ended = range(len(choices))
+        open_ended = list(range(len(choices)))
         for _ in range(WIDENINGS):
             ends = {place: choices[place] for place in open_ended}
             beyond = {place: end.filter.beyond(end.grid, end.index) for place, end in ends.items()}
@@ -200,11 +207,10 @@ class Scored(Rule):
             if not beyond:
                 break
             found = self._least(problem, [Candidates(choices[place].filter, grid) for place, grid in beyond.items()])
-            gained = float(self.tie(problem))
             better = {
                 place: more
                 for place, more in zip(beyond, found, strict=True)
-                if more.score < choices[place].score - gained
+                if more.score < choices[place].score - self.worthwhile(problem)
             }
             for place, more in better.items():
                 choices[place] = self._joined(problem, choices[place], more)

@@ -10,7 +10,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.filters import Shrinker
 from muhat.gram import Access, BlockProblem, Problem, SpectralProblem
-from muhat.selection._base import Candidates, Choice, Scored, checked_grid
+from muhat.selection._base import WORTHWHILE, Candidates, Choice, Scored, checked_grid
 from muhat.selection._by_products import gcv_choice
 
 
@@ -47,6 +47,10 @@ class GCV(Scored):
     def scale(self, problem: Problem) -> Array:
         """Return ‖Aq‖², the score's numerator at full shrinkage."""
         return problem.squared_mean_values
+
+    def worthwhile(self, problem: SpectralProblem) -> float:
+        """Return by how much a score must fall for a grid to be widened: a share of its scale."""
+        return WORTHWHILE * float(self.scale(problem))
 
     def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the GCV scores of every filter's parameters."""

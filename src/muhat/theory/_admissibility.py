@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.gram import DenseProblem, Gram
-from muhat.kernels import Gaussian, Kernel, Laplacian
-from muhat.theory._arguments import above
+from muhat._validation import above, as_points, whole_number
+from muhat.gram import DenseGram, Gram
+from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 
 
 def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
@@ -27,11 +28,6 @@ def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
         β > 1.
     n : float, default=None
         Given, A_n is returned: S-KMSE beats KME at this n if and only if ‖μ_P‖² < A_n ∫k(x, x)dP.
-
-    Returns
-    -------
-    fraction : float
-        A or A_n, between 0 and 1.
 
     Examples
     --------
@@ -78,37 +74,30 @@ class Theorem1:
     risk_difference: float
 
 
-def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
+def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
     """Answer whether a sample is inside the class ‖μ_P‖² < A ∫k(x, x)dP of Theorem 1.
 
     Parameters
     ----------
-    gram : Gram
-        The sample under its kernel; only a product with it is needed.
+    gram : Gram or array of shape (n, n)
+        The sample under its kernel: a Gram operator, of which only a product is needed, or the Gram matrix K.
     c, beta : float
         S-KMSE's λ = c n^(−β), c > 0 and β > 1.
-
-    Returns
-    -------
-    answer : Theorem1
-        The estimates, the bounds and the answers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.gram import DenseGram
     >>> from muhat.kernels import Gaussian
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
-    >>> theorem_1(DenseGram.from_sample(Gaussian(1.0), X), c=1.0, beta=2.0).inside
+    >>> theorem_1(Gaussian(1.0)(X), c=1.0, beta=2.0).inside
     True
     """
-    bound = admissible_fraction(c, beta)
-    problem = DenseProblem(gram)
-    p, n = problem.masses, problem.n
-    if n < 2:
-        raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {n}"))
+    bound, gram = admissible_fraction(c, beta), _gram_operator(gram)
+    p, root = gram.masses, np.sqrt(gram.masses)
+    if len(p) < 2:
+        raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {len(p)}"))
     own = gram.diagonal() / p  # k(x_i, x_i)
-    others = (problem.mean_values / problem.root_masses - gram.diagonal()) / (1 - p)  # Σ_(j≠i) p_j k(x_i, x_j)/(1−p_i)
+    others = (gram.product(root) / root - gram.diagonal()) / (1 - p)  # Σ_(j≠i) p_j k(x_i, x_j)/(1−p_i)
     pairs = p * (1 - p) / (1 - p @ p)
     squared_norm, mean_diagonal = float(pairs @ others), float(p @ own)
     if not mean_diagonal > 0:
@@ -130,6 +119,17 @@ def theorem_1(gram: Gram, c: float, beta: float) -> Theorem1:
         inside_at_n=ratio < bound_at_n,
         risk_difference=(lam**2 * squared_norm - (lam**2 + 2 * lam) * risk) / (1 + lam) ** 2,
     )
+
+
+def _gram_operator(gram: Any) -> Gram:
+    """Return a Gram operator as it is, and that of a Gram matrix; refuse anything else."""
+    if hasattr(gram, "masses"):
+        return gram
+    K = as_points(gram).astype(np.float64)
+    if K.shape[0] != K.shape[1]:
+        needed = "a Gram matrix of shape (n, n) or a Gram operator is needed"
+        raise ValueError(refusal("theorem_1", needed, f"shape {K.shape}", "pass kernel(X) for a sample X"))
+    return DenseGram.from_sample(Precomputed(K), np.arange(len(K))[:, None])
 
 
 @dataclass(frozen=True)
@@ -167,19 +167,13 @@ def characteristic_bound(
     l1_norm : float, default=None
         ‖ψ‖_(L¹); known for Gaussian and Laplacian kernels, needed for others.
 
-    Returns
-    -------
-    bound : CharacteristicBound
-        The bounds on ‖φ_P‖_(L²).
-
     Examples
     --------
     >>> round(characteristic_bound(Gaussian(1.0), 1, c=1.0, beta=2.0).bound, 4)
     0.8595
     """
     A = admissible_fraction(c, beta)
-    if not isinstance(d, Integral) or d < 1:
-        raise ValueError(refusal("characteristic_bound", "d must be a whole number of at least 1", repr(d)))
+    d = whole_number("characteristic_bound", "d", d)
     l1_norm = _l1_norm(kernel, d) if l1_norm is None else above("characteristic_bound", "l1_norm", l1_norm, 0)
     at_zero = float(kernel.diagonal(np.zeros((1, d)))[0])
     share = A * at_zero / l1_norm

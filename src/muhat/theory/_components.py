@@ -9,6 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import as_points
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,17 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
     target : array, default=0.0
         f*_i, those of the target.
 
-    Returns
-    -------
-    range : Theorem2
-        The upper ends, the best α_i, and the risk difference of any α_i.
-
     Examples
     --------
     >>> theorem_2(risk=[1.0, 1.0], mean=[1.0, 3.0]).upper
     array([1. , 0.2])
     """
-    risk, gap = np.broadcast_arrays(np.asarray(risk, dtype=np.float64), np.asarray(target) - np.asarray(mean))
+    try:
+        risk, gap = np.broadcast_arrays(np.asarray(risk, np.float64), np.subtract(target, mean, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        needed = "risk, mean and target must be numbers, one for each component"
+        got = f"shapes {np.shape(risk)}, {np.shape(mean)} and {np.shape(target)}"
+        raise ValueError(refusal("theorem_2", needed, got)) from error
     if not (risk >= 0).all() or not np.isfinite(gap).all():
         needed = "the risks Δ_i must not be negative and means and targets must be finite"
         raise ValueError(refusal("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}"))
@@ -84,17 +85,18 @@ def shrink_components(vectors: Array, target: Array, basis: Array, h: Array) -> 
     h : array of shape (d,)
         The shrinkage of each component.
 
-    Returns
-    -------
-    shrunk : array
-        As many vectors as were given.
-
     Examples
     --------
     >>> import numpy as np
     >>> shrink_components(np.array([2.0, 2.0]), np.zeros(2), np.eye(2), np.array([0.0, 0.5]))
     array([2., 1.])
     """
+    vectors, target, basis, h = (np.asarray(each, dtype=np.float64) for each in (vectors, target, basis, h))
+    d = len(basis)
+    if basis.shape != (d, d) or h.shape != (d,) or target.shape != (d,) or vectors.shape[-1:] != (d,):
+        needed = "vectors, target, basis and h must have the shapes (n, d), (d,), (d, d) and (d,)"
+        got = ", ".join(str(each.shape) for each in (vectors, target, basis, h))
+        raise ValueError(refusal("shrink_components", needed, got))
     return (h * (target @ basis) + (1 - h) * (vectors @ basis)) @ basis.T
 
 
@@ -111,6 +113,7 @@ def whitening(X: Array) -> Array:
     array([[1.],
            [3.]])
     """
+    X = as_points(X)
     mean = X.mean(axis=0)
     alpha, basis = np.linalg.eigh((X - mean).T @ (X - mean) / len(X))
     kept = alpha > len(alpha) * np.finfo(alpha.dtype).eps * alpha[-1]

@@ -10,11 +10,12 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_kernel
+from muhat._validation import above, as_points
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import DenseGram, DenseProblem, Spectrum
 from muhat.kernels import Kernel
-from muhat.theory._arguments import above, bound_to, lambdas_of
+from muhat.theory._definition import bound_to, lambdas_of
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,6 @@ def theorem_3(
     tau : float, default=None
         τ with ‖C^β − Ĉ^β‖ ≤ τ ‖C − Ĉ‖^min(1, β); by default 1 for β ≤ 1 (t^β is operator monotone) and the Lipschitz
         constant βκ^(2(β−1)) of t^β beyond, which is not as universal as the paper has it.
-
-    Returns
-    -------
-    bound : Theorem3
-        The three terms, their sum and the probability.
 
     Examples
     --------
@@ -157,8 +153,8 @@ class SmoothOperator:
         The sample.
     spectrum : Spectrum
         The eigenpairs of K/n.
-    shrinkage : array of shape (n,)
-        s_λ of each eigenvalue.
+    inverse : array of shape (n,)
+        g_λ of each eigenvalue.
     at_zero : float
         s_λ(0).
 
@@ -176,22 +172,22 @@ class SmoothOperator:
     kernel: Kernel
     points: Array
     spectrum: Spectrum
-    shrinkage: Array
+    inverse: Array
     at_zero: float
 
     @classmethod
     def from_sample(cls, kernel: Any, X: Array, filter: Filter, parameter: float) -> SmoothOperator:
         """Return the operator of a sample under a kernel, for a filter and its parameter."""
+        X = as_points(X)
         kernel = as_kernel(kernel).resolve(X)
         problem = DenseProblem(DenseGram.from_sample(kernel, X))
         filter, spectrum = bound_to(filter, problem.kappa2(kernel.bound)), problem.spectrum
         grid = filter.check(np.array([parameter]))
-        return cls(kernel, X, spectrum, filter.path(spectrum.gamma, grid)[0], float(filter.at_zero(grid)[0]))
+        return cls(kernel, X, spectrum, filter.inverse(spectrum.gamma, grid.item()), float(filter.at_zero(grid)[0]))
 
     def __call__(self, f: Embedding) -> Embedding:
-        """Return F̂f = s_λ(0) f + Σ_i (s_λ(γ_i) − s_λ(0)) ⟨f, v_i⟩ v_i, of any element f of the RKHS."""
-        gamma, q = self.spectrum.gamma, self.spectrum.root_masses
-        h = np.divide(self.shrinkage - self.at_zero, gamma, out=np.zeros_like(gamma), where=gamma > 0)
-        weights = q * (self.spectrum.U @ (h * self.spectrum.project(q * f(self.points))))
+        """Return F̂f = s_λ(0) f + Σ_i g_λ(γ_i) γ_i ⟨f, v_i⟩ v_i, of any element f of the RKHS."""
+        q = self.spectrum.root_masses
+        weights = q * self.spectrum.apply(self.inverse, (q * f(self.points))[:, None])[:, 0]
         spanned = Embedding(self.kernel, self.points, weights)
         return spanned + self.at_zero * f if self.at_zero else spanned

@@ -10,8 +10,11 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import above
 from muhat.filters import Filter
-from muhat.theory._arguments import SLACK, above, bound_to, lambdas_of
+
+SLACK = 1e-6
+"""The relative excess over a bound that counts as rounding."""
 
 EIGENVALUES = 4001
 """Values of γ in [0, κ²] at which Definition 1 is checked, in each of two spacings."""
@@ -73,11 +76,6 @@ def check_definition_1(
     exponents : sequence of float, default=None
         η in (0, η0]; by default four up to the qualification η0, or up to 2 where it is infinite or not stated.
 
-    Returns
-    -------
-    check : Definition1
-        The constants, measured and stated, and whether these hold.
-
     Examples
     --------
     >>> from muhat.filters import Tikhonov
@@ -104,6 +102,23 @@ def check_definition_1(
     pairs = [(measured.B, stated.B), (measured.C, stated.C), *zip(measured.D, stated.D, strict=True)]
     holds = all(least <= constant * (1 + SLACK) for least, constant in pairs)
     return Definition1(lambdas, np.array(etas), measured, stated, holds)
+
+
+def bound_to(filter: Filter, kappa2: float) -> Filter:
+    """Return the filter for eigenvalues in [0, κ²]."""
+    bound = filter.bounded_by(kappa2)
+    if not isinstance(bound, Filter):
+        raise TypeError(refusal("theory", "a filter s_λ(γ) is needed", repr(bound)))
+    return bound
+
+
+def lambdas_of(who: str, filter: Filter, grid: Array, kappa2: float) -> Array:
+    """Return the λ that parameters act as, none beyond κ², where Definition 1 ends."""
+    lambdas = np.array([filter.as_lambda(parameter) for parameter in grid.tolist()])
+    if lambdas.max() > kappa2 * (1 + SLACK):
+        needed = f"the parameter must act as a λ of at most κ² = {kappa2:.6g}"
+        raise ValueError(refusal(who, needed, f"λ = {lambdas.max():.6g}"))
+    return lambdas
 
 
 def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]:
