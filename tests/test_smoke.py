@@ -17,7 +17,7 @@ from muhat.kernels import KERNELS, Gaussian
 from muhat.selection import RULES, Fixed
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(60, 2))
+X = 1 + RNG.normal(size=(60, 2))
 
 
 def is_finite(mean):
@@ -92,7 +92,7 @@ def test_comparison_and_its_figure(tmp_path):
 def test_density_theory_and_data():
     assert np.isfinite(MatchedMixture(2).fit(X).score(X))
     assert theory.theorem_1(Gaussian(1.0)(X), c=1.0, beta=1.5) is not None
-    assert theory.check_definition_1(FILTERS["f-kmse"]()) is not None
+    assert theory.check_definition_1(FILTERS["f-kmse"](), [0.1, 1.0]) is not None
     assert load("wine").X.shape[0] == 178
     assert next(iter(SyntheticFamily(d=2).draw([0], n=5, seed=0))).X.shape == (5, 2)
 
