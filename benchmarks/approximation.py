@@ -101,7 +101,7 @@ def approximation(
     n: int = 20_000, sizes: Sequence[int] = SIZES, compared: int = 256, seeds: int = 5, folder: Path = FOLDER
 ) -> Iterator[Ratio]:
     """(g) The error of Nyström's mean and of random features' as m grows, against the plain mean of m rows."""
-    (draw,) = SyntheticFamily().draw([0], n=n, seed=0)
+    (draw,) = SyntheticFamily().draw([0], n=n, random_state=0)
     sample = Sample(draw.X)
     rows = measured(sample, sizes, seeds)
     slopes = {
