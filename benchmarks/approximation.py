@@ -13,8 +13,9 @@ from muhat.datasets import SyntheticFamily
 from muhat.embedding import Embedding
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
-from muhat.plots._saving import save
-from muhat.plots._style import COLOURS, PRINT, blank, lettered, logarithmic, plain
+from muhat.paper._figures import PRINT, blank, letter_panels
+from muhat.plots import COLOURS, save
+from muhat.plots._style import logarithmic, without_frame
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FOLDER = Path(__file__).parents[1] / "docs" / "scale"
@@ -142,7 +143,7 @@ def picture(rows: list[dict[str, Any]], n: int, sizes: Sequence[int], sampling_e
                     ends[name] = (errors[-1], colour)
             logarithmic(ax.xaxis)
             logarithmic(ax.yaxis)
-            plain(ax)
+            without_frame(ax)
             ax.set_xticks(sizes[::2], [f"{m:,}" for m in sizes[::2]])
             ax.tick_params(which="minor", length=0)
             ax.set(xlabel="m (landmarks, rows or features)", xlim=(sizes[0] * 0.85, sizes[-1] * 1.15))
@@ -153,7 +154,7 @@ def picture(rows: list[dict[str, Any]], n: int, sizes: Sequence[int], sampling_e
         _guide(axes[0], sizes, 1.0, 0.25, "slope −1", below=True)
         _guide(axes[1], sizes, 0.5, 1.1, "slope −1/2")
         axes[0].set_ylabel(f"error of μ̃ against μ̂ of all {n:,} rows")
-        lettered(axes, ("‖μ̃ − μ̂‖ in the RKHS", "μ̃(x) − μ̂(x), r.m.s. over rows"))
+        letter_panels(axes, ("‖μ̃ − μ̂‖ in the RKHS", "μ̃(x) − μ̂(x), r.m.s. over rows"))
     return figure
 
 
