@@ -11,9 +11,8 @@ from muhat.paper._samples import BLOCK, exact_losses
 from muhat.selection import GCV, LeaveOneOut
 
 
-def samples_per_second() -> Iterator[Ratio]:
+def samples_per_second(batch: int = BLOCK, few: int = 10, rounds: int = 3) -> Iterator[Ratio]:
     """(f) The losses of the paper's seven estimators on samples of 50 points in 20 dimensions."""
-    batch, few = BLOCK, 10
     draws = list(SyntheticFamily().draw(range(batch), n=50, random_state=0))
 
     def at_once() -> None:
@@ -30,10 +29,10 @@ def samples_per_second() -> Iterator[Ratio]:
                 draw.distribution.squared_distance(mean.embedding_)
 
     with BLAS_ON_ONE_THREAD:  # as in the experiments' workers
-        ours, loop = medians(at_once, one_at_a_time, rounds=3)
+        ours, loop = medians(at_once, one_at_a_time, rounds=rounds)
     print(f"(f) {batch / ours:.0f} samples per second at once, {few / loop:.0f} one at a time")
     what = f"(f) losses of seven estimators on {batch} samples of 50, against a loop (timed on {few})"
     yield Ratio(what, ours, loop * batch / few, 20, larger_is_better=True)
 
 
-ALL = (samples_per_second,)
+BENCHMARKS = {samples_per_second: {"batch": 4, "few": 1, "rounds": 1}}
