@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -11,45 +10,55 @@ from typing import Annotated
 import typer
 
 from muhat._files import atomic_write, check_writable
-from muhat._messages import refusal, unknown_name
-from muhat.datasets import FOLDER_VARIABLE, load
-from muhat.paper.evidence import page as evidence_page
-from muhat.paper.experiments import EXPERIMENTS, Experiment
-from muhat.paper.reproduction import read_finished, read_results, reproduce
-from muhat.plots import experiment_figure, save
+from muhat._messages import unknown_name
+from muhat.cli import say
+from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load
+from muhat.paper import (
+    EXPERIMENTS,
+    Experiment,
+    TaskError,
+    draw,
+    evidence_page,
+    read_finished,
+    read_results,
+    reproduce,
+)
+from muhat.plots import save
 
-FORMS = (".png", ".svg")
+FORMATS = (".png", ".svg")
 RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
-TABLE_2 = EXPERIMENTS["table-2"]
+
+FAILED = 2
+"""The exit status of a run that failed."""
 
 
 def reproduce_command(
     names: Annotated[
         list[str] | None, typer.Argument(help=f"Which: {', '.join(EXPERIMENTS)}; all if none is named.")
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and leave.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help=f"Where tables and figures go; by default {RESULTS}, with --quick {QUICK_RESULTS}."),
+        typer.Option(help=f"The folder of tables and figures; by default {RESULTS}, with --quick {QUICK_RESULTS}."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(help="Where the evidence page goes; by default evidence.md among the tables.")
+        Path | None, typer.Option(help="The file of the evidence page; by default evidence.md among the tables.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The folder with svmguide2, the data set of table-2 that is not in the package.")
+        Path | None, typer.Option(help="The folder with the data sets of table-2 that are not in the package.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Compute also what is done already.")] = False,
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="How many pieces of work at a time; by default one per core.")
-    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Compute also what is finished, and write over other settings.")
+    ] = False,
+    n_jobs: Annotated[int, typer.Option(help="How many tasks at a time; -1 for one per core.")] = -1,
     cluster: Annotated[
-        str | None, typer.Option(help="The address of a dask scheduler, whose workers do the work instead.")
+        str | None, typer.Option(help="The address of a dask scheduler, whose workers compute the tasks instead.")
     ] = None,
 ) -> None:
-    """Reproduce the paper's figures and tables, and write them up beside its claims.
+    """Reproduce the paper's figures and tables, and set them beside its claims on a page.
 
-    Interrupted at any moment, the same command goes on from there.
+    Interrupted at any moment, the same command resumes.
     """
     if list_them:
         for experiment in EXPERIMENTS.values():
@@ -60,42 +69,25 @@ def reproduce_command(
     place = page or folder / "evidence.md"
     if data is not None:
         os.environ[FOLDER_VARIABLE] = str(data.resolve())
-    if os.environ.get(FOLDER_VARIABLE):
-        load("svmguide2")
-    elif TABLE_2 in chosen and not quick:
-        _say("table-2 is without svmguide2, which is not in the package; --data names the folder that has it.")
+    _check_data(chosen, quick)
     _check_outputs(chosen, folder, place)
-    if not again:
-        _check_settings(chosen, folder, quick)
 
     def write() -> None:
         for experiment in chosen:
-            figure = experiment_figure(experiment.name, read_results(folder, experiment.name))
-            for form in FORMS:
+            figure = draw(experiment, read_results(folder, experiment.name))
+            for form in FORMATS:
                 save(figure, folder / f"{experiment.name}{form}")
-        there = read_finished(folder, EXPERIMENTS.values())
-        atomic_write(place, evidence_page(there, folder, place).encode())
+        finished = read_finished(folder, EXPERIMENTS.values())
+        atomic_write(place, evidence_page(EXPERIMENTS, finished, folder, place).encode())
 
-    reproduce(chosen, folder, quick=quick, again=again, processes=processes, cluster=cluster, then=write)
+    try:
+        reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, cluster=cluster, then=write)
+    except TaskError as problem:
+        say(problem)
+        raise typer.Exit(FAILED) from problem
+    if quick:
+        typer.echo("Quick run, far below the paper's sizes: no verdicts.")
     typer.echo(f"Evidence: {place}")
-
-
-def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
-    """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
-    outputs = [page, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMS))]
-    for path in outputs:
-        if folder.is_dir() or path.parent.resolve() != folder.resolve():
-            check_writable(path)
-
-
-def _check_settings(chosen: Iterable[Experiment], folder: Path, quick: bool) -> None:
-    """Refuse to write over finished results of other settings: a full run is not lost by a quick one."""
-    there = read_finished(folder, chosen)
-    for experiment in chosen:
-        if experiment.name in there and there[experiment.name].settings != experiment.settings(quick):
-            needed = f"a folder without results of {experiment.name} that have other settings is needed"
-            got, advice = "one with such", "name another by --out, or write over them with --again"
-            raise ValueError(refusal(str(folder), needed, got, advice))
 
 
 def _experiment(name: str) -> Experiment:
@@ -104,6 +96,22 @@ def _experiment(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def _say(message: str) -> None:
-    """Print one line on stderr."""
-    print("muhat:", message, file=sys.stderr)
+def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
+    """Refuse, before the work, a named folder without data and data with other values; print what is missing."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder and not any(Path(folder, f"{name}{ending}").is_file() for name in NAMES for ending in (".csv", "")):
+        load("svmguide2")  # it refuses the folder, and says where to get what it should hold
+    if EXPERIMENTS["table-2"] in chosen and not quick:
+        for name in at_hand():
+            load(name)
+        missing = [name for name in NAMES if name not in at_hand()]
+        if missing:
+            say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
+
+
+def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
+    """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
+    outputs = [page, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS))]
+    for path in outputs:
+        if folder.is_dir() or path.parent.resolve() != folder.resolve():
+            check_writable(path)
