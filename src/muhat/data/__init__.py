@@ -1,7 +1,7 @@
 """Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
 
 from muhat.data._dask import DaskSource
-from muhat.data._files import FileBatchError, FileBatches, open_batches, read_table
+from muhat.data._files import DataSet, FileBatchError, FileBatches, open_batches, read_table
 from muhat.data._sources import (
     ROWS,
     ArraySource,
@@ -15,7 +15,6 @@ from muhat.data._sources import (
     is_empty,
 )
 from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of
-from muhat.data._table import DataSet, standardized
 
 __all__ = [
     "ROWS",
@@ -37,5 +36,4 @@ __all__ = [
     "is_empty",
     "open_batches",
     "read_table",
-    "standardized",
 ]

@@ -24,21 +24,13 @@ LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows that are, or can be made, on a worker.
-
-    Parameters
-    ----------
-    rows : Delayed
-        The rows, an array or a data frame.
-    number : int
-        The block's number in its collection, from 0; empty ones count.
-    start : int
-        The number of rows before it.
-    """
+    """Some rows, an array or a data frame, that are, or can be made, on a worker."""
 
     rows: Any
     number: int
+    """That of the block in its collection, from 0; empty ones count."""
     start: int
+    """The number of rows before it."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +39,13 @@ class DaskSource(Source):
 
     What reaches this process is one sum, whatever the number of rows. The tree in which blocks are added depends on how
     the rows are chunked alone, and so does the sum to the last bit, not on how many workers there are.
-
-    Parameters
-    ----------
-    blocks : tuple of Block
-        The blocks that are not empty, at least one.
-    columns : Columns
-        The columns that all of them must have.
-    example : array or data frame
-        A made-up row with these columns.
     """
 
     blocks: tuple[Block, ...]
+    """Those that are not empty, at least one."""
     columns: Columns
     example: Any
+    """A made-up row, an array or a data frame, with these columns."""
 
     @classmethod
     def from_collection(cls, X: Any) -> DaskSource:
@@ -91,10 +76,7 @@ class DaskSource(Source):
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches, computed on the workers.
-
-        The work is in the graph once: the blocks refer to it.
-        """
+        """Return the sum of ``work(batch)`` over all batches, computed on the workers."""
         from dask import delayed
 
         on_block, added = (delayed(each, pure=False, traverse=False) for each in (_total_of_block, _added))

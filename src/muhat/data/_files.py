@@ -9,6 +9,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 
@@ -29,7 +30,6 @@ from muhat.data._formats import (
     refuse_unreadable,
 )
 from muhat.data._sources import BatchError
-from muhat.data._table import DataSet
 from muhat.data._text import TextTable
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -56,6 +56,34 @@ LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category",
 ID_NAMES = {"id", "index", "row", "key", "uid"}
 MOST_LABELS = 20
 """The most different values that a label has."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A sample with names.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    data : array of shape (n, d)
+        The points, in rows; unscaled.
+    feature_names : tuple of str
+        The names of the d columns.
+    target : array of shape (n,) or None
+        What others predict from the data, numbers or names of classes; a kernel mean has no use for it.
+    source : str
+        Where it comes from, in one line.
+    licence : str
+        On what terms, in one line.
+    """
+
+    name: str
+    data: Array
+    feature_names: tuple[str, ...]
+    target: Array | None = None
+    source: str = ""
+    licence: str = ""
 
 
 class FileBatchError(FileError, BatchError):
