@@ -23,7 +23,7 @@ WIDENINGS = 3
 """How often a grid is widened where the choice is at its end."""
 
 NEGLIGIBLE = 1e-2
-"""A strength up to which there is next to nothing to be gained by shrinking less."""
+"""A strength up to which next to nothing is gained by shrinking less; its square is as near to shrinking all."""
 
 WORTHWHILE = 1e-3
 """The share of KME's risk, or of the score's scale, that a wider grid must gain."""
@@ -295,8 +295,9 @@ def choice_at(rule: Rule, candidates: Candidates, index: Array, scores: Array, s
 
 
 def beyond_edge(choice: Choice) -> Array:
-    """Return parameters beyond the end of the grid that a choice is at, unless it shrinks next to nothing there."""
-    return choice.filter.beyond(choice.grid, choice.index) if choice.strength > NEGLIGIBLE else np.empty(0)
+    """Return parameters beyond the end of the grid that a choice is at, unless it shrinks next to nothing, or all."""
+    is_open = NEGLIGIBLE < choice.strength < 1 - NEGLIGIBLE**2
+    return choice.filter.beyond(choice.grid, choice.index) if is_open else np.empty(0)
 
 
 def warned_at_edge(choice: Choice) -> Choice:
