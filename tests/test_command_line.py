@@ -28,9 +28,9 @@ from muhat.cli._progress import RowsColumn
 from muhat.comparison import compare, passes
 from muhat.data import FileBatches, open_batches, read_table
 from muhat.data._text import TextTable
-from muhat.datasets import wine
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
+from muhat.paper.datasets import wine
 
 QUICK = ["--filter", "f-kmse"]
 

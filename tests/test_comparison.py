@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,16 @@ from sklearn.preprocessing import StandardScaler
 
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean
-from muhat.comparison import Comparison, compare
-from muhat.datasets import standardized, wine
+from muhat.comparison import Comparison
+from muhat.comparison import compare as compare_as_it_is
 from muhat.filters import FILTERS, IteratedTikhonov
+from muhat.gram import Nystrom
 from muhat.kernels import Gaussian
+from muhat.paper.datasets import standardized, wine
 from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
+
+compare = partial(compare_as_it_is, standardize=True)
+"""As the command compares."""
 
 SAME = 1e-9
 """Relative: the same number by the same route, after another order of operations."""
@@ -154,10 +160,29 @@ def test_the_unit_of_measurement_does_not_matter(sample, comparison, factor):
     assert compare(sample * factor)["f-kmse"].score == pytest.approx(comparison["f-kmse"].score, rel=SAME)
 
 
-def test_features_can_be_left_as_they_are(sample):
-    plain = compare(sample, filters=["f-kmse"], standardize=False)
-    choice = KernelMean(filter="f-kmse").fit(sample).choice_
-    assert plain["f-kmse"].score == pytest.approx(choice.score, rel=SAME)
+@pytest.mark.parametrize("options", [{}, {"selection": "gcv"}, {"selection": "kfold"}, {"gram": Nystrom(20)}], ids=repr)
+def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
+    X = random_sample(REFIT_UP_TO + 1)
+    comparison = compare_as_it_is(X, **options)
+    for name in FILTERS:
+        mu = KernelMean(filter=name, **options).fit(X)
+        assert comparison.kernel == mu.kernel_
+        assert comparison[name].parameter == mu.choice_.parameter
+        np.testing.assert_array_equal(comparison[name].grid, mu.choice_.grid)
+        if comparison[name].selection == "loo":
+            np.testing.assert_array_equal(comparison[name].scores, mu.choice_.scores)
+
+
+def test_no_more_than_all_of_a_risk_is_gained():
+    """Standardizing made the mean of a linear kernel exactly zero, and 200 % of KME's risk was reported as gained."""
+    X = random_sample(60)
+    centred = compare_as_it_is(X - X.mean(axis=0), kernel="linear")
+    assert centred.best.improvement == 100
+    assert "cannot be told from zero" in centred.verdict()
+    scaled = compare(X, kernel="linear")
+    assert scaled.best.improvement < 100
+    as_scaled = KernelMean(kernel="linear", filter="f-kmse").fit(X / X.std(axis=0)).choice_
+    assert scaled["f-kmse"].score == pytest.approx(as_scaled.score, rel=SAME)
 
 
 def test_kernels_without_a_bound_are_compared(sample):
