@@ -318,11 +318,7 @@ class Krylov:
 
 
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-<<<<<<< HEAD
-    """Return the eigenpairs of T by divide and conquer, which the lowest SciPy declared does not offer for T itself."""
-=======
     """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
->>>>>>> main
     return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
 
 
