@@ -197,8 +197,8 @@ def test_a_dense_comparison_has_no_error_and_needs_no_note():
 def test_features_that_miss_most_of_the_kernel_are_told():
     X = np.random.default_rng(0).normal(size=(1000, 30))
     comparison = compare(X, filters=["s-kmse"], gram=Nystrom(10), kernel=Laplacian(1.0))
-    assert comparison.how.kept == pytest.approx(comparison.eigenvalues.sum())  # k(x, x) is 1
-    assert comparison.how.kept < 0.1
+    assert comparison.kept == pytest.approx(comparison.eigenvalues.sum())  # k(x, x) is 1
+    assert comparison.kept < 0.1
     assert "scores and risk are of that part alone" in comparison.notes[1]
     assert len(compare(X[:, :1], filters=["s-kmse"], gram=Nystrom(50)).notes) == 1
 
@@ -213,15 +213,15 @@ def test_a_score_that_would_take_hours_is_left_out_and_said():
 @pytest.mark.parametrize(
     ("batches", "options", "sentence"),
     [
-        ([np.ones((3, 2))], {"gram": "blocks"}, r"compare: rows that come in batches need .*, got 'blocks'"),
+        ([np.ones((3, 2))], {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
         ([np.ones((3, 2))], {"gram": "dense"}, r"compare: rows that come in batches need .*, got 'dense'"),
         (np.ones((3, 2)), {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
         (np.ones((3, 2)), {"gram": "nystroem"}, r"did you mean 'nystrom'\?"),
         (iter([np.ones((3, 2))]), {}, r"compare: batches that can be iterated anew are needed, got a list_iterator"),
         (Counting([]), {}, "at least one batch is needed"),
-        ([np.ones((1, 2))], {}, r"compare: at least 2 rows are needed, got n_samples = 1"),
+        ([np.ones((1, 2))], {}, r"compare: selection by LeaveOneOut needs at least 2 rows, got n_samples = 1"),
         ([np.ones((3, 2)), np.ones((3, 3))], {}, r"batch 1: 2 columns are needed"),
-        (sample(50), {"gram": Nystrom(51)}, r"m must be at most the number of rows, 50"),
+        (sample(50), {"gram": Nystrom(51)}, r"n_components must be at most the number of rows, 50"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_sentence(batches, options, sentence):
@@ -239,5 +239,5 @@ def test_a_nan_in_batch_700_is_told_by_batch_and_row():
 @pytest.mark.parametrize(("gram", "what"), [(Nystrom(10), "features"), ("blocks", "products")])
 def test_an_estimator_that_does_not_hold_its_matrix_is_no_comparison(gram, what):
     mu = KernelMean(filter="f-kmse", gram=gram).fit(sample(50))
-    with pytest.raises(ValueError, match=f"one fitted by {what}; compare with"):
+    with pytest.raises(ValueError, match=f"one fitted by {what}; use muhat.compare"):
         Comparison.from_estimator(mu)
