@@ -52,17 +52,8 @@ def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], objec
 
     A command is imported when it is asked for; then ``imported`` is called, before it runs.
     """
-
-    class Commands(CommandLine):
-        places = commands
-
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            """Return a command, and say so once it is imported."""
-            command = super().get_command(ctx, cmd_name)
-            imported()
-            return command
-
-    app = typer.Typer(cls=Commands, **PLAIN)
+    group = type("Commands", (CommandLine,), {"places": commands, "imported": staticmethod(imported)})
+    app = typer.Typer(cls=group, **PLAIN)
     app.callback(invoke_without_command=True)(about)
     return app
 
@@ -74,6 +65,7 @@ class CommandLine(TyperGroup):
     """
 
     places: Mapping[str, tuple[str, str]]
+    imported: Callable[[], object]
     listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -88,7 +80,9 @@ class CommandLine(TyperGroup):
         if self.listing:
             return _as_command(cmd_name, lambda: None, summary)
         module, _, name = place.partition(":")
-        return _as_command(cmd_name, getattr(import_module(module), name))
+        function = getattr(import_module(module), name)
+        self.imported()
+        return _as_command(cmd_name, function)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help of all commands without importing them."""
@@ -149,10 +143,6 @@ def _explained(problem: Exception) -> tuple[int, str]:
     return BUG, f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints."
 
 
-class OutputError(ValueError):
-    """Standard output cannot be written to."""
-
-
 @contextmanager
 def standard_output() -> Iterator[None]:
     """Say of an error in what is printed here that it is one of standard output; a closed pipe ends quietly."""
@@ -164,16 +154,15 @@ def standard_output() -> Iterator[None]:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
         needed = "a place that can be written to is needed"
-        raise OutputError(refusal("standard output", needed, problem.strerror or problem)) from problem
+        raise ValueError(refusal("standard output", needed, problem.strerror or problem)) from problem
 
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """Print warnings as one line each, those for programmers not at all."""
 
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
-            say(f"warning: {message}")
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        say(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -9,6 +9,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -19,7 +20,7 @@ from muhat._arrays import Array
 from muhat._files import FileError
 from muhat._messages import refusal
 from muhat.data._formats import (
-    READABLE,
+    LOOKED_AT,
     ArrowTable,
     NumpyTable,
     RowsError,
@@ -123,11 +124,13 @@ class FileBatches:
             _check_not_empty(path, self._who)
             self._states = _states(_files(path))
             self._table = _opened(path, self._who, wanted, separator)
-            _warn_of_columns(self._who, self._table.columns, self._table.head())
-        self.name = path.name if path.is_dir() and path.suffix.lower() != ".parquet" else _stem(path)
+        self.name = path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
         self.columns = self._table.columns
         self.n = self._table.n
         self.rows = rows
+        with suppress(FileError):  # which the first pass raises
+            chunks = self._table.chunks(LOOKED_AT)
+            _warn_of_columns(self._who, self.columns, next(filter(len, chunks))[:LOOKED_AT])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -169,17 +172,12 @@ class FileBatches:
         return isinstance(self._table, TextTable)
 
     @property
-    def most_bytes(self) -> int:
-        """The most memory that all its numbers can take: in text, a number and its separator are two bytes or more."""
+    def most_rows(self) -> int:
+        """The most rows it can have: in text, a number and its separator are two bytes or more."""
         if self.n is not None:
-            return 8 * self.n * len(self.columns)
+            return self.n
         size = sum(size for size, _ in self._states.values())
-        return 4 * size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1)
-
-    def has_at_most(self, rows: int) -> bool:
-        """Whether it surely has no more than so many rows, as far as that is seen quickly: of text, by its lines."""
-        with refuse_unreadable(self._who):
-            return self._table.at_most(rows)
+        return size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1) // (2 * len(self.columns)) + 1
 
     def _chunks(self) -> Iterator[Array]:
         """Read the file; if that fails because it has changed, say so."""
@@ -303,13 +301,7 @@ def read_table(
     >>> trees.feature_names, trees.data.tolist()
     (('height', 'girth'), [[21.3, 8.3], [19.8, 8.6]])
     """
-    return open_batches(
-        path, drop, rows=READ_ROWS, columns=columns, only_numeric=only_numeric, separator=separator
-    ).read()
-
-
-READ_ROWS = 2**16
-"""Rows of a Parquet file or an array that are read together where all are wanted."""
+    return open_batches(path, drop, columns=columns, only_numeric=only_numeric, separator=separator).read()
 
 
 def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
@@ -339,10 +331,6 @@ def _ending(path: Path) -> str:
     return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
 
 
-def _stem(path: Path) -> str:
-    return path.name[: len(path.name) - len(_ending(path))]
-
-
 def _saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, as passes need to read it anew."""
     path = folder / "standard input"
@@ -356,13 +344,9 @@ def _saved_standard_input(folder: Path) -> Path:
 
 def _check_not_empty(path: Path, who: str) -> None:
     """Refuse what is not there or is a file with nothing in it."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        raise FileError(refusal(who, "a file is needed", "no such file", "check the name")) from None
-    except ValueError as problem:
-        raise FileError(refusal(who, READABLE, problem)) from problem
-    if not size and not path.is_dir():
+    if not path.exists():
+        raise FileError(refusal(who, "a file is needed", "no such file", "check the name"))
+    if path.is_file() and not path.stat().st_size:
         raise no_rows(who, "an empty file")
 
 
@@ -381,11 +365,9 @@ def _states(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
 
 def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
     """Warn of columns that look like row numbers, ids or labels in the first rows."""
-    if len(head) < ENOUGH or not np.isfinite(head).all():
-        return
     looks: dict[str, list[str]] = {"an id": [], "a label": []}
     for name, column in zip(names, head.T, strict=True):
-        if (column != np.round(column)).any():
+        if len(column) < ENOUGH or (column != np.round(column)).any():
             continue
         steps = np.sign(np.diff(column))
         different = len(np.unique(column))
@@ -397,5 +379,4 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
     for kind, found in looks.items():
         if found:
             subject = f"columns {listed(found)} look" if len(found) > 1 else f"column {found[0]} looks"
-            advice = "drop what is no feature"
-            warnings.warn(f"{who}: {subject} like {kind}; {advice}.", UserWarning, stacklevel=4)
+            warnings.warn(f"{who}: {subject} like {kind}; drop what is no feature.", UserWarning, stacklevel=4)

@@ -112,16 +112,8 @@ class Table(ABC):
     """Number of rows, None for a text file, which does not say."""
 
     @abstractmethod
-    def head(self) -> Array:
-        """Return the first rows, NaN for what is no number."""
-
-    @abstractmethod
     def chunks(self, rows: int) -> Iterator[Array]:
         """Read it from its start, about so many rows at a time or more; all are finite."""
-
-    def at_most(self, rows: int) -> bool:
-        """Whether it surely has no more than so many rows, as far as that is seen quickly."""
-        return self.n is not None and self.n <= rows
 
     def _finite(self, who: str, values: Array, places: Sequence[int], unit: str = "row") -> Iterator[Array]:
         """Yield rows up to the first with a missing or infinite value, which is refused by its place in the file."""
@@ -154,10 +146,6 @@ class NumpyTable(Table):
         self.kept = wanted.places(who, names, lambda _: True)
         self.columns = tuple(names[place] for place in self.kept)
         self.n = len(array)
-
-    def head(self) -> Array:
-        """Return the first rows."""
-        return self._numbers(self._load()[:LOOKED_AT])
 
     def chunks(self, rows: int) -> Iterator[Array]:
         """Read it by memory maps, one for each chunk: the pages of one that stays open would count as our memory."""
@@ -216,11 +204,6 @@ class ArrowTable(Table):
             raise no_rows(who, "a header only")
         singles = all(str(file.types[place]) == "float" for file in self.files for place in kept)
         self.dtype = np.float32 if singles else np.float64
-
-    def head(self) -> Array:
-        """Return the first rows."""
-        batches = (batch for file in self.files for batch in file.batches(self.columns, LOOKED_AT))
-        return as_floats(next(batch for batch in batches if batch.num_rows), self.columns, self.dtype)
 
     def chunks(self, rows: int) -> Iterator[Array]:
         """Read it in the record batches of the files, those of Parquet with at most so many rows."""

@@ -101,17 +101,6 @@ class TextTable(Table):
             self._leave_out_row_numbers([row[0] for row in rows])
         self.columns = tuple(names[place] for place in self.kept)
         self.booleans = {place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS}
-        values = [[_number(row[place]) for place in self.kept] for row in rows]
-        self.first = np.array(values, float).reshape(-1, len(self.kept))
-
-    def head(self) -> Array:
-        """Return the first rows, NaN for what is no number."""
-        return self.first
-
-    def at_most(self, rows: int) -> bool:
-        """Whether it has no more than so many lines, and so no more rows."""
-        with _opened(self.path, self.who) as file:
-            return len(list(islice(file, rows + 1))) <= rows
 
     def chunks(self, rows: int) -> Iterator[Array]:
         """Read it in chunks of some megabytes, however many rows that is."""
