@@ -66,31 +66,25 @@ class CommandLine(TyperGroup):
 
     places: Mapping[str, tuple[str, str]]
     imported: Callable[[], object]
-    listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands."""
         return list(self.places)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; while all are listed, only its name and its line of help."""
+        """Import a command and return it."""
         if cmd_name not in self.places:
             return None
-        place, summary = self.places[cmd_name]
-        if self.listing:
-            return _as_command(cmd_name, lambda: None, summary)
-        module, _, name = place.partition(":")
-        function = getattr(import_module(module), name)
+        module, _, name = self.places[cmd_name][0].partition(":")
+        app = typer.Typer(**PLAIN)
+        app.command(cmd_name)(getattr(import_module(module), name))
         self.imported()
-        return _as_command(cmd_name, function)
+        return get_command(app)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help of all commands without importing them."""
-        self.listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.listing = False
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Print the names of all commands and what they do, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self.places.items()])
 
     def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Run the command that the arguments name."""
@@ -113,12 +107,6 @@ class CommandLine(TyperGroup):
         if standalone_mode:
             sys.exit(code or 0)
         return code
-
-
-def _as_command(name: str, function: Callable[..., Any], summary: str | None = None) -> Any:
-    app = typer.Typer(**PLAIN)
-    app.command(name, help=summary)(function)
-    return get_command(app)
 
 
 def say(message: object) -> None:

@@ -88,10 +88,7 @@ class DataSet:
 
 
 class FileBatchError(FileError, BatchError):
-    """A batch of a file that cannot be read; the batches before it were good.
-
-    The sentence names the file, and the line of a text file.
-    """
+    """A batch of a file that cannot be read; the batches before it were good."""
 
 
 class FileBatches:
@@ -129,8 +126,8 @@ class FileBatches:
         self.n = self._table.n
         self.rows = rows
         with suppress(FileError):  # which the first pass raises
-            chunks = self._table.chunks(LOOKED_AT)
-            _warn_of_columns(self._who, self.columns, next(filter(len, chunks))[:LOOKED_AT])
+            head = next(filter(len, self._table.chunks(LOOKED_AT)), np.empty((0, len(self.columns))))
+            _warn_of_columns(self._who, self.columns, head[:LOOKED_AT])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -144,7 +141,8 @@ class FileBatches:
         waiting: list[Array] = []
         try:
             for chunk in self._chunks():
-                waiting, n_waiting = [*waiting, chunk], n_waiting + len(chunk)
+                waiting.append(chunk)
+                n_waiting += len(chunk)
                 while n_waiting >= self.rows:
                     cut = len(waiting[-1]) - (n_waiting - self.rows)
                     self._check_unchanged(self._states)

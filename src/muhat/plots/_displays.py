@@ -140,8 +140,7 @@ class LeaveOneOutDisplay(Display):
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them; a choice that is off the scale is marked there."""
         limits = self._limits()
-        labels = [curve.label if limits.contain(curve.chosen) else _off_scale(curve) for curve in self.curves]
-        return dict(zip(labels, self.curves, strict=True))
+        return {curve.label if limits.contain(curve.chosen) else _off_scale(curve): curve for curve in self.curves}
 
     def _limits(self) -> _Limits:
         """Return limits that show the peak of every curve, and every choice that is not far worse than KME."""
