@@ -1,12 +1,11 @@
 """Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
 
 from muhat.data._dask import DaskSource
-from muhat.data._files import DataSet, FileBatchError, FileBatches, open_batches, read_table
+from muhat.data._files import DataSet, FileBatches, open_batches, read_table
 from muhat.data._sources import (
     ROWS,
     ArraySource,
     BatchError,
-    Columns,
     SampleBatch,
     Source,
     StreamSource,
@@ -21,10 +20,8 @@ __all__ = [
     "ArraySource",
     "BatchError",
     "ColumnMoments",
-    "Columns",
     "DaskSource",
     "DataSet",
-    "FileBatchError",
     "FileBatches",
     "ReservoirSample",
     "SampleBatch",

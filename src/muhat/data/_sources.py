@@ -109,7 +109,7 @@ class StreamSource(LocalSource):
                 if is_empty(values):
                     continue
                 X = checked_batch(values, number, columns, start)
-                columns = columns or Columns.from_batch(X, values)
+                columns = columns or Columns(X.shape[1], X.dtype, names_of(values))
                 start += len(X)
                 waiting.append(X)
                 if start - yielded >= ROWS:
@@ -166,11 +166,6 @@ class Columns:
     count: int
     dtype: np.dtype
     names: tuple[str, ...] | None = None
-
-    @classmethod
-    def from_batch(cls, X: Array, values: Any) -> Columns:
-        """Return the columns of a batch: X is its array, ``values`` the array or data frame it was given as."""
-        return cls(X.shape[1], X.dtype, names_of(values))
 
 
 def names_of(values: Any) -> tuple[str, ...] | None:
