@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,8 @@ ROWS = 8192
 """Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
 
 
-class Summable(Protocol):
-    """What can be added to its like."""
-
-    def __add__(self, other: Self, /) -> Any: ...
-
-
-Sum = TypeVar("Sum", bound=Summable)
+Sum = TypeVar("Sum")
+"""What can be added to its like."""
 
 
 @dataclass(frozen=True)
