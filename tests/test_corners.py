@@ -65,7 +65,7 @@ def test_matern_kernels_of_large_order_tend_to_the_gaussian(nu):
 
 def test_the_expansion_for_large_order_meets_the_bessel_function():
     exponents = -np.geomspace(1e-6, 30, 200)
-    just_below, just_above = (Matern(1.0, nu=nu).profile(exponents.copy()) for nu in (100.0, np.nextafter(100.0, 101)))
+    just_below, just_above = (Matern(1.0, nu=nu)._profile(exponents.copy()) for nu in (100.0, np.nextafter(100.0, 101)))
     np.testing.assert_allclose(just_above, just_below, rtol=1e-10)
 
 

@@ -97,7 +97,7 @@ class Moments:
     mean_diagonal: float
 
     @classmethod
-    def of(cls, P: Mixture, kernel: Kernel) -> "Moments":
+    def from_mixture(cls, P: Mixture, kernel: Kernel) -> "Moments":
         return cls(P.inner(kernel, P), P.expected_diagonal(kernel))
 
     def kme_risk(self, n: int) -> float:
@@ -135,7 +135,7 @@ def test_inside_the_class_simple_shrinkage_beats_the_empirical_mean_for_every_n(
     share: float, beta: float, kernel: Kernel, shift: float, variance: float, d: int
 ) -> None:
     P = Mixture.isotropic([0.4, 0.6], [[shift] * d, [-shift] + [0.0] * (d - 1)], [variance, 2 * variance])
-    moments = Moments.from_rows(P, kernel)
+    moments = Moments.from_mixture(P, kernel)
     c = share * largest_c(moments.squared_norm / moments.mean_diagonal, beta)
     assert moments.squared_norm < admissible_fraction(c, beta) * moments.mean_diagonal
     for n in (1, 2, 3, 5, 10, 100):
@@ -171,7 +171,7 @@ def test_the_exact_risk_of_simple_shrinkage_is_its_average_loss(kernel: Kernel) 
     n, c, beta, rng = 8, 3.0, 1.5, np.random.default_rng(SEED)
     weights = np.full(n, 1 / n / (1 + c * n**-beta))
     losses = [P.squared_distance(Embedding(kernel, P.sample(n, rng), weights)) for _ in range(2000)]
-    assert_is_the_average_of(np.array(losses), Moments.from_rows(P, kernel).shrunk_risk(n, c, beta))
+    assert_is_the_average_of(np.array(losses), Moments.from_mixture(P, kernel).shrunk_risk(n, c, beta))
 
 
 @settings(max_examples=100, deadline=None)
@@ -181,7 +181,7 @@ def test_under_the_linear_kernel_the_class_bounds_the_mean_by_the_trace_of_the_c
 ) -> None:
     A = admissible_fraction(c, beta)
     P = Mixture.isotropic([1.0], [[length] + [0.0] * (d - 1)], [0.7])
-    moments = Moments.from_rows(P, Linear())
+    moments = Moments.from_mixture(P, Linear())
     inside = moments.squared_norm < A * moments.mean_diagonal
     james_stein = length < np.sqrt(0.7 * d * A / (1 - A))
     assert inside == (length**2 / (0.7 * d) < A / (1 - A)) == james_stein
@@ -213,7 +213,7 @@ def test_a_point_of_mass_two_counts_as_much_as_its_share_of_all_pairs() -> None:
 def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_right(kernel: Kernel) -> None:
     P = Mixture.isotropic([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.3])
     n, c, beta, rng = 100, 50.0, 1.5, np.random.default_rng(SEED)
-    moments = Moments.from_rows(P, kernel)
+    moments = Moments.from_mixture(P, kernel)
     answers = [theorem_1(DenseGram.from_sample(kernel, P.sample(n, rng)), c, beta) for _ in range(500)]
     assert_is_the_average_of(np.array([answer.squared_norm for answer in answers]), moments.squared_norm)
     if isinstance(kernel, Linear):

@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-from muhat._messages import refusal
-
 Array: TypeAlias = npt.NDArray[Any]
 Piece = TypeVar("Piece")
 
 
 def share_between_cores(work: Callable[[Piece], object], pieces: Iterable[Piece]) -> None:
-    """Call ``work`` on every piece, a thread per core, with BLAS held to one thread meanwhile."""
+    """Call ``work`` on every piece, a thread per core, with BLAS held to one thread meanwhile; one piece needs none."""
+    pieces = list(pieces)
+    if len(pieces) == 1:
+        work(pieces[0])
+        return
     with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(1 if _ON_ONE_CORE.is_set() else available_cores()) as threads:
         for _ in threads.map(work, pieces):
             pass
@@ -93,10 +95,3 @@ def has_finite_sum(values: Array) -> bool:
 def rounding(values: Array) -> float:
     """Return the rounding unit of an array's type."""
     return float(np.finfo(values.dtype).eps)
-
-
-def check_same_columns(X: Array, Y: Array) -> None:
-    """Refuse two samples whose points have different numbers of features."""
-    if np.shape(X)[1:] != np.shape(Y)[1:]:
-        needed, got = "points with the same number of features are needed", f"shapes {np.shape(X)} and {np.shape(Y)}"
-        raise ValueError(refusal("kernel", needed, got))
