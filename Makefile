@@ -1,14 +1,22 @@
-# Everything a fresh machine needs: Python 3.11+, pip and make. The environment is made in .venv on first use.
+# A fresh machine needs Python 3.11 or newer, pip and make. The environment is made in .venv on first use.
 PYTHON ?= python3
 BIN = .venv/bin
+LOWEST = .venv-lowest/bin
 
-.PHONY: demo test lint bench evidence clean
+.PHONY: demo quick test test-lowest lint bench docs evidence clean
 
 demo: .venv/installed   ## compare every estimator of the paper on embedded data, with a picture
 	$(BIN)/muhat compare --out muhat-compare.png
 
+quick: .venv/tested     ## one small test of every capability, in about a minute
+	$(BIN)/ruff check --quiet .
+	$(BIN)/python -m pytest -n 2 tests/test_smoke.py tests/test_architecture.py
+
 test: .venv/tested lint ## style, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-lowest: .venv-lowest/tested ## all tests with the lowest versions that pyproject.toml declares
+	$(LOWEST)/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
 
 lint: .venv/tested      ## style and types
 	$(BIN)/ruff format --check .
@@ -18,20 +26,28 @@ lint: .venv/tested      ## style and types
 bench: .venv/tested     ## speed, as ratios measured in one run
 	$(BIN)/python -m benchmarks
 
+docs: .venv/tested      ## docs/api.md, from the public names
+	$(BIN)/python docs/api.py
+
 evidence: .venv/installed ## the paper's figures and tables at full size, and docs/evidence.md; DATA names svmguide2's folder
 	$(BIN)/muhat reproduce --out docs/evidence --page docs/evidence.md $(if $(DATA),--data $(DATA))
 
-clean:                  ## forget the environment
-	rm -rf .venv
+clean:                  ## remove the environments
+	rm -rf .venv .venv-lowest
 
-.venv/bin/python:
+%/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "muhat needs Python 3.11 or newer; call make PYTHON=python3.11")'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $*
 
 .venv/installed: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[cli]'
 	touch $@
 
 .venv/tested: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ .venv/installed
+
+.venv-lowest/tested: .venv-lowest/bin/python pyproject.toml
+	$(LOWEST)/python tests/lowest.py > .venv-lowest/constraints.txt
+	$(LOWEST)/python -m pip install --quiet --constraint .venv-lowest/constraints.txt --editable '.[test]'
+	touch $@

@@ -1,23 +1,23 @@
 """How near the mean of m features is to the mean of all rows: measured, written to docs/scale, and drawn."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.timing import Ratio
-from muhat import Embedding
 from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
+from muhat.embedding import Embedding
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
-from muhat.plots._saving import save
-from muhat.plots._style import COLOURS, PRINT, blank, lettered, logarithmic, plain
+from muhat.paper._figures import PRINT, blank, letter_panels
+from muhat.plots import COLOURS, save
+from muhat.plots._style import logarithmic, without_frame
 
-ROWS, SIZES, SEEDS = 20_000, (16, 32, 64, 128, 256, 512, 1024), range(5)
-COMPARED = 256
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FOLDER = Path(__file__).parents[1] / "docs" / "scale"
 BLOCK = 2000
 
@@ -61,21 +61,21 @@ class Sample:
         """Return the errors of every method with m features, landmarks or rows."""
         found = {}
         for rule in ("uniform", "leverage", "k-means++"):
-            features = Nystrom(m, landmarks=rule, seed=seed).resolve(self.kernel, self.X)
+            features = Nystrom(m, landmarks=rule, random_state=seed).resolve(self.kernel, self.X)
             projected = features.whitening.T @ values_of_mean(self.kernel, self.X, features.landmarks)
             found[rule] = self.distances(features.embedding(projected))
             if rule == "uniform":
                 found["subsample"] = self.distances(Embedding(self.kernel, features.landmarks, np.full(m, 1 / m)))
-        Z = RandomFeatures(m, seed=seed).resolve(self.kernel, self.X)(self.X)
+        Z = RandomFeatures(m, random_state=seed).resolve(self.kernel, self.X)(self.X)
         found["random-features"] = {"rms": float(np.sqrt(np.mean((Z @ Z.mean(axis=0) - self.values) ** 2)))}
         return found
 
 
-def measured(sample: Sample) -> list[dict[str, Any]]:
+def measured(sample: Sample, sizes: Sequence[int], seeds: int) -> list[dict[str, Any]]:
     """Return a row for each method, number m and measure: the error, a root mean square over seeds, and its range."""
     rows = []
-    for m in SIZES:
-        by_seed = [sample.errors(m, seed) for seed in SEEDS]
+    for m in sizes:
+        by_seed = [sample.errors(m, seed) for seed in range(seeds)]
         for method, measures in by_seed[0].items():
             for measure in measures:
                 errors = np.array([errors[method][measure] for errors in by_seed])
@@ -93,37 +93,39 @@ def line(rows: list[dict[str, Any]], method: str, measure: str, column: str = "e
     return np.array([row[column] for row in rows if (row["method"], row["measure"]) == (method, measure)])
 
 
-def slope(errors: Array) -> float:
+def slope(sizes: Sequence[int], errors: Array) -> float:
     """Return the exponent of m in the error, by least squares of the logarithms."""
-    return float(np.polyfit(np.log(SIZES), np.log(errors), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
 
 
-def approximation() -> Iterator[Ratio]:
+def approximation(
+    n: int = 20_000, sizes: Sequence[int] = SIZES, compared: int = 256, seeds: int = 5, folder: Path = FOLDER
+) -> Iterator[Ratio]:
     """(g) The error of Nyström's mean and of random features' as m grows, against the plain mean of m rows."""
-    (draw,) = SyntheticFamily().draw([0], n=ROWS, seed=0)
+    (draw,) = SyntheticFamily().draw([0], n=n, random_state=0)
     sample = Sample(draw.X)
-    rows = measured(sample)
+    rows = measured(sample, sizes, seeds)
     slopes = {
-        f"{method}, {measure}": slope(line(rows, method, measure))
+        f"{method}, {measure}": slope(sizes, line(rows, method, measure))
         for method, measure in dict.fromkeys((row["method"], row["measure"]) for row in rows)
     }
-    what = {"rows": ROWS, "features": draw.X.shape[1], "kernel": repr(sample.kernel), "seeds": len(SEEDS)}
+    what = {"rows": n, "features": draw.X.shape[1], "kernel": repr(sample.kernel), "seeds": seeds}
     found = {**what, "sampling_error": sample.sampling_error, "slopes": slopes, "errors": rows}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "approximation.json").write_text(json.dumps(found, indent=1) + "\n")
-    save(picture(rows, sample.sampling_error), FOLDER / "approximation.png")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "approximation.json").write_text(json.dumps(found, indent=1) + "\n")
+    save(picture(rows, n, sizes, sample.sampling_error), folder / "approximation.png")
 
-    at = SIZES.index(COMPARED)
+    at = list(sizes).index(compared)
     plain_mean = line(rows, "subsample", "norm")[at]
     for rule in ("uniform", "leverage", "k-means++"):
-        name = f"(g) Nyström ({rule}), m = {COMPARED}, ‖μ̃ − μ̂‖ against the mean of m rows"
+        name = f"(g) Nyström ({rule}), m = {compared}, ‖μ̃ − μ̂‖ against the mean of m rows"
         yield Ratio(name, line(rows, rule, "norm")[at], plain_mean, 5, larger_is_better=True, unit="")
     for method, expected in (("random-features, rms", 0.5), ("uniform, norm", 1.0)):
         name = f"(g) the error of {method.split(',')[0]} falls as m^−{expected:g}: exponent against it"
         yield Ratio(name, expected, -slopes[method], 0.9, larger_is_better=True, unit="")
 
 
-def picture(rows: list[dict[str, Any]], sampling_error: float) -> Any:
+def picture(rows: list[dict[str, Any]], n: int, sizes: Sequence[int], sampling_error: float) -> Any:
     """Return the figure: errors against m, both axes logarithmic, with slopes to compare with."""
     from matplotlib import rc_context
 
@@ -136,32 +138,32 @@ def picture(rows: list[dict[str, Any]], sampling_error: float) -> Any:
                 errors = line(rows, method, measure)
                 if len(errors):
                     low, high = (line(rows, method, measure, column) for column in ("low", "high"))
-                    ax.fill_between(SIZES, low, high, color=colour, alpha=0.18, linewidth=0)
-                    ax.plot(SIZES, errors, color=colour, marker=marker, markersize=4, linewidth=1.3)
+                    ax.fill_between(sizes, low, high, color=colour, alpha=0.18, linewidth=0)
+                    ax.plot(sizes, errors, color=colour, marker=marker, markersize=4, linewidth=1.3)
                     ends[name] = (errors[-1], colour)
             logarithmic(ax.xaxis)
             logarithmic(ax.yaxis)
-            plain(ax)
-            ax.set_xticks(SIZES[::2], [f"{m:,}" for m in SIZES[::2]])
+            without_frame(ax)
+            ax.set_xticks(sizes[::2], [f"{m:,}" for m in sizes[::2]])
             ax.tick_params(which="minor", length=0)
-            ax.set(xlabel="m (landmarks, rows or features)", xlim=(SIZES[0] * 0.85, SIZES[-1] * 1.15))
-            _label(ax, ends, apart)
+            ax.set(xlabel="m (landmarks, rows or features)", xlim=(sizes[0] * 0.85, sizes[-1] * 1.15))
+            _label(ax, sizes[-1], ends, apart)
         axes[0].axhline(sampling_error, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
-        _say(axes[0], SIZES[-1], sampling_error, "error of μ̂ itself", (9, 0), "center")
-        _guide(axes[0], 0.5, 1.5, "slope −1/2")
-        _guide(axes[0], 1.0, 0.25, "slope −1", below=True)
-        _guide(axes[1], 0.5, 1.1, "slope −1/2")
-        axes[0].set_ylabel(f"error of μ̃ against μ̂ of all {ROWS:,} rows")
-        lettered(axes, ("‖μ̃ − μ̂‖ in the RKHS", "μ̃(x) − μ̂(x), r.m.s. over rows"))
+        _say(axes[0], sizes[-1], sampling_error, "error of μ̂ itself", (9, 0), "center")
+        _guide(axes[0], sizes, 0.5, 1.5, "slope −1/2")
+        _guide(axes[0], sizes, 1.0, 0.25, "slope −1", below=True)
+        _guide(axes[1], sizes, 0.5, 1.1, "slope −1/2")
+        axes[0].set_ylabel(f"error of μ̃ against μ̂ of all {n:,} rows")
+        letter_panels(axes, ("‖μ̃ − μ̂‖ in the RKHS", "μ̃(x) − μ̂(x), r.m.s. over rows"))
     return figure
 
 
 GREY = "#707070"
 
 
-def _guide(ax: Any, exponent: float, start: float, text: str, below: bool = False) -> None:
+def _guide(ax: Any, sizes: Sequence[int], exponent: float, start: float, text: str, below: bool = False) -> None:
     """Draw a grey line of slope −exponent, and say so."""
-    m = np.array([SIZES[2], SIZES[-2]], float)
+    m = np.array([sizes[2], sizes[-2]], float)
     ax.plot(m, start * m**-exponent, color=GREY, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
     middle = float(np.sqrt(m.prod()))
     _say(
@@ -177,7 +179,7 @@ def _say(ax: Any, x: float, y: float, text: str, offset: tuple[int, int], side: 
     )
 
 
-def _label(ax: Any, ends: dict[str, tuple[float, str]], apart: float) -> None:
+def _label(ax: Any, last: int, ends: dict[str, tuple[float, str]], apart: float) -> None:
     """Write each line's name behind its last point, neighbours by at least this factor apart."""
     names = sorted(ends, key=lambda name: -ends[name][0])
     places = np.log([ends[name][0] for name in names])
@@ -188,7 +190,7 @@ def _label(ax: Any, ends: dict[str, tuple[float, str]], apart: float) -> None:
                 places[i : i + 2] += missing / 2 * np.array([1, -1])
     for name, place in zip(names, np.exp(places), strict=True):
         where = {"textcoords": "offset points", "va": "center", "annotation_clip": False}
-        ax.annotate(name, (SIZES[-1], place), (9, 0), color=ends[name][1], fontsize=8, **where)
+        ax.annotate(name, (last, place), (9, 0), color=ends[name][1], fontsize=8, **where)
 
 
-ALL = (approximation,)
+BENCHMARKS = {approximation: {"n": 200, "sizes": (4, 8, 16, 32), "compared": 16, "seeds": 1}}

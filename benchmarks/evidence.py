@@ -6,23 +6,21 @@ from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
 from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat.datasets import SyntheticFamily
-from muhat.paper.experiments.contenders import BY_GCV, PAPER, Batch, LeadingComponents, filter_named
-from muhat.paper.experiments.samples import BLOCK
+from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, LeadingComponents, filter_named
+from muhat.paper._samples import BLOCK, exact_losses
 from muhat.selection import GCV, LeaveOneOut
 
 
-def samples_per_second() -> Iterator[Ratio]:
+def samples_per_second(batch: int = BLOCK, few: int = 10, rounds: int = 3) -> Iterator[Ratio]:
     """(f) The losses of the paper's seven estimators on samples of 50 points in 20 dimensions."""
-    batch, few = BLOCK, 10
-    draws = list(SyntheticFamily().draw(range(batch), n=50, seed=0))
-    by_loo = [name for name in PAPER if name not in BY_GCV]
+    draws = list(SyntheticFamily().draw(range(batch), n=50, random_state=0))
 
     def at_once() -> None:
-        samples = Batch.of(draws)
-        choices = LeaveOneOut().choices(samples.problem, [filter_named(name) for name in by_loo])
-        choices.append(GCV().choose(samples.problem, LeadingComponents()))
+        exact = exact_losses(draws)
+        choices = LeaveOneOut().choices(exact.problem, [filter_named(name) for name in BY_LOO])
+        choices.append(GCV().choose(exact.problem, LeadingComponents()))
         for choice in choices:
-            samples.losses(choice.shrinkage(samples.problem)[None])
+            exact.of_choice(choice)
 
     def one_at_a_time() -> None:
         for draw in draws[:few]:
@@ -31,10 +29,10 @@ def samples_per_second() -> Iterator[Ratio]:
                 draw.distribution.squared_distance(mean.embedding_)
 
     with BLAS_ON_ONE_THREAD:  # as in the experiments' workers
-        ours, loop = medians(at_once, one_at_a_time, rounds=3)
+        ours, loop = medians(at_once, one_at_a_time, rounds=rounds)
     print(f"(f) {batch / ours:.0f} samples per second at once, {few / loop:.0f} one at a time")
     what = f"(f) losses of seven estimators on {batch} samples of 50, against a loop (timed on {few})"
     yield Ratio(what, ours, loop * batch / few, 20, larger_is_better=True)
 
 
-ALL = (samples_per_second,)
+BENCHMARKS = {samples_per_second: {"batch": 4, "few": 1, "rounds": 1}}

@@ -1,11 +1,12 @@
 """Made samples larger than memory, the same from the same seed."""
 
 import os
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 import pyarrow
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from muhat._files import check_writable
 
@@ -24,13 +25,27 @@ def made_parquet(
     A row group has a generator of its own, so that a longer file begins with the full row groups of a shorter one.
     """
     check_writable(path)
-    means = 3 * np.random.default_rng(seed).standard_normal((COMPONENTS, d))
     names = [f"x{place}" for place in range(1, d + 1)]
     schema = pyarrow.schema([(name, pyarrow.from_numpy_dtype(np.dtype(dtype))) for name in names])
     with parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
-        for group, start in enumerate(range(0, rows, GROUP)):
-            random = np.random.default_rng([seed, group])
-            size = min(GROUP, rows - start)
-            points = means[random.integers(COMPONENTS, size=size)] + random.standard_normal((size, d))
+        for points in _groups(rows, d, seed):
             columns = list(np.asfortranarray(points, dtype=dtype).T)
             writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], schema=schema))
+
+
+def made_text(path: str | os.PathLike[str], rows: int, d: int, seed: int) -> None:
+    """Write the same rows to a CSV file with a header, with all their digits."""
+    names = [f"x{place}" for place in range(1, d + 1)]
+    schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
+    with csv.CSVWriter(path, schema) as writer:
+        for points in _groups(rows, d, seed):
+            writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in points.T], schema=schema))
+
+
+def _groups(rows: int, d: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield the rows, a group at a time."""
+    means = 3 * np.random.default_rng(seed).standard_normal((COMPONENTS, d))
+    for group, start in enumerate(range(0, rows, GROUP)):
+        random = np.random.default_rng([seed, group])
+        size = min(GROUP, rows - start)
+        yield means[random.integers(COMPONENTS, size=size)] + random.standard_normal((size, d))

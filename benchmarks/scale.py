@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
 
-from benchmarks.made import made_parquet
+from benchmarks.made import made_parquet, made_text
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
-from muhat.data import ArraySource, Draw
-from muhat.gram import FeatureProblem, Folds, Nystrom, Summary
+from muhat.data import ArraySource, ReservoirSample, open_batches
+from muhat.filters import AUTO, FILTERS
+from muhat.gram import FeatureProblem, FeatureSums, Folds, Nystrom
 from muhat.kernels import Gaussian
-from muhat.selection import LeaveOneOut, every_filter
+from muhat.selection import LeaveOneOut
 
 GIB = 2.0**30
 SIGMA = np.sqrt(40.0)
@@ -54,36 +55,36 @@ def measured(work: str, setup: str = "") -> tuple[float, float]:
     return bytes_, seconds
 
 
-def blocks() -> Iterator[Ratio]:
-    """(i) The memory of an exact fit of 100,000 rows, its parameter chosen by k-fold."""
-    setup = "X = np.random.default_rng(0).normal(size=(100_000, 20))"
+def blocks(n: int = 100_000) -> Iterator[Ratio]:
+    """(i) The memory of an exact fit, its parameter chosen by k-fold."""
+    setup = f"X = np.random.default_rng(0).normal(size=({n}, 20))"
     peak, seconds = measured("KernelMean(gram='blocks', filter='nu-method').fit(X)", setup)
-    print(f"(i) exact fit of 100000 rows with 5 folds: {seconds:.0f} s")
-    yield Ratio("(i) peak memory of gram='blocks', n = 100000, above the data", peak / GIB, 1.0, 1.0, unit=" GiB")
+    print(f"(i) exact fit of {n} rows with 5 folds: {seconds:.0f} s")
+    yield Ratio(f"(i) peak memory of gram='blocks', n = {n}, above the data", peak / GIB, 1.0, 1.0, unit=" GiB")
 
 
-def nystrom() -> Iterator[Ratio]:
-    """(j) A whole fit of a million rows, every filter scored, against computing the features alone."""
-    X = np.random.default_rng(0).normal(size=(1_000_000, 20))
-    peer = Nystroem(gamma=1 / (2 * SIGMA**2), n_components=500, random_state=0).fit(X[:10_000])
-    mean = KernelMean(gram=Nystrom(500), kernel=Gaussian(SIGMA))
+def nystrom(n: int = 1_000_000, m: int = 500) -> Iterator[Ratio]:
+    """(j) A fit, every filter scored, against computing the features alone."""
+    X = np.random.default_rng(0).normal(size=(n, 20))
+    peer = Nystroem(gamma=1 / (2 * SIGMA**2), n_components=m, random_state=0).fit(X[:10_000])
+    mean = KernelMean(gram=Nystrom(m), kernel=Gaussian(SIGMA))
     ours, transform = medians(lambda: mean.fit(X), lambda: peer.transform(X), rounds=1)
-    yield Ratio("(j) KernelMean(Nystrom(500)), n = 1e6, against Nystroem.transform", ours, transform, 2)
+    yield Ratio(f"(j) KernelMean(Nystrom({m})), n = {n:g}, against Nystroem.transform", ours, transform, 2)
 
 
-def passes() -> Iterator[Ratio]:
+def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> Iterator[Ratio]:
     """(m) What each pass over the rows costs, for the plan in docs/scale.md; prints, and has no limit to keep."""
-    rows, d = 200_000, 20
+    d = 20
     X = np.random.default_rng(0).normal(size=(rows, d))
     source, kernel = ArraySource(X), Gaussian(SIGMA)
-    for m in (200, 500, 1000):
+    for m in sizes:
         features = Nystrom(m).resolve(kernel, X[:20_000])
-        summing = partial(Summary.from_batch, features=features, folds=Folds())
-        summary = source.total(summing)
-        problem = FeatureProblem.of(features, summary, source)
-        filters = [filter.bounded_by(1.0) for filter in every_filter(rows, LeaveOneOut())]
+        summing = partial(FeatureSums.from_batch, features=features, folds=Folds())
+        sums = source.total(summing)
+        problem = FeatureProblem.from_sums(features, sums, source)
+        filters = [FILTERS[name]().bounded_by(1.0) for name in AUTO]
         drawing, adding, leaving = medians(
-            lambda: source.total(partial(Draw.of, size=20_000)),
+            lambda: source.total(partial(ReservoirSample.from_batch, size=20_000)),
             lambda summing=summing: source.total(summing),
             lambda problem=problem, filters=filters: LeaveOneOut().choices(problem, filters),
             rounds=1,
@@ -92,36 +93,56 @@ def passes() -> Iterator[Ratio]:
             f"{what} {1e6 * seconds / rows:.2f}"
             for what, seconds in (("drawing", drawing), ("summing up", adding), ("leaving out", leaving))
         )
-        size = 8 * (summary.covariance.size + summary.mean.size) / 2**20
+        size = 8 * (sums.covariance.size + sums.mean.size) / 2**20
         print(f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; a summary has {size:.2f} MiB")
     yield from ()
 
 
-def growth() -> Iterator[Ratio]:
-    """(k) Time and memory of streams from 10⁴ to 10⁶ rows."""
-    sizes, taken, peaks = [10_000, 100_000, 1_000_000], [], []
+def growth(sizes: tuple[int, int, int] = (10_000, 100_000, 1_000_000), m: int = 200) -> Iterator[Ratio]:
+    """(k) Time and memory of streams as they get longer."""
+    taken, peaks = [], []
     for rows in sizes:
-        work = f"KernelMean(gram=Nystrom(200), kernel=Gaussian({SIGMA})).fit_batches(Made({rows}))"
+        work = f"KernelMean(gram=Nystrom({m}), kernel=Gaussian({SIGMA})).fit_batches(Made({rows}))"
         peak, seconds = measured(work)
         taken.append(seconds)
         peaks.append(peak)
     slope = float(np.polyfit(np.log(sizes), np.log(taken), 1)[0])
     print("(k) " + ", ".join(f"{rows} rows {seconds:.2f} s" for rows, seconds in zip(sizes, taken, strict=True)))
-    yield Ratio("(k) exponent of time in n, from 1e4 to 1e6 rows", slope, 1.0, 1.1, unit="")
-    what = "(k) peak memory of a stream of 1e6 rows, against one of 1e5"
+    yield Ratio(f"(k) exponent of time in n, from {sizes[0]:g} to {sizes[2]:g} rows", slope, 1.0, 1.1, unit="")
+    what = f"(k) peak memory of a stream of {sizes[2]:g} rows, against one of {sizes[1]:g}"
     yield Ratio(what, peaks[2] / GIB, peaks[1] / GIB, 1.25, unit=" GiB")
 
 
-def parquet() -> Iterator[Ratio]:
-    """(l) Ten million rows of a Parquet file."""
+def parquet(n: int = 10_000_000, m: int = 200) -> Iterator[Ratio]:
+    """(l) Many rows of a Parquet file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.parquet"
-        made_parquet(path, 10_000_000, 20, seed=0, dtype="float32")
+        made_parquet(path, n, 20, seed=0, dtype="float32")
         size = path.stat().st_size / GIB
-        work = f"mean = KernelMean(gram=Nystrom(200)).fit_batches(open_batches({str(path)!r}))"
+        work = f"mean = KernelMean(gram=Nystrom({m})).fit_batches(open_batches({str(path)!r}))"
         peak, seconds = measured(work)
-    print(f"(l) 10 million rows, {size:.2f} GiB of Parquet: {seconds:.0f} s")
-    yield Ratio("(l) peak memory of 1e7 rows from Parquet", peak / GIB, 1.0, 2.0, unit=" GiB")
+    print(f"(l) {n} rows, {size:.2f} GiB of Parquet: {seconds:.0f} s")
+    yield Ratio(f"(l) peak memory of {n:g} rows from Parquet", peak / GIB, 1.0, 2.0, unit=" GiB")
 
 
-ALL = (passes, nystrom, growth, parquet, blocks)
+def text(n: int = 1_000_000) -> Iterator[Ratio]:
+    """(n) Reading a CSV of 20 columns in batches, against the rows per second of the reader before pyarrow's."""
+    before = 4e4
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made.csv"
+        made_text(path, n, 20, seed=0)
+        (ours,) = medians(lambda: sum(len(batch) for batch in open_batches(path)), rounds=1)
+    print(f"(n) {n / ours:.3g} rows per second from CSV")
+    yield Ratio(
+        f"(n) reading {n:g} rows of CSV, against {before:g} rows/s", ours, n / before, 10, larger_is_better=True
+    )
+
+
+BENCHMARKS = {
+    text: {"n": 300},
+    passes: {"rows": 300, "sizes": (10,)},
+    nystrom: {"n": 300, "m": 10},
+    growth: {"sizes": (100, 200, 300), "m": 10},
+    parquet: {"n": 300, "m": 10},
+    blocks: {"n": 60},
+}

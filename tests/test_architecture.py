@@ -3,16 +3,20 @@
 import ast
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 import subprocess
 import sys
+import threading
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import muhat
+from muhat import KernelMean
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
@@ -41,6 +45,19 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
+PUBLIC = [
+    *("KernelMean", "compare", "Comparison"),
+    *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
+    *("Function", "Precomputed", "Kernel", "Mixture"),
+    *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
+    *("Componentwise", "Filter"),
+    *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
+    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
+    *("LeaveOneOutDisplay", "FilterDisplay"),
+    *("read_table", "open_batches", "load", "SyntheticFamily"),
+]
+"""What ``from muhat import`` offers, in the order in which data flows."""
+
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -50,7 +67,7 @@ MODULES = {
 
 def imported(path):
     """The modules of muhat that a file imports, wherever in it the import stands, without the leading 'muhat.'."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "muhat":
             inside = node.module.removeprefix("muhat").removeprefix(".")
             for alias in node.names:
@@ -79,6 +96,52 @@ def test_no_import_runs_in_a_circle():
     list(TopologicalSorter(graph).static_order())  # raises where there is a circle
 
 
+def test_every_module_inside_a_package_is_private():
+    """What a package offers is in its ``__init__``; the paper's experiments are one public file each."""
+    inside = [name.split(".", 1)[1] for name in MODULES if "." in name and not name.startswith("paper.")]
+    assert not [name for name in inside if not name.startswith("_")]
+
+
+def test_muhat_lists_its_public_names_and_its_public_modules():
+    code = "import muhat; print(*dir(muhat))"  # in a process of its own, in which nothing else was imported
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    modules = {name.split(".")[0] for name in MODULES}
+    assert set(listed) == {*muhat.__all__, *(name for name in modules if not name.startswith("_"))}
+    assert len(set(muhat.__all__)) == len(muhat.__all__)
+
+
+def test_public_names_are_those_that_users_are_promised():
+    assert [name for name in muhat.__all__ if not name.startswith("_")] == PUBLIC
+    for name in muhat.__all__:
+        assert getattr(muhat, name) is not None
+
+
+def test_the_library_stays_small_enough_to_be_read():
+    library = [path for name, path in MODULES.items() if not name.startswith("paper.")] + [PACKAGE / "__init__.py"]
+    assert len(library) <= 80
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in library) <= 10_000
+
+
+def test_a_fit_on_an_array_goes_through_few_modules():
+    X = np.random.default_rng(0).normal(size=(100, 5))
+    KernelMean().fit(X)  # imports and caches
+    entered = set()
+
+    def note(frame, event, argument):
+        path = Path(frame.f_code.co_filename)
+        if PACKAGE in path.parents:
+            entered.add(path.relative_to(PACKAGE))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        KernelMean().fit(X).weights_  # noqa: B018
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert 5 < len(entered) <= 15, sorted(map(str, entered))
+
+
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
     heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
     code = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}; import muhat; print({heavy} - before)"
@@ -102,12 +165,20 @@ def test_examples_in_docstrings_run():
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks or page != "README.md"
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+def test_the_api_page_is_current():
+    spec = importlib.util.spec_from_file_location("api", ROOT / "docs" / "api.py")
+    api = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(api)
+    assert api.PAGE.read_text(encoding="utf-8") == api.page(), "run make docs"
+    assert " at 0x" not in api.page()
 
 
 def test_a_public_class_and_function_says_what_it_is():

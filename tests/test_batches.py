@@ -17,8 +17,7 @@ from pyarrow import parquet
 
 from muhat._files import FileError
 from muhat.data import BatchError, open_batches, read_table
-from muhat.data._reading import READERS
-from muhat.data._text import SAMPLE
+from muhat.data._files import ENDINGS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -35,9 +34,23 @@ FRAME = pd.DataFrame(np.random.default_rng(SEED).standard_normal((23, 3)), colum
 WRITERS = {
     ".csv": lambda frame, path: frame.to_csv(path, index=False),
     ".tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    ".txt": lambda frame, path: frame.to_csv(path, index=False, sep=" "),
+    ".csv.gz": lambda frame, path: frame.to_csv(path, index=False),
+    ".tsv.gz": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    ".txt.gz": lambda frame, path: frame.to_csv(path, index=False, sep="|"),
     ".parquet": lambda frame, path: frame.to_parquet(path, row_group_size=10),
+    ".feather": lambda frame, path: frame.to_feather(path),
+    ".arrow": lambda frame, path: in_record_batches(frame, path),
     ".npy": lambda frame, path: np.save(path, frame.to_numpy()),
+    ".npz": lambda frame, path: np.savez(path, frame.to_numpy()),
 }
+
+
+def in_record_batches(frame, path):
+    """Write an Arrow stream of several record batches."""
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table, max_chunksize=10)
 
 
 def written(folder, ending, frame=FRAME):
@@ -54,7 +67,7 @@ def said(folder, text, name="data.csv"):
 
 def numbered(rows, **changed):
     """Lines of a text file with a header, some of them changed: 'line7="x,y"'."""
-    return "\n".join(["a,b", *(changed.get(f"line{line}", f"{line},{line}.5") for line in range(2, rows + 2)), ""])
+    return "\n".join(["a,b", *(changed.get(f"line{line}", f"{line}.5,1") for line in range(2, rows + 2)), ""])
 
 
 def assert_reads_like_the_whole(path, rows, **options):
@@ -84,7 +97,7 @@ def broken(path, batch, row, rows=4):
 
 
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_batches_are_the_whole_in_pieces_every_time(tmp_path, ending, rows):
     assert_reads_like_the_whole(written(tmp_path, ending), rows)
 
@@ -106,7 +119,7 @@ def test_columns_of_an_array_are_dropped_by_number(tmp_path):
         array_shapes(min_dims=2, max_dims=2, max_side=12),
         elements=st.floats(allow_nan=False, allow_infinity=False),
     ),
-    ending=st.sampled_from([*READERS]),
+    ending=st.sampled_from([*ENDINGS]),
     rows=st.integers(1, 13),
 )
 def test_any_table_is_read_alike(tmp_path_factory, values, ending, rows):
@@ -268,7 +281,7 @@ def test_a_folder_with_files_of_different_columns_is_refused(tmp_path):
 def test_a_place_in_a_folder_is_told_by_file_and_counted_through(tmp_path):
     second = FRAME.copy()
     second.loc[6, "b"] = np.nan
-    sentence = broken(folder_of(tmp_path, FRAME, second), batch=7, row=2)
+    sentence = broken(folder_of(tmp_path, FRAME, second), batch=7, row=1)
     assert "part-1.parquet: " in sentence
     assert "a missing or infinite value in batch 7, row 6 of the file, column 'b';" in sentence
 
@@ -325,7 +338,7 @@ def test_a_bad_line_is_told_with_batch_and_line(tmp_path, line, told):
 
 def test_blank_lines_count_as_lines_and_not_as_rows(tmp_path):
     path = said(tmp_path, numbered(30, line5="", line12="x,1"))
-    assert "'x' in batch 2, line 12" in broken(path, batch=2, row=2)  # the batch with the blank line has a row less
+    assert "'x' in batch 2, line 12" in broken(path, batch=2, row=1)
 
 
 def test_a_quote_never_closed_does_not_draw_in_the_file(tmp_path):
@@ -335,7 +348,7 @@ def test_a_quote_never_closed_does_not_draw_in_the_file(tmp_path):
 
 def test_bytes_that_are_no_text_are_told_with_the_batch(tmp_path):
     path = said(tmp_path, numbered(20_000).encode() + "ä,1\n".encode("latin-1"))
-    with pytest.raises(BatchError, match=r"UTF-8 is needed, got other bytes in batch 19, the lines after 19001;"):
+    with pytest.raises(BatchError, match=r"UTF-8 is needed, got other bytes in batch 20, line 20002;"):
         list(open_batches(path, rows=1000))
 
 
@@ -361,7 +374,7 @@ def test_parquet_words_are_refused_when_opened(tmp_path):
         ("data.csv", "", "an empty file"),
         ("data.csv", "\n \n", "blank lines only"),
         ("data.csv", "a,b\n\n", "a header only"),
-        ("data.xlsx", "1", "a file ending in .csv, .tsv, .parquet, .npy is needed"),
+        ("data.xlsx", "1", "a file ending in .csv, .tsv, .txt, "),
         ("data.parquet", "PAR1 this is not", "a damaged one"),
         ("data.npy", "neither is this", "a damaged one"),
         ("data.csv", b"\xe4,1\n", "UTF-8"),
@@ -376,7 +389,7 @@ def test_what_no_pass_can_read_is_refused_when_opened(tmp_path, name, content, t
 def test_a_file_that_is_not_there_and_columns_that_are_not_are_refused(tmp_path):
     with pytest.raises(FileError, match="no such file"):
         open_batches(tmp_path / "data.csv")
-    for ending in READERS:
+    for ending in ENDINGS:
         with pytest.raises(FileError, match="column to drop"):
             open_batches(written(tmp_path, ending), drop=["z"])
 
@@ -387,7 +400,7 @@ def test_batches_of_no_rows_are_refused(tmp_path, rows):
         open_batches(written(tmp_path, ".csv"), rows=rows)
 
 
-@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_file_that_changed_between_passes_is_refused(tmp_path, ending):
     batches = open_batches(written(tmp_path, ending), rows=4)
     list(batches)
@@ -397,7 +410,7 @@ def test_a_file_that_changed_between_passes_is_refused(tmp_path, ending):
     assert (caught.value.batch, caught.value.row) == (0, None)
 
 
-@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_file_that_changed_within_a_pass_is_refused(tmp_path, ending):
     batches = iter(open_batches(written(tmp_path, ending), rows=4))
     next(batches)
@@ -407,7 +420,7 @@ def test_a_file_that_changed_within_a_pass_is_refused(tmp_path, ending):
     assert (caught.value.batch, caught.value.row) == (1, None)
 
 
-@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_file_that_vanished_is_refused(tmp_path, ending):
     path = written(tmp_path, ending)
     batches = open_batches(path)
@@ -436,17 +449,6 @@ def test_row_numbers_without_a_name_are_left_out_with_one_warning(tmp_path, star
     assert len(warned) == 1
     assert batches.columns == ("a",)
     assert np.concatenate(list(batches)).ravel().tolist() == [row + 0.5 for row in range(10)]
-
-
-def test_row_numbers_that_stop_counting_are_refused_where_they_do(tmp_path):
-    counted = range(SAMPLE + 10)
-    path = said(tmp_path, ",a\n" + "".join(f"{row},1\n" for row in [*counted, 7]))
-    with pytest.warns(UserWarning, match="counts the rows"):
-        batches = open_batches(path, rows=1000)
-    with pytest.raises(BatchError, match=rf"got 7 for {SAMPLE + 10} in batch 4, line {SAMPLE + 12}; drop") as caught:
-        list(batches)
-    assert caught.value.row == (SAMPLE + 10) % 1000
-    assert open_batches(path, drop=["column 1"]).columns == ("a",)
 
 
 def test_an_unnamed_column_that_does_not_count_is_data(tmp_path):
@@ -492,7 +494,7 @@ def test_memory_stays_flat_on_parquet(tmp_path):
 
 def test_memory_does_not_grow_with_the_row_groups_of_parquet(tmp_path):
     peaks = []
-    for rows in (LARGE, 4 * LARGE):
+    for rows in (LARGE // 2, LARGE):
         path = tmp_path / f"{rows}.parquet"
         column = np.random.default_rng(SEED).standard_normal(rows)
         parquet.write_table(pyarrow.table({"a": column, "b": column}), path, row_group_size=rows)
@@ -500,14 +502,14 @@ def test_memory_does_not_grow_with_the_row_groups_of_parquet(tmp_path):
     assert peaks[1] < 1.2 * peaks[0]
 
 
-def test_memory_stays_flat_on_text(tmp_path):
-    path = tmp_path / "large.csv"
-    with path.open("w") as file:
-        for start in range(0, LARGE, 10_000):
-            file.writelines(f"{row},{row}.25,{-row},1,2,3,4,5,6,7\n" for row in range(start, start + 10_000))
-    peak, total = peak_of_a_pass(path)
-    assert total == pytest.approx(LARGE * (LARGE - 1) / 2 + LARGE * 28.25)
-    assert peak < FLAT * 8 * LARGE * LARGE_COLUMNS
+def test_memory_does_not_grow_with_the_lines_of_text(tmp_path):
+    lines = "".join(f"{row % 1000},{row}.25,{-row % 1000},1,2,3,4,5,6,7\n" for row in range(LARGE)).encode()
+    peaks = []
+    for times in (1, 2):
+        path = tmp_path / f"{times}.csv"
+        path.write_bytes(lines * times)
+        peaks.append(peak_of_a_pass(path)[0])
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,31 +1,17 @@
 """``compare`` on any number of rows: by features, from batches never held at once, from the command line."""
 
 import json
-import os
-import pty
-import re
-import select
-import signal
-import subprocess
-import sys
-import warnings
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from typer.testing import CliRunner
 
-from muhat import KernelMean, cli
-from muhat.cli._progress import ProgressBatches
+from muhat import KernelMean
 from muhat.comparison import Comparison, compare, passes
-from muhat.data import ArraySource, ColumnMoments, StreamSource, open_batches, read_table
+from muhat.data import ArraySource, ColumnMoments, StreamSource
 from muhat.datasets import standardized
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
@@ -36,9 +22,7 @@ from muhat.selection import REFIT_UP_TO
 SAME = 1e-8
 """The same number by another route."""
 
-LARGE = 50_000
 NAMES = ("a", "b", "c", "d")
-QUICK = ("--filter", "f-kmse", "--filter", "landweber", "--features", "40")
 
 
 def sample(n, d=4, seed=0):
@@ -252,209 +236,3 @@ def test_an_estimator_that_does_not_hold_its_matrix_is_no_comparison(gram, what)
     mu = KernelMean(filter="f-kmse", gram=gram).fit(sample(50))
     with pytest.raises(ValueError, match=f"one fitted by {what}; compare with"):
         Comparison.from_estimator(mu)
-
-
-# The command line
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """The same 50,000 rows as Parquet, as CSV and as a folder."""
-    place = tmp_path_factory.mktemp("large")
-    X = sample(LARGE)
-    pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), place / "large.parquet")
-    pd.DataFrame(X, columns=NAMES).to_csv(place / "large.csv", index=False)
-    (place / "folder").mkdir()
-    for number, part in enumerate(in_batches(X, 20_000)):
-        pq.write_table(pa.table(dict(zip(NAMES, part.T, strict=True))), place / "folder" / f"{number}.parquet")
-    return place
-
-
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("muhat.plots._saving.DPI", 50)
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, ["compare", *map(str, arguments)])
-
-
-def assert_refused(result, *words):
-    assert result.exit_code == 2, result.stderr
-    assert result.stdout == ""
-    [line] = result.stderr.splitlines()
-    assert line.startswith("muhat: ")
-    for word in words:
-        assert word in line
-    assert not [path for path in os.listdir() if path.endswith(".png")]
-
-
-def on_a_terminal(*arguments, interrupt_at=None):
-    """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
-    mine, its = pty.openpty()
-    command = [sys.executable, "-m", "muhat", "compare", *map(str, arguments)]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its, env=environment, text=True)
-    os.close(its)
-    seen = b""
-    while select.select([mine], [], [], 120)[0]:
-        try:
-            piece = os.read(mine, 65536)
-        except OSError:  # Linux's end of a terminal
-            break
-        if not piece:
-            break
-        seen += piece
-        if interrupt_at and interrupt_at in seen:
-            process.send_signal(signal.SIGINT)
-            interrupt_at = None
-    out = process.communicate(timeout=120)[0]
-    os.close(mine)
-    return process.returncode, out, seen.decode()
-
-
-@pytest.mark.parametrize("name", ["large.parquet", "large.csv", "folder"])
-@pytest.mark.parametrize("gram", ["nystrom", "random-features"])
-def test_a_large_file_is_compared_in_batches(files, name, gram, monkeypatch):
-    monkeypatch.setattr(cli, "read_table", partial(pytest.fail, "the file was read as a whole"))
-    result = run(files / name, "--gram", gram, *QUICK, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr == ""
-    told = json.loads(result.stdout)
-    assert (told["data"], told["n"], told["d"]) == (Path(name).stem, LARGE, len(NAMES))
-    assert (told["gram"], told["gram_reason"], told["features"]) == (gram, "as asked", 40)
-    assert told["figure"] is None
-    held = {"nystrom": Nystrom(40), "random-features": RandomFeatures(40)}[gram]
-    expected = compare(sample(LARGE), filters=["f-kmse", "landweber"], gram=held)
-    for row in told["estimators"]:
-        np.testing.assert_allclose(row["scores"], expected[row["name"]].scores, rtol=SAME)
-
-
-@pytest.mark.parametrize("name", ["large.parquet", "large.csv"])
-def test_left_to_itself_the_command_takes_features_for_a_large_file(files, name, monkeypatch):
-    monkeypatch.setattr(cli, "read_table", partial(pytest.fail, "the file was read as a whole"))
-    result = run(files / name, "--filter", "s-kmse", "--json")
-    told = json.loads(result.stdout)
-    assert (told["gram"], told["gram_reason"]) == ("nystrom", f"{LARGE} rows are too many for an eigendecomposition")
-
-
-@pytest.mark.parametrize("gram", ["auto", "dense"])
-def test_a_small_file_is_compared_as_before(gram):
-    pd.DataFrame(sample(60), columns=NAMES).to_csv("small.csv", index=False)
-    told = json.loads(run("small.csv", "--json", "--gram", gram, "--filter", "f-kmse").stdout)
-    assert told["gram"] == "dense"
-    expected = compare(read_table("small.csv").data, filters=["f-kmse"])
-    assert told["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score, rel=1e-12)
-
-
-def test_a_small_folder_is_compared_dense():
-    os.mkdir("folder")
-    for number, part in enumerate(in_batches(sample(60), 20)):
-        pq.write_table(pa.table(dict(zip(NAMES, part.T, strict=True))), f"folder/{number}.parquet")
-    told = json.loads(run("folder", "--json", "--filter", "f-kmse").stdout)
-    assert told["gram"] == "dense"
-    expected = compare(sample(60), filters=["f-kmse"])
-    assert told["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score, rel=SAME)
-
-
-def test_the_figure_of_a_large_file_is_whole(files):
-    result = run(files / "large.parquet", *QUICK, "--gram", "nystrom", "--filter", "componentwise", "--out", "f.png")
-    assert result.exit_code == 0
-    assert result.stdout.endswith("Figure: f.png\n")
-    assert "approximated by" in result.stdout
-    written = Path("f.png").read_bytes()
-    assert written.startswith(b"\x89PNG")
-    assert written.endswith(b"IEND\xaeB`\x82")
-    assert os.listdir() == ["f.png"]
-
-
-def test_a_terminal_is_told_which_pass_of_how_many_and_how_fast(files):
-    code, out, seen = on_a_terminal(files / "large.csv", "--gram", "nystrom", "--filter", "f-kmse", "--out", "f.png")
-    assert code == 0
-    for number, name in enumerate(passes(), start=1):
-        assert f"pass {number} of 4: {name}" in seen
-    assert "rows/s" in seen
-    assert re.search(r"[\d,]+ of 50,000 rows", seen)  # known after the first pass over a text file
-    assert "pass" not in out
-    assert out.endswith("Figure: f.png\n")
-
-
-def test_nothing_is_told_with_json_or_where_there_is_no_terminal(files):
-    code, out, seen = on_a_terminal(files / "large.parquet", "--gram", "nystrom", *QUICK, "--json")
-    assert code == 0
-    assert seen == ""
-    assert json.loads(out)["n"] == LARGE
-    assert run(files / "large.parquet", "--gram", "nystrom", *QUICK).stderr == ""
-
-
-def test_an_interruption_is_one_line_and_leaves_no_figure(files):
-    code, out, seen = on_a_terminal(files / "large.csv", "--gram", "nystrom", interrupt_at=b"pass 1")
-    assert code == 130
-    assert out == ""
-    assert "muhat: interrupted." in seen
-    assert "Traceback" not in seen
-    assert os.listdir() == []
-
-
-def test_a_pass_beyond_those_foreseen_is_counted_too(tmp_path):
-    np.save("rows.npy", sample(10))
-    watched = ProgressBatches(open_batches("rows.npy"), passes(standardize=False), shown=False)
-    with watched:
-        titles = [(list(watched), watched._title())[1] for _ in range(4)]
-    assert titles == [
-        "pass 1 of 3: drawing",
-        "pass 2 of 3: summing up",
-        "pass 3 of 3: leaving out",
-        "pass 4 of 4: leaving out",
-    ]
-
-
-def test_a_bad_row_far_down_is_told_by_batch_and_row():
-    X = sample(30_000)
-    X[25_000, 1] = np.nan
-    pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), "holes.parquet")
-    assert_refused(run("holes.parquet", "--gram", "nystrom"), "batch 3", "row 25000", "'b'")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["batch 1", "line 9003", "'b'"]),
-        ("empty.parquet", "", ["an empty file"]),
-        ("broken.parquet", "no table", ["a damaged one"]),
-        ("one.csv", "1,2\n", ["at least 2 rows"]),
-        ("few.csv", "1,2\n3,4\n", ["m must be at most the number of rows, 2"]),
-    ],
-)
-def test_a_file_that_is_no_sample_is_refused(name, content, words):
-    Path(name).write_text(content)
-    assert_refused(run(name, "--gram", "nystrom", "--features", "50"), *words)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--gram", "nystroem"], ["--gram", "did you mean 'nystrom'?"]),
-        (["--gram", "blocks"], ["--gram", "'dense', 'nystrom', 'random-features'", "got 'blocks'"]),
-        (["--features", "10"], ["--features", "--gram nystrom or random-features is needed", "--gram auto"]),
-        (["--features", "10", "--gram", "dense"], ["--features", "--gram dense"]),
-        (["--features", "0", "--gram", "nystrom"], ["--features"]),
-        (["--features", "many", "--gram", "nystrom"], ["--features"]),
-        (["--features", "41", "--gram", "random-features"], ["RandomFeatures"]),
-        (["--gram", "random-features", "--kernel", "linear"], ["got Linear()"]),
-        (["nowhere.parquet", "--gram", "nystrom"], ["no such file"]),
-        ([".", "--gram", "dense"], ["a file is needed, got a folder"]),
-        ([".", "--gram", "nystrom"], ["a folder of .parquet files"]),
-    ],
-)
-def test_an_option_that_cannot_be_is_refused(arguments, words):
-    assert_refused(run(*arguments), *words)
-
-
-def test_the_demonstration_takes_features_too():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        told = json.loads(run("--gram", "nystrom", "--features", "30", "--json", "--filter", "f-kmse").stdout)
-    assert (told["data"], told["features"]) == ("wine", 30)

@@ -6,7 +6,6 @@ import pickle
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import dask
@@ -19,19 +18,12 @@ from cloudpickle import dumps
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV
-from typer.testing import CliRunner
 
 from muhat import KernelMean
 from muhat._validation import is_dask
-from muhat.cli import app
 from muhat.data import BatchError, DaskSource, ReservoirSample
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian
-from muhat.paper.reproduction import PieceError, read_results, reproduce
-from muhat.paper.reproduction.circumstances import Circumstances
-from muhat.paper.reproduction.progress import Progress
-from toy_experiments import conditions, toy
-from toy_experiments import deadly as deadly_experiment
 
 TOLERANCE = 1e-8
 NAMES = list("abcde")
@@ -331,77 +323,3 @@ def test_a_grid_search_on_the_cluster_finds_the_same(client):
         there = search().fit(X[:150])
     np.testing.assert_array_equal(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])
     assert there.best_params_ == here.best_params_
-
-
-class Begun(Progress):
-    """Notes how many pieces were there when a run began, and how many got."""
-
-    def __init__(self):
-        self.there, self.got = [], 0
-
-    def begun(self, name, pieces, done):
-        self.there.append(done)
-
-    def piece_done(self):
-        self.got += 1
-
-
-def test_experiments_on_the_cluster_write_the_same_table_and_go_on_where_they_ended(cluster, tmp_path):
-    here, there, told = tmp_path / "here", tmp_path / "there", Begun()
-    reproduce([toy(tmp_path / "log")], here, processes=1, progress=Progress())
-    failing = toy(tmp_path / "log", fails=59)
-    with pytest.raises(PieceError, match=r"toy, piece 59 .*AwkwardError: no luck"):
-        reproduce([failing], there, cluster=cluster.scheduler_address, progress=told)
-    assert 0 < told.got < 60
-    (tmp_path / "repaired").touch()
-    reproduce([failing], there, cluster=cluster.scheduler_address, progress=told)
-    assert told.there[0] == 0
-    assert told.got == 60  # each got once
-    assert (there / "toy.csv").read_bytes() == (here / "toy.csv").read_bytes()
-
-
-def test_what_measures_times_runs_here(cluster, tmp_path):
-    reproduce([conditions()], tmp_path, cluster=cluster.scheduler_address, progress=Progress())
-    with Client(cluster, set_as_default=False) as client:
-        on_cluster = client.run(os.getpid).values()
-    assert not {row["process"] for row in read_results(tmp_path, "conditions").rows} & set(on_cluster)
-
-
-def test_pieces_that_kill_their_workers_are_told_in_a_sentence(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
-    with pytest.raises(PieceError, match="deadly: the cluster lost a piece of work"):
-        reproduce([deadly_experiment()], tmp_path, cluster=cluster.scheduler_address, progress=Progress())
-
-
-def test_a_cluster_with_other_source_code_is_told(cluster, tmp_path, monkeypatch):
-    now = Circumstances.now
-    monkeypatch.setattr(Circumstances, "now", lambda place: replace(now(place), source="other"))
-    with pytest.raises(PieceError, match="the source code of muhat is another on the cluster"):
-        reproduce([toy(tmp_path / "log")], tmp_path, cluster=cluster.scheduler_address, progress=Progress())
-
-
-def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.paper.reproduction.cluster.PATIENCE", 0.2)
-    for address in ("tcp://127.0.0.1:9", "nowhere at all"):
-        with pytest.raises(ValueError, match="a dask scheduler that answers is needed, got"):
-            reproduce([toy(tmp_path / "log")], tmp_path, cluster=address)
-    with pytest.raises(ValueError, match="either processes or cluster is needed"):
-        reproduce([toy(tmp_path / "log")], tmp_path, cluster="tcp://127.0.0.1:9", processes=2)
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"a cluster needs dask, got no package 'distributed'; install muhat\[dask\]"):
-        reproduce([toy(tmp_path / "log")], tmp_path, cluster="tcp://127.0.0.1:9")
-
-
-def test_the_command_tells_in_one_sentence_that_a_cluster_does_not_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.paper.reproduction.cluster.PATIENCE", 0.2)
-    arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("muhat: reproduce: the address of a dask scheduler that answers is needed")
-    assert result.stderr.count("\n") == 1
-
-
-def test_the_command_runs_on_a_cluster(cluster, tmp_path):
-    arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", cluster.scheduler_address]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert (tmp_path / "figure-1.csv").exists()

@@ -1,6 +1,7 @@
 """The nine data sets of Table 2 are those of the paper, and the synthetic family is what the paper says."""
 
 import gzip
+import os
 import subprocess
 import sys
 from importlib.resources import files
@@ -12,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
-from muhat.datasets import NAMES, DataSet, SyntheticFamily, load, standardized, wine
-from muhat.datasets._catalogue import CATALOGUE
-from muhat.datasets._loading import digest
+from muhat.datasets import NAMES, DataSet, SyntheticFamily, at_hand, load, standardized, wine
+from muhat.datasets._loading import CATALOGUE, digest
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian
 
-PACKED = [name for name in NAMES if name != "svmguide2"]
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+PACKED = ["ionosphere", "glass", "vowel", "vehicle"]
+IN_REPOSITORY = ["bodyfat", "housing"]
+AT_HAND = [name for name in NAMES if name != "svmguide2"]
+ROOT = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("MUHAT_DATA") or ROOT.parent / "shared" / "data")
 SEED = 11
 STANDARD_ERRORS = 5
 
@@ -49,8 +52,13 @@ def test_the_names_are_those_of_table_2_in_its_order():
     assert NAMES == ("ionosphere", "glass", "bodyfat", "housing", "vowel", "svmguide2", "vehicle", "wine", "wdbc")
 
 
-@pytest.mark.parametrize("name", PACKED)
-def test_a_data_set_in_the_package_is_whole_and_says_where_it_comes_from(name):
+@pytest.fixture
+def outside_a_clone(monkeypatch):
+    monkeypatch.setattr("muhat.datasets._loading.repository_folder", lambda: None)
+
+
+@pytest.mark.parametrize("name", AT_HAND)
+def test_in_a_clone_eight_data_sets_are_found_unasked_and_say_where_they_come_from(name):
     sample = load(name)
     assert sample.name == name
     assert sample.data.shape == CATALOGUE[name].shape
@@ -90,6 +98,14 @@ def test_wine_and_wdbc_are_those_of_scikit_learn(name, theirs):
     assert list(ours.feature_names) == named
 
 
+def test_other_values_of_scikit_learn_are_noticed(monkeypatch):
+    bunch = load_wine()
+    bunch.data[3, 4] += 1
+    monkeypatch.setattr("sklearn.datasets.load_wine", lambda: bunch)
+    with pytest.raises(ValueError, match=r"^wine of scikit-learn: the 178 × 13 .* got other values; install scikit-"):
+        load("wine")
+
+
 def test_wine_is_the_short_way_to_the_wine_data():
     np.testing.assert_array_equal(wine().data, load("wine").data)
 
@@ -101,8 +117,8 @@ def test_percent_fat_is_a_feature_of_bodyfat_and_density_its_target():
     assert np.median(np.abs(siri - sample.data[:, 0])) < 0.1
 
 
-@pytest.mark.parametrize("name", PACKED)
-def test_a_standardised_data_set_has_mean_0_and_variance_1_or_0(name):
+@pytest.mark.parametrize("name", AT_HAND)
+def test_a_standardized_data_set_has_mean_0_and_variance_1_or_0(name):
     X = standardized(load(name).data)
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
     constant = np.ptp(X, axis=0) == 0
@@ -114,24 +130,71 @@ def test_a_folder_changes_nothing_for_a_data_set_in_the_package(tmp_path):
     np.testing.assert_array_equal(load("glass", tmp_path).data, load("glass").data)
 
 
-def test_the_package_holds_eight_files_without_a_date_and_not_svmguide2():
+def test_the_package_holds_four_files_without_a_date():
     names = {file.name for file in resource("").iterdir()}
     assert names == {"README.md", *(f"{name}.csv.gz" for name in PACKED)}
     for name in PACKED:
         assert resource(f"{name}.csv.gz").read_bytes()[4:8] == bytes(4)  # the time in the header of gzip
 
 
-def test_the_table_beside_the_files_says_what_load_says():
-    page = resource("README.md").read_text(encoding="utf-8")
-    for name in PACKED:
-        entry = CATALOGUE[name]
-        assert f"| {name}.csv.gz | {entry.shape[0]} × {entry.shape[1]} | {entry.source} | {entry.licence} |" in page
+def test_the_tables_beside_the_files_say_what_load_says():
+    package, repository = resource("README.md").read_text(encoding="utf-8"), (ROOT / "data" / "README.md").read_text()
+    for name in (*PACKED, *IN_REPOSITORY):
+        entry, packed = CATALOGUE[name], name in PACKED
+        file = f"{name}.csv.gz" if packed else f"{name}.csv"
+        line = f"| {file} | {entry.shape[0]} × {entry.shape[1]} | {entry.source} | {entry.licence} |"
+        assert line in (package if packed else repository)
+
+
+def test_the_package_holds_only_data_whose_licence_allows_it():
+    assert {CATALOGUE[name].licence for name in PACKED} == {"CC BY 4.0"}
+    assert {path.name for path in (ROOT / "data").iterdir()} == {
+        "README.md",
+        *(f"{name}.csv" for name in IN_REPOSITORY),
+    }
+
+
+@pytest.mark.usefixtures("outside_a_clone")
+@pytest.mark.parametrize("name", [*IN_REPOSITORY, "svmguide2"])
+def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_where_to_get_them(name):
+    assert name not in at_hand()
+    sentence = (
+        rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, got none; get {name}.* from "
+    )
+    with pytest.raises(
+        ValueError, match=sentence + r".* and name its folder by load\(.*, folder\) or in MUHAT_DATA\.$"
+    ) as refused:
+        load(name)
+    assert_one_sentence(refused)
+
+
+@pytest.mark.usefixtures("outside_a_clone")
+@pytest.mark.parametrize("name", IN_REPOSITORY)
+def test_outside_a_clone_they_are_read_from_a_folder_named_either_way(name, monkeypatch):
+    expected = load(name, ROOT / "data").data
+    assert expected.shape == CATALOGUE[name].shape
+    monkeypatch.setenv("MUHAT_DATA", str(ROOT / "data"))
+    assert name in at_hand()
+    np.testing.assert_array_equal(load(name).data, expected)
+
+
+def test_a_folder_with_one_data_set_hides_no_other(tmp_path, monkeypatch):
+    (tmp_path / "housing.csv").write_text((ROOT / "data" / "housing.csv").read_text())
+    monkeypatch.setenv("MUHAT_DATA", str(tmp_path))
+    assert load("housing").data.shape == (506, 13)
+    assert load("bodyfat", tmp_path).data.shape == (252, 14)
 
 
 @with_the_shared_tables
-@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("name", [*PACKED, *IN_REPOSITORY])
 def test_what_is_packed_is_the_shared_table(name):
-    assert gzip.decompress(resource(f"{name}.csv.gz").read_bytes()) == (SHARED / f"{name}.csv").read_bytes()
+    packed = name in PACKED
+    table = (
+        gzip.decompress(resource(f"{name}.csv.gz").read_bytes())
+        if packed
+        else (ROOT / "data" / f"{name}.csv").read_bytes()
+    )
+    assert table == (SHARED / f"{name}.csv").read_bytes()
 
 
 @with_the_shared_tables
@@ -236,10 +299,10 @@ def test_a_table_of_the_right_form_with_other_values_is_refused(tmp_path):
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: b"", lambda raw: raw[:500] + b"?" + raw[501:]])
 def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
     (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "wine.csv.gz").write_bytes(damage(resource("wine.csv.gz").read_bytes()))
+    (tmp_path / "files" / "glass.csv.gz").write_bytes(damage(resource("glass.csv.gz").read_bytes()))
     monkeypatch.setattr("muhat.datasets._loading.files", lambda _: tmp_path)
-    with pytest.raises(ValueError, match=r"wine\.csv\.gz: the 178 × 13 .*; install muhat again\.$") as refused:
-        load("wine")
+    with pytest.raises(ValueError, match=r"glass\.csv\.gz: the 214 × 9 .*; install muhat again\.$") as refused:
+        load("glass")
     assert_one_sentence(refused)
 
 
@@ -273,7 +336,7 @@ def test_the_digest_notices_a_change_of_a_value_and_forgives_rounding(table, dat
 
 
 def test_loading_a_packed_data_set_does_not_import_scikit_learn_s_data_sets():
-    code = "import sys; from muhat.datasets import load; load('wine'); print('sklearn.datasets' in sys.modules)"
+    code = "import sys; from muhat.datasets import load; load('glass'); print('sklearn.datasets' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 
@@ -281,7 +344,7 @@ def test_loading_a_packed_data_set_does_not_import_scikit_learn_s_data_sets():
 @settings(max_examples=30, deadline=None)
 @given(dimension=st.integers(1, 100), seed=st.integers(0, 2**64))
 def test_a_member_of_the_family_is_what_the_paper_says(dimension, seed):
-    P = SyntheticFamily(dimension).distribution(seed)
+    P = SyntheticFamily(dimension).distribution(random_state=seed)
     np.testing.assert_array_equal(P.weights, [0.05, 0.3, 0.4, 0.25])
     assert P.means.shape == (4, dimension)
     assert np.abs(P.means).max() <= 10
@@ -367,14 +430,20 @@ def test_the_average_loss_of_the_empirical_mean_is_its_risk_in_closed_form():
         (lambda: SyntheticFamily(True), "dimension must be a whole number of at least 1, got True"),
         (lambda: SyntheticFamily("20"), "dimension must be a whole number of at least 1, got '20'"),
         (lambda: SyntheticFamily(2, redraw="no"), "redraw must be True or False, got 'no'"),
-        (lambda: SyntheticFamily().distribution(-1), "seed must be a whole number of at least 0, got -1"),
-        (lambda: SyntheticFamily().distribution(None), "seed must be a whole number of at least 0, got None"),
+        (lambda: SyntheticFamily().distribution(-1), "random_state must be a whole number of at least 0, got -1"),
+        (lambda: SyntheticFamily().distribution(None), "random_state must be a whole number of at least 0, got None"),
         (lambda: SyntheticFamily().draw(1000, 50, 0), r"got 1000; pass range\(1000\) for that many"),
         (lambda: SyntheticFamily().draw(range(-1, 1), 50, 0), "each index must be .* at least 0, got -1"),
         (lambda: SyntheticFamily().draw([0.5], 50, 0), "each index must be .* at least 0, got 0.5"),
         (lambda: SyntheticFamily().draw(range(1), 0, 0), "n must be a whole number of at least 1, got 0"),
-        (lambda: SyntheticFamily().draw(range(1), 50, None), "seed must be a whole number of at least 0, got None"),
-        (lambda: SyntheticFamily().draw(range(1), 50, 0.5), "seed must be a whole number of at least 0, got 0.5"),
+        (
+            lambda: SyntheticFamily().draw(range(1), 50, None),
+            "random_state must be a whole number of at least 0, got None",
+        ),
+        (
+            lambda: SyntheticFamily().draw(range(1), 50, 0.5),
+            "random_state must be a whole number of at least 0, got 0.5",
+        ),
     ],
 )
 def test_a_bad_parameter_of_the_family_is_refused_before_anything_is_drawn(make, sentence):

@@ -5,22 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from muhat.paper.evidence import claims_of, page
-from muhat.paper.evidence.base import all_or_some, told
-from muhat.paper.evidence.printed import TABLE_2, printed
-from muhat.paper.evidence.table_2 import deviation, markdown, nearest_steps
-from muhat.paper.evidence.texts import TEXTS
-from muhat.paper.experiments import EXPERIMENTS
-from muhat.paper.experiments.contenders import PAPER
-from muhat.paper.experiments.figure_3b import WAYS
-from muhat.paper.plots.dots import STEPS
-from muhat.paper.reproduction import Results, read_finished, read_results
+from muhat.paper import EXPERIMENTS, Results, evidence_page, read_finished, read_results
+from muhat.paper._claims import verdict_for, with_interval
+from muhat.paper._estimators import PAPER
+from muhat.paper.figure_3b import WAYS
+from muhat.paper.table_2 import PRINTED, STEPS, details, deviation, nearest_steps, printed
 
-ABOUT = {"commit": "0123abc", "seconds": 60.0}
+PROVENANCE = {"commit": "0123abc", "seconds": 60.0}
 
 
 def results(rows, **settings):
-    return Results(settings, rows, ABOUT)
+    return Results(settings, rows, PROVENANCE)
 
 
 def interval(name, value, reach=0.1):
@@ -29,6 +24,10 @@ def interval(name, value, reach=0.1):
 
 def verdicts(name, found):
     return [claim.verdict for claim in claims_of(name, found)]
+
+
+def claims_of(name, found):
+    return EXPERIMENTS[name].claims(found)
 
 
 def iterated(landweber, nu_method):
@@ -169,7 +168,7 @@ def tabled(gaps, kme=None):
     """Table 2 with KME as printed but at one step, and these differences by steps."""
     rows = []
     for steps, gap in gaps.items():
-        for name in TABLE_2:
+        for name in PRINTED:
             plain = printed(name, "kme") * (kme or {}).get(steps, 1.0)
             pairs = [
                 *((each, "paper") for each in PAPER),
@@ -191,7 +190,7 @@ def tabled(gaps, kme=None):
                         "kept": 1.0,
                     }
                 )
-    return results(rows, datasets=list(TABLE_2), steps=list(gaps))
+    return results(rows, datasets=list(PRINTED), steps=list(gaps))
 
 
 def test_table_2_is_judged_where_the_column_of_kme_is_nearest():
@@ -221,42 +220,59 @@ def test_cells_below_that_are_not_significantly_so_make_no_tendency():
 
 
 def test_cells_of_table_2_stand_beside_the_printed_and_are_marked():
-    text = markdown(tabled({5: -0.1}))
+    text = details(tabled({5: -0.1}))
     row = next(line for line in text.splitlines() if line.startswith("| wine"))
     assert "| 16.7668 (16.7668) | **16.6668** (16.7548) |" in row
-    assert "16.8668† (16.7548)" in markdown(tabled({5: 0.1}))
+    assert "16.8668† (16.7548)" in details(tabled({5: 0.1}))
     assert "45 of 54 | 45 | 0 | 9 of 9 sets | 100.0 % |" in text
 
 
 def test_the_page_says_if_the_stop_favours_shrinkage():
-    assert "is also the one of those tried that favours shrinkage most" in markdown(tabled({5: -0.1, 40: 0.1}))
+    assert "is also the one of those tried that favours shrinkage most" in details(tabled({5: -0.1, 40: 0.1}))
     other = tabled({5: 0.1, 40: -0.1}, kme={40: 1.1})
-    assert "is not the one of those tried that favours shrinkage most: 45 cells are below KME at 40" in markdown(other)
+    assert "is not the one of those tried that favours shrinkage most: 45 cells are below KME at 40" in details(other)
 
 
-def test_the_printed_table_is_whole():
-    assert {len(row) for row in TABLE_2.values()} == {7}
-    assert len(TABLE_2) == 9
-
-
-def test_a_number_is_told_with_its_interval():
-    assert told(interval("improvement", -0.004)) == "0.00 % [−0.10, 0.10]"
-    assert told(interval("improvement", 12.34)) == "12.3 % [12.2, 12.4]"
+def test_a_number_has_its_interval():
+    assert with_interval(interval("improvement", -0.004)) == "0.00 % [−0.10, 0.10]"
+    assert with_interval(interval("improvement", 12.34)) == "12.3 % [12.2, 12.4]"
 
 
 def test_a_verdict_names_those_it_holds_for():
-    assert all_or_some([], ["tsvd"]) == "does not hold"
-    assert all_or_some(["tsvd"], ["tsvd"]) == "holds"
-    assert all_or_some(["tsvd"], ["tsvd", "kme"]) == "holds only for truncated SVD"
+    assert verdict_for([], ["tsvd"]) == "does not hold"
+    assert verdict_for(["tsvd"], ["tsvd"]) == "holds"
+    assert verdict_for(["tsvd"], ["tsvd", "kme"]) == "holds only for truncated SVD"
 
 
-def test_every_experiment_has_a_text():
-    assert set(TEXTS) == set(EXPERIMENTS)
+def test_every_experiment_has_a_text_and_a_title():
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.name == name
+        assert experiment.title
+        assert experiment.text.endswith(".")
+
+
+def test_a_page_of_a_quick_run_says_so_and_carries_no_verdicts(tmp_path):
+    experiment = EXPERIMENTS["figure-1"]
+    rows = experiment.table(experiment.settings(True), [experiment.run(experiment.settings(True), {})])
+    pages = {
+        quick: evidence_page(
+            EXPERIMENTS,
+            {"figure-1": Results(experiment.settings(quick), rows, PROVENANCE)},
+            tmp_path,
+            tmp_path / "page.md",
+        )
+        for quick in (True, False)
+    }
+    assert "Quick run, far below the paper's sizes, without verdicts: figure-1." in pages[True]
+    assert "holds" not in pages[True]
+    assert "| quick run |\n" in pages[True]
+    assert "Quick run" not in pages[False]
+    assert "| **holds** |\n" in pages[False]
 
 
 def test_the_page_links_to_files_from_where_it_is_and_names_its_commits(tmp_path):
     found = {"figure-3a": iterated([-50, 3.0], [-50, 2.0])}
-    text = page(found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md")
+    text = evidence_page(EXPERIMENTS, found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md")
     assert "](evidence/figure-3a.png)" in text
     assert "0123abc" in text
     assert "figure-3c" not in text
@@ -284,7 +300,8 @@ class TestCommitted:
 
     def test_it_is_what_the_results_say(self):
         folder = ROOT / "docs" / "evidence"
-        assert page(read_finished(folder, EXPERIMENTS.values()), folder, ROOT / "docs" / "evidence.md") == self.text
+        found = read_finished(folder, EXPERIMENTS.values())
+        assert evidence_page(EXPERIMENTS, found, folder, ROOT / "docs" / "evidence.md") == self.text
 
     def test_the_picture_of_table_2_has_the_steps_of_the_table(self):
         assert nearest_steps(read_results(ROOT / "docs" / "evidence", "table-2")) == STEPS
@@ -293,7 +310,7 @@ class TestCommitted:
         for name, found in read_finished(ROOT / "docs" / "evidence", EXPERIMENTS.values()).items():
             expected = EXPERIMENTS[name].settings(False)
             if name == "table-2":
-                assert found.settings["datasets"] == list(TABLE_2)
+                assert found.settings["datasets"] == list(PRINTED)
                 expected["datasets"] = found.settings["datasets"]
             assert found.settings == expected
             assert found.rows

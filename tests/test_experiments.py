@@ -7,33 +7,47 @@ import pytest
 from scipy.stats import ttest_rel
 
 from muhat import KernelMean
+from muhat._arrays import BLAS_ON_ONE_THREAD
+from muhat._parts import as_filter
 from muhat.datasets import SyntheticFamily, load, standardized
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
-from muhat.filters import as_filter
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
-from muhat.paper.experiments import EXPERIMENTS
-from muhat.paper.experiments.contenders import PAPER, Batch, filter_named, median_bandwidth
-from muhat.paper.experiments.figure_1 import probability_closer
-from muhat.paper.experiments.figure_3a import iterations
-from muhat.paper.experiments.figure_3b import scores_by_inverting, scores_by_iterating
-from muhat.paper.experiments.samples import blocks, joined, risk_table
-from muhat.paper.experiments.statistics import improvement, mean_of
-from muhat.paper.experiments.table_2 import _mean_log_density, estimates, matched
+from muhat.paper import EXPERIMENTS
+from muhat.paper._estimators import BY_LOO, LEFT_OUT, NAMES, PAPER, filter_named, losses_by_rule
+from muhat.paper._figures import COLOURS, MARKERS
+from muhat.paper._samples import blocks, exact_losses, joined, median_bandwidth, risk_table
+from muhat.paper._statistics import improvement, mean_of
+from muhat.paper.figure_1 import probability_closer
+from muhat.paper.figure_3a import iterations
+from muhat.paper.figure_3b import scores_by_inverting, scores_by_iterating
+from muhat.paper.table_2 import PRINTED, _mean_log_density, estimates, matched
 from muhat.selection import Fixed, KFold, LeaveOneOut
 
 SEED = 7
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """As in the workers; the matrices are small."""
+    with BLAS_ON_ONE_THREAD:
+        yield
+
+
 @pytest.fixture(scope="module")
 def draws():
-    return list(SyntheticFamily(5).draw(range(6), n=20, seed=SEED))
+    return list(SyntheticFamily(5).draw(range(6), n=20, random_state=SEED))
 
 
 @pytest.fixture(scope="module")
-def batch(draws):
-    return Batch.of(draws)
+def found(draws):
+    """The losses of all estimators by all rules, by both."""
+    return by_rule(draws)
+
+
+def by_rule(draws):
+    return {(each.estimator, each.rule): each.losses for each in losses_by_rule(exact_losses(draws))}
 
 
 def through_json(content):
@@ -42,84 +56,65 @@ def through_json(content):
 
 def run(name, **changed):
     """An experiment's quick table, some settings changed."""
+    settings, results = run_tasks(name, **changed)
+    return EXPERIMENTS[name].table(settings, results)
+
+
+def run_tasks(name, part=lambda task: True, **changed):
+    """The settings and the rows of an experiment's tasks, or of a part of them."""
     experiment = EXPERIMENTS[name]
     settings = through_json({**experiment.settings(True), **changed})
-    results = [through_json(experiment.run(settings, piece)) for piece in experiment.pieces(settings)]
-    return experiment.table(settings, results)
-
-
-def losses(batch, estimator, rule):
-    return next(each.losses for each in batch.results() if (each.estimator, each.rule) == (estimator, rule))
-
-
-def test_losses_of_a_path_are_those_of_each_estimate_on_its_own(draws, batch):
-    for name, grid in (("f-kmse", [0.01, 1.0]), ("landweber", [1, 30]), ("s-kmse", [0.1])):
-        filter = filter_named(name)
-        path = batch.path(filter, np.array(grid))
-        for place, parameter in enumerate(grid):
-            for i, draw in enumerate(draws):
-                mu = KernelMean(filter=name, selection=Fixed(parameter)).fit(draw.X)
-                assert path[i, place] == pytest.approx(draw.distribution.squared_distance(mu.embedding_), rel=1e-9)
-
-
-def test_constant_losses_need_no_decomposition_and_are_the_same(batch):
-    s = np.array([1.0, 0.7])
-    assert np.allclose(batch.constant(s)[:, :1], batch.path(filter_named("kme"), np.zeros(1)), rtol=1e-10)
-    lam = 1 / s[1:] - 1
-    assert np.allclose(batch.constant(s)[:, 1:], batch.path(filter_named("s-kmse"), lam), rtol=1e-10)
-    assert "spectrum" not in vars(Batch.of(SyntheticFamily(3).draw(range(2), 5, 0)).problem)
+    return settings, [through_json(experiment.run(settings, task)) for task in filter(part, experiment.tasks(settings))]
 
 
 RULES = [*((name, "paper") for name in PAPER), ("tsvd", "loo"), ("componentwise", "loo")]
 
 
 @pytest.mark.parametrize(("name", "rule"), RULES)
-def test_a_batch_chooses_what_single_fits_choose(draws, name, rule):
-    """On a batch of one, to rounding; on more, the λ of Tikhonov's filters come from a grid that all have in common."""
+def test_samples_together_choose_what_single_fits_choose(draws, found, name, rule):
+    """Alone, to rounding; together, the λ of Tikhonov's filters are from a grid that all have in common."""
     selection = "gcv" if (name, rule) == ("tsvd", "paper") else "loo"
     fits = [KernelMean(filter=name, selection=selection).fit(draw.X) for draw in draws]
     single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
-    assert np.allclose([losses(Batch.of([draw]), name, rule)[0] for draw in draws], single, rtol=1e-6)
-    together = losses(Batch.of(draws), name, rule)
-    assert np.allclose(together, single, rtol=0.02 if "tikhonov" in name or name == "f-kmse" else 1e-6)
+    assert by_rule(draws[:1])[name, rule] == pytest.approx(single[:1], rel=1e-6)
+    assert np.allclose(found[name, rule], single, rtol=0.02 if "tikhonov" in name or name == "f-kmse" else 1e-6)
 
 
-def test_no_rule_beats_the_oracle(batch):
-    found = {(each.estimator, each.rule): each.losses for each in batch.results()}
+def test_no_rule_beats_the_oracle(found):
     assert {estimator for estimator, rule in found if rule == "oracle"} == set(PAPER) - {"kme"}
     for (estimator, rule), values in found.items():
         if rule != "oracle" and (estimator, "oracle") in found:
             assert (found[estimator, "oracle"] <= values + 1e-15).all()
 
 
-def test_the_oracles_of_simple_shrinkage_and_truncation_are_the_best_there_are(draws, batch):
-    simple, truncated = losses(batch, "s-kmse", "oracle"), losses(batch, "tsvd", "oracle")
-    assert np.allclose(simple, batch.constant(np.linspace(0, 1, 10_001)).min(axis=1), rtol=1e-6)
+def test_the_oracle_of_truncation_is_the_best_there_is(draws, found):
     for i, draw in enumerate(draws):
         gamma = KernelMean(filter="f-kmse").fit(draw.X).eigenvalues_
         means = [KernelMean(filter="tsvd", selection=Fixed(0.999 * each)).fit(draw.X) for each in gamma[gamma > 0]]
         every = [draw.distribution.squared_distance(mu.embedding_) for mu in means]
-        assert truncated[i] == pytest.approx(min(every), rel=1e-6)
-
-
-def test_a_batch_takes_a_bandwidth_for_each_sample(draws):
-    with pytest.raises(ValueError, match="shorter"):
-        Batch.of(draws, bandwidths=[1.0])
+        assert found["tsvd", "oracle"][i] == pytest.approx(min(every), rel=1e-6)
 
 
 def test_auto_takes_the_estimator_with_the_least_leave_one_out_score(draws):
-    for draw in draws:
-        mu = KernelMean().fit(draw.X)
-        exact = draw.distribution.squared_distance(mu.embedding_)
-        assert losses(Batch.of([draw]), "auto", "loo")[0] == pytest.approx(exact, rel=1e-6)
+    for draw in draws[:3]:
+        fits = [KernelMean(filter=name, selection="loo").fit(draw.X) for name in (*BY_LOO, *LEFT_OUT)]
+        best = min(fits, key=lambda mu: mu.choice_.score)
+        exact = draw.distribution.squared_distance(best.embedding_)
+        assert by_rule([draw])["auto", "loo"][0] == pytest.approx(exact, rel=1e-6)
 
 
 def test_given_bandwidths_and_factors_are_those_of_the_kernel(draws):
-    factor = Batch.of(draws, 2.0)
-    given = Batch.of(draws, bandwidths=[2 * median_bandwidth(draw.X) for draw in draws])
-    assert np.array_equal(factor.problem.gram.matrix, given.problem.gram.matrix)
+    factor = exact_losses(draws, 2.0)
+    given = exact_losses(draws, bandwidths=[2 * median_bandwidth(draw.X) for draw in draws])
+    assert np.array_equal(factor.matrices, given.matrices)
     kernel = Gaussian(2 * median_bandwidth(draws[0].X))
     assert np.allclose(factor.cross[0], draws[0].distribution.mean(kernel, draws[0].X))
+
+
+def test_every_estimator_has_a_name_a_colour_and_a_marker_of_its_own():
+    assert set(COLOURS) == set(MARKERS) == set(NAMES)
+    assert {*PAPER, *LEFT_OUT, "auto"} < set(NAMES)
+    assert len(set(COLOURS.values())) == len(COLOURS)
 
 
 def test_scores_by_inverting_and_by_iterating_are_leave_one_out_scores(draws):
@@ -198,9 +193,9 @@ def test_the_interval_of_a_mean_is_students():
 def test_blocks_hold_every_sample_once_and_tables_do_not_depend_on_them():
     settings = {"m": 250, "n": 50, "block": 200}
     for case, count in (({"d": 1}, 2), ({"n": 1000}, 13), ({"n": 10**6}, 250)):
-        pieces = blocks(settings, [case])
-        assert [index for piece in pieces for index in range(piece["first"], piece["last"])] == list(range(250))
-        assert len(pieces) == count
+        tasks = blocks(settings, [case])
+        assert [index for task in tasks for index in range(task["first"], task["last"])] == list(range(250))
+        assert len(tasks) == count
     whole = [{"d": 1, "estimator": name, "rule": "r", "losses": [1.0, 2.0, 4.0]} for name in ("kme", "f-kmse")]
     first = [{**row, "losses": row["losses"][:1]} for row in whole]
     rest = [{**row, "losses": row["losses"][1:]} for row in whole]
@@ -209,7 +204,7 @@ def test_blocks_hold_every_sample_once_and_tables_do_not_depend_on_them():
 
 
 def test_the_closed_form_loss_and_risk_are_in_the_interval_of_draws():
-    rows = run("loss", m=100, draws=200_000)
+    rows = run("loss", m=100, draws=50_000)
     assert {row["estimator"] for row in rows} == set(PAPER)
     for row in rows:
         reach = row["average_high"] - row["average"]
@@ -217,8 +212,8 @@ def test_the_closed_form_loss_and_risk_are_in_the_interval_of_draws():
 
 
 def test_exact_risks_under_theorem_1_agree_with_samples():
-    rows = run("when-it-pays", m=100, factors=[0.5], sizes=[10])
-    for row in rows:
+    part = {"m": 50, "factors": [0.5], "part": lambda task: task["panel"] == "theorem-1"}
+    for row in EXPERIMENTS["when-it-pays"].table(*run_tasks("when-it-pays", **part)):
         if row["exact_risk"] is not None:
             reach = row["risk_high"] - row["risk"]
             assert abs(row["risk"] - row["exact_risk"]) < 2 * reach, row
@@ -243,13 +238,11 @@ def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture
 
 
 def test_cells_of_table_2_are_compared_in_pairs():
-    rows = run("table-2", datasets=["glass"], repetitions=3, steps=[5])
+    settings, results = run_tasks("table-2", datasets=["glass"], repetitions=3, steps=[5])
+    rows = EXPERIMENTS["table-2"].table(settings, results)
     raw = {}
-    experiment = EXPERIMENTS["table-2"]
-    settings = {**experiment.settings(True), "datasets": ["glass"], "repetitions": 3, "steps": [5]}
-    for piece in experiment.pieces(settings):
-        for row in experiment.run(settings, piece):
-            raw.setdefault((row["estimator"], row["rule"]), []).extend(row["nll"])
+    for row in (row for task in results for row in task):
+        raw.setdefault((row["estimator"], row["rule"]), []).extend(row["nll"])
     for row in rows:
         if row["rule"] == "oracle":
             assert row["nll"] <= min(each["nll"] for each in rows if each["rule"] == "paper")
@@ -262,23 +255,23 @@ def test_cells_of_table_2_are_compared_in_pairs():
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_settings_hold_everything_and_the_same_settings_give_the_same_pieces(name):
+def test_settings_hold_everything_and_the_same_settings_give_the_same_tasks(name):
     experiment = EXPERIMENTS[name]
     for quick in (True, False):
         settings = through_json(experiment.settings(quick))
         assert settings == through_json(experiment.settings(quick))
-        pieces = experiment.pieces(settings)
-        assert pieces == through_json(pieces)
-        assert len({json.dumps(piece, sort_keys=True) for piece in pieces}) == len(pieces)
+        tasks = experiment.tasks(settings)
+        assert tasks == through_json(tasks)
+        assert len({json.dumps(task, sort_keys=True) for task in tasks}) == len(tasks)
         assert "seed" in settings or name in ("figure-1", "figure-2")
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - {"figure-3b"}))
-def test_a_piece_gives_the_same_numbers_each_time(name):
+def test_a_task_gives_the_same_numbers_each_time(name):
     experiment = EXPERIMENTS[name]
     settings = through_json({**experiment.settings(True), "m": 5, "draws": 10_000})
-    piece = experiment.pieces(settings)[-1]
-    assert experiment.run(settings, piece) == experiment.run(settings, piece)
+    task = experiment.tasks(settings)[-1]
+    assert experiment.run(settings, task) == experiment.run(settings, task)
 
 
 def test_the_papers_sizes_are_the_papers():
@@ -287,3 +280,8 @@ def test_the_papers_sizes_are_the_papers():
     settings = EXPERIMENTS["table-2"].settings(False)
     assert (settings["repetitions"], settings["components"], settings["starts"]) == (30, 5, 50)
     assert settings["test_share"] == 0.25
+
+
+def test_the_printed_table_is_complete():
+    assert {len(row) for row in PRINTED.values()} == {7}
+    assert len(PRINTED) == 9

@@ -1,8 +1,11 @@
 """Reading tables and writing results: what is accepted, and the one sentence that refuses the rest."""
 
 import errno
+import gzip
 import os
 import sys
+import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +15,10 @@ import pytest
 from pyarrow import parquet
 
 from muhat._files import FileError, atomic_write, check_writable
-from muhat.data import read_table
-from muhat.data._reading import READERS
+from muhat.data import _text as text_module
+from muhat.data import open_batches, read_table
+from muhat.data._files import ENDINGS
+from muhat.data._text import TextTable
 
 NUMBERS = np.array([[1.0, 2.5], [-3.0, 4e-3]])
 
@@ -69,7 +74,8 @@ def test_one_column_needs_no_separator(tmp_path):
 
 
 def test_a_header_may_hold_numbers_where_a_word_tells_it_apart(tmp_path):
-    table = read_table(written(tmp_path, "id,2019,2020\n1,2,3\n"))
+    with pytest.warns(UserWarning, match="read as names, though '2019' is a number"):
+        table = read_table(written(tmp_path, "id,2019,2020\n1,2,3\n"))
     assert table.feature_names == ("id", "2019", "2020")
     assert table.data.shape == (1, 3)
 
@@ -104,24 +110,24 @@ def test_npy_is_read_as_floats(tmp_path, dtype, expected):
     np.testing.assert_array_equal(table.data, np.arange(6).reshape(3, 2))
 
 
-@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_missing_file_is_refused(tmp_path, ending):
     assert "no such file" in refused(tmp_path / f"data{ending}")
 
 
-@pytest.mark.parametrize("ending", READERS)
-def test_a_folder_is_refused(tmp_path, ending):
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_folder_without_tables_is_refused(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     path.mkdir()
-    assert "a folder" in refused(path)
+    assert "a folder without any" in refused(path)
 
 
-@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_an_empty_file_is_refused(tmp_path, ending):
     assert "an empty file" in refused(written(tmp_path, "", f"data{ending}"))
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".npy"])
+@pytest.mark.parametrize("ending", [".parquet", ".npy", ".npz", ".feather", ".arrow", ".csv.gz"])
 def test_a_damaged_file_is_refused(tmp_path, ending):
     assert "a damaged one" in refused(written(tmp_path, "PAR1 this is neither", f"data{ending}"))
 
@@ -136,7 +142,7 @@ def test_a_truncated_array_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["data.xlsx", "data"])
 def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     sentence = refused(written(tmp_path, "1,2\n", name))
-    assert all(ending in sentence for ending in READERS)
+    assert all(ending in sentence for ending in ENDINGS)
 
 
 def test_blank_lines_only_are_refused(tmp_path):
@@ -197,13 +203,13 @@ def test_many_missing_values_are_counted(tmp_path):
 def test_missing_values_of_parquet_are_refused(tmp_path):
     path = tmp_path / "data.parquet"
     parquet.write_table(pyarrow.table({"a": [1, None, 3], "b": [1.0, 2.0, float("nan")]}), path)
-    assert "in rows 1, 2, columns 'a', 'b';" in refused(path)
+    assert "in rows 1, 2 of the file, columns 'a', 'b';" in refused(path)
 
 
 def test_missing_values_of_an_array_are_refused(tmp_path):
     path = tmp_path / "data.npy"
     np.save(path, np.array([[1.0, np.nan], [1.0, 2.0]]))
-    assert "in row 0, column 'column 2';" in refused(path)
+    assert "in row 0 of the file, column 'column 2';" in refused(path)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
@@ -234,15 +240,18 @@ def test_a_pickled_array_is_refused_and_not_run(tmp_path):
     assert "no array of numbers" in refused(path)
 
 
-def test_an_archive_is_refused(tmp_path):
+def test_an_archive_of_several_arrays_is_refused(tmp_path):
     path = tmp_path / "data.npz"
-    np.savez(path, a=np.ones((2, 2)))
-    assert "several arrays" in refused(path.rename(tmp_path / "data.npy"))
+    np.savez(path, a=np.ones((2, 2)), b=np.ones((2, 2)))
+    assert "several arrays (a, b)" in refused(path)
 
 
-def test_parquet_without_pyarrow_says_how_to_install_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".feather"])
+def test_without_pyarrow_it_says_how_to_install_it_and_arrays_are_read(tmp_path, monkeypatch, ending):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install 'muhat[parquet]'" in refused(written(tmp_path, "x", "data.parquet"))
+    assert "pip install 'muhat[cli]'" in refused(written(tmp_path, "x", f"data{ending}"))
+    np.save(tmp_path / "data.npy", NUMBERS)
+    np.testing.assert_array_equal(read_table(tmp_path / "data.npy").data, NUMBERS)
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
@@ -353,3 +362,188 @@ def test_a_first_row_of_missing_values_is_no_header(tmp_path):
     path.write_text("NA,NA\n1,2\n3,4\n")
     with pytest.raises(FileError, match="missing or infinite value in line 1"):
         read_table(path)
+
+
+# Options and what is warned of
+
+
+@pytest.mark.parametrize("separator", ["|", " ", "  ", "\t ", ":"])
+def test_other_separators_are_learnt_or_given(tmp_path, separator):
+    rows = [separator.join(map(str, row)) for row in NUMBERS.tolist()]
+    path = written(tmp_path, "\n".join([separator.join(["a", "b"]), *rows, ""]), "data.txt")
+    given = {":": ":"}.get(separator)
+    np.testing.assert_array_equal(read_table(path, separator=given).data, NUMBERS)
+
+
+def test_columns_aligned_by_blanks_are_read(tmp_path):
+    text = "   a      b\n   1    2.5 \n  -3   4e-3\n"
+    np.testing.assert_array_equal(read_table(written(tmp_path, text, "data.txt")).data, NUMBERS)
+
+
+@pytest.mark.parametrize("separator", ["", "ab", "1", "e", '"', "\n", "é"])
+def test_a_separator_that_is_none_is_refused(tmp_path, separator):
+    with pytest.raises(FileError, match="separator must be one character that is in no number"):
+        read_table(written(tmp_path, "1,2\n"), separator=separator)
+
+
+def test_a_separator_of_a_file_without_text_is_refused(tmp_path):
+    np.save(tmp_path / "data.npy", NUMBERS)
+    with pytest.raises(FileError, match=r"separator is an option of text files, got the ending '\.npy'"):
+        read_table(tmp_path / "data.npy", separator=";")
+
+
+def test_comments_are_no_rows_but_lines(tmp_path):
+    text = '# made "here"\n\na,b\n# units, too\n1,2.5\n  # one more\n-3,4e-3\n'
+    table = read_table(written(tmp_path, text))
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    assert table.feature_names == ("a", "b")
+    assert "'x' in line 8" in refused(written(tmp_path, text + "x,1\n"))
+    assert "'#1' in line 8" in refused(written(tmp_path, text + "1,#1\n"))
+
+
+def test_a_line_within_quotes_is_no_comment(tmp_path):
+    path = written(tmp_path, 'a,note,b\n1,"first\n# second",2.5\n-3,"x",4e-3\n')
+    np.testing.assert_array_equal(read_table(path, drop=["note"]).data, NUMBERS)
+
+
+def test_booleans_are_numbers(tmp_path):
+    text = "flag,a\ntrue,1\nFalse,2\nTRUE,3\n"
+    assert read_table(written(tmp_path, text)).data.tolist() == [[1, 1], [0, 2], [1, 3]]
+    assert read_table(written(tmp_path, "1,2\ntrue,3\n")).data.tolist() == [[1, 2], [1, 3]]
+    assert "'maybe' in line 5" in refused(written(tmp_path, text + "maybe,4\n"))
+
+
+def test_columns_are_read_in_the_order_asked_for(tmp_path):
+    for name, text in (("a.csv", "x,y,z\n1,two,3\n4,five,6\n"), ("b.csv.gz", None)):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()) if text is None else text.encode())
+        table = read_table(path, columns=["z", "x"])
+        assert table.feature_names == ("z", "x")
+        assert table.data.tolist() == [[3, 1], [6, 4]]
+    with pytest.raises(FileError, match=r"column to read: .*, got 'zz'; did you mean"):
+        read_table(path, columns=["zz"])
+    with pytest.raises(TypeError, match="columns must be a list of names, got 'z'"):
+        read_table(path, columns="z")
+
+
+def test_only_numeric_columns_are_read_where_that_is_asked_for(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "word": ["x", "3"], "b": [True, False], "hole": [1.0, 2.0]})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_parquet(tmp_path / "data.parquet")
+    frame.to_feather(tmp_path / "data.feather")
+    for ending in ("csv", "parquet", "feather"):
+        table = read_table(tmp_path / f"data.{ending}", only_numeric=True)
+        assert table.feature_names == ("a", "b", "hole")
+        assert table.data.tolist() == [[1, 1, 1], [2, 0, 2]]
+    with pytest.raises(FileError, match="at least one column of numbers is needed"):
+        read_table(tmp_path / "data.csv", columns=["word"], only_numeric=True)
+
+
+def test_a_word_far_below_the_numbers_is_refused_even_so(tmp_path):
+    path = written(tmp_path, "a,b\n" + "1,2\n" * 5000 + "1,x\n")
+    with pytest.raises(FileError, match="column 'b' must be numeric, got 'x' in line 5002"):
+        read_table(path, only_numeric=True)
+
+
+def test_standard_input_is_read_whatever_it_holds(tmp_path, monkeypatch):
+    frame = pd.DataFrame(NUMBERS, columns=["a", "b"])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_csv(tmp_path / "data.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "data.parquet")
+    np.save(tmp_path / "data.npy", NUMBERS)
+    for path in sorted(tmp_path.iterdir()):
+        with path.open() as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            batches = open_batches("-", rows=1)
+        assert batches.name == "standard input"
+        for _ in range(2):
+            np.testing.assert_array_equal(np.concatenate(list(batches)), NUMBERS)
+    with written(tmp_path, "a\nx\n").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with pytest.raises(FileError, match=r"^standard input: column 'a' must be numeric"):
+            read_table("-")
+
+
+ROWS = 30
+NOISE = np.random.default_rng(0).normal(size=ROWS).tolist()
+
+
+def warned(path):
+    """Return what opening and reading a file warns of, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        batches = open_batches(path)
+        list(batches)
+        batches.read()
+    return [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
+def test_a_column_that_looks_like_an_id_or_a_label_is_warned_of_once(tmp_path, ending):
+    columns = {
+        "number": [100 + 3 * row for row in range(ROWS)],
+        "x": NOISE,
+        "user_id": [row * 7 % ROWS for row in range(ROWS)],
+        "class": [row % 3 for row in range(ROWS)],
+        "count": [row % 3 for row in range(ROWS)],
+    }
+    path = tmp_path / f"data.{ending}"
+    frame = pd.DataFrame(columns)
+    {"csv": partial(frame.to_csv, index=False), "parquet": frame.to_parquet, "feather": frame.to_feather}[ending](path)
+    assert warned(path) == [
+        f"{path}: columns 'number', 'user_id' look like an id; drop what is no feature.",
+        f"{path}: column 'class' looks like a label; drop what is no feature.",
+    ]
+    list(open_batches(path, drop=["number", "user_id", "class"]))
+
+
+def test_names_that_count_from_0_are_read_as_numbers_with_a_warning(tmp_path):
+    path = tmp_path / "data.csv"
+    pd.DataFrame(np.column_stack([NOISE, NOISE])).to_csv(path, index=False)
+    [sentence] = warned(path)
+    assert "the first line counts the columns from 0" in sentence
+
+
+def test_names_that_count_after_an_index_are_names(tmp_path):
+    path = tmp_path / "data.csv"
+    pd.DataFrame(np.column_stack([NOISE, NOISE])).to_csv(path)
+    [sentence] = warned(path)
+    assert "counts the rows" in sentence
+    with pytest.warns(UserWarning, match="counts the rows"):
+        assert read_table(path).feature_names == ("0", "1")
+
+
+def test_a_truncated_archive_is_refused(tmp_path):
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + os.urandom(5000).hex().encode())[:-1000])
+    assert "a damaged one" in refused(path)
+
+
+@pytest.mark.parametrize("line", ['"1"2,3', '1,"2" 3', '"1" ,2'])
+def test_a_quote_that_neither_opens_nor_closes_a_field_is_refused(tmp_path, line):
+    assert "broken quotes" in refused(written(tmp_path, f"a,b\n1,2\n{line}\n"))
+
+
+def test_pyarrow_and_our_own_rules_read_the_same_numbers(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(500, 3)) * 10.0 ** rng.integers(-300, 300, (500, 3))
+    frame = pd.DataFrame(values, columns=["a", "b", "c"]).assign(d='quoted, "text"')
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    plain = read_table(path, drop=["d"]).data
+    np.testing.assert_array_equal(plain, values)
+    monkeypatch.setattr(TextTable, "_parsed_by_pyarrow", lambda *_: None)
+    np.testing.assert_array_equal(read_table(path, drop=["d"]).data, values)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+def test_it_does_not_matter_where_a_block_ends(tmp_path, monkeypatch, size):
+    text = 'a,"b\r\nb",c\r\n1,"x\r\n,y",2.5\r\n\r\n# z\r\n-3,"p""q",4e-3'
+    path = written(tmp_path, text)
+    monkeypatch.setattr(text_module, "CHUNK_BYTES", size)
+    monkeypatch.setattr(text_module, "HEAD_BYTES", size)
+    table = read_table(path, drop=["b\nb"])
+    assert table.feature_names == ("a", "c")
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    with pytest.raises(FileError, match=r"got 'x' in line 8"):
+        read_table(written(tmp_path, text + "\r\nx,y,1"), drop=["b\nb"])

@@ -1,4 +1,4 @@
-"""Experiments that are killed go on where they ended, and their tables are the same to the last bit."""
+"""Experiments that are killed resume where they ended, and their tables are the same to the last bit."""
 
 import io
 import json
@@ -9,25 +9,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 
 import muhat
 from muhat._files import FileError
-from muhat.paper.reproduction import PieceError, Progress, progress_on, read_results, reproduce, results, run
-from muhat.paper.reproduction.circumstances import PACKAGE, source_commit, source_digest
-from muhat.paper.reproduction.progress import Bar, Lines
-from muhat.paper.reproduction.store import PieceStore, only_run_in
-from muhat.paper.reproduction.tables import from_csv, to_csv
+from muhat.paper import TaskError, _results, _run, read_results, reproduce
+from muhat.paper._checkpoints import Checkpoints, locked
+from muhat.paper._progress import Bar, Lines, Progress, progress_on
+from muhat.paper._provenance import NO_NUMBERS, PACKAGE, source_commit, source_digest
+from muhat.paper._tables import from_csv, to_csv
 from toy_experiments import conditions, deadly, toy
 
 SEED = 3
-MOMENTS = 10
+COUNT = 40  # tasks of the toy
+MOMENTS = 4
 PATIENCE = 60  # seconds until a process that does not end is a failure
-DURATION = 0.04  # seconds in which a few pieces end
+DURATION = 0.04  # seconds in which a few tasks end
 
 
 class Killed(BaseException):
@@ -39,26 +41,26 @@ def kill(*_):
 
 
 class Recorder(Progress):
-    """Remembers what it was told."""
+    """Remembers what was reported."""
 
     def __init__(self):
-        self.told = []
+        self.reported = []
 
-    def begun(self, name, pieces, stored):
-        self.told.append(("begun", pieces, stored))
+    def started(self, name, tasks, finished):
+        self.reported.append(("started", tasks, finished))
 
-    def piece_done(self):
-        self.told.append("piece")
+    def task_done(self):
+        self.reported.append("task")
 
     def written(self, name, table, seconds):
-        self.told.append("written")
+        self.reported.append("written")
 
-    def done_before(self, name, *, same_source):
-        self.told.append(("done before", same_source))
+    def skipped(self, name, *, same_source):
+        self.reported.append(("skipped", same_source))
 
 
 class Place:
-    """A folder for results, and a log of the pieces that were computed for it."""
+    """A folder for results, and a log of the tasks that were computed for it."""
 
     def __init__(self, path):
         self.path = path
@@ -71,18 +73,18 @@ class Place:
 
     @property
     def stored(self):
-        return {int(path.stem) for path in self.results.glob(".pieces/*/*.json")}
+        return {int(path.stem) for path in self.results.glob(".checkpoints/*/*.json")}
 
     @property
     def table(self):
         return (self.results / "toy.csv").read_bytes()
 
-    def run(self, *, quick=True, again=False, processes=2, **changes):
-        """Run the toy in this process and return what was told."""
+    def run(self, *, quick=True, again=False, n_jobs=2, **changes):
+        """Run the toy in this process and return what it reported."""
         recorder = Recorder()
         experiment = toy(self.log, **changes)
-        reproduce([experiment], self.results, quick=quick, again=again, processes=processes, progress=recorder)
-        return recorder.told
+        reproduce([experiment], self.results, quick=quick, again=again, n_jobs=n_jobs, progress=recorder)
+        return recorder.reported
 
     def start(self):
         """Start the toy, not quick, as a user does: in a session of its own, like that of a terminal."""
@@ -106,29 +108,34 @@ def place(tmp_path):
 def undisturbed(tmp_path_factory):
     """The table of a run in one process that nothing disturbed."""
     place = Place(tmp_path_factory.mktemp("undisturbed"))
-    place.run(quick=False, processes=1, seconds=0.0)
-    assert place.computed == list(range(60))
+    place.run(quick=False, n_jobs=1, seconds=0.0)
+    assert place.computed == list(range(COUNT))
     return place.table
+
+
+def compute_in_this_process(patch):
+    """Let no workers start: it takes them seconds."""
+
+    def in_this_process(calls, pool):
+        for call in calls:
+            yield call, call.compute()
+
+    patch.setattr(_run, "in_processes", in_this_process)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    compute_in_this_process(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A quick run that has ended, to be copied."""
     place = Place(tmp_path_factory.mktemp("finished"))
-    assert place.run(processes=1) == [("begun", 6, 0), *["piece"] * 6, "written"]
+    with pytest.MonkeyPatch.context() as patch:
+        compute_in_this_process(patch)
+        assert place.run() == [("started", 6, 0), *["task"] * 6, "written"]
     return place
-
-
-@pytest.fixture
-def in_this_process(monkeypatch):
-    """Let no workers start: it takes them seconds."""
-
-    def do_all(tasks, processes, tell):
-        for task in tasks:
-            task.do()
-            tell()
-
-    monkeypatch.setattr(run, "do_all", do_all)
 
 
 @pytest.fixture
@@ -161,7 +168,7 @@ def processes_of(session):
     return found
 
 
-def test_a_run_killed_at_ten_moments_ends_with_the_same_table_and_computes_nothing_twice(place, undisturbed):
+def test_a_run_killed_at_four_moments_ends_with_the_same_table_and_computes_nothing_twice(place, undisturbed):
     random = np.random.default_rng(SEED)
     for moment in range(MOMENTS):
         stored, logged = place.stored, len(place.computed)
@@ -177,34 +184,35 @@ def test_a_run_killed_at_ten_moments_ends_with_the_same_table_and_computes_nothi
         wait_until(lambda process=process: not processes_of(process.pid))  # no orphans
         assert stored <= place.stored
         assert not stored & set(place.computed[logged:])
-    assert 0 < len(place.stored) < 60
+    assert 0 < len(place.stored) < COUNT
     stored, logged = place.stored, len(place.computed)
-    assert place.run(quick=False)[0] == ("begun", 60, len(stored))
-    assert sorted(place.computed[logged:]) == sorted(set(range(60)) - stored)
+    assert place.run(quick=False)[0] == ("started", COUNT, len(stored))
+    assert sorted(place.computed[logged:]) == sorted(set(range(COUNT)) - stored)
     assert place.table == undisturbed
     place.assert_clean()
 
 
 @pytest.mark.parametrize("computed", [0, 5])
-def test_ctrl_c_ends_a_run_at_once_with_one_sentence_and_it_goes_on(place, undisturbed, computed):
+def test_ctrl_c_ends_a_run_at_once_with_one_sentence_and_it_resumes(place, undisturbed, computed, monkeypatch):
     process = place.start()
-    wait_until(lambda: (place.results / ".pieces").exists() and len(place.computed) >= computed, process)
+    wait_until(lambda: (place.results / ".checkpoints").exists() and len(place.computed) >= computed, process)
     time.sleep(DURATION)
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     stored = place.stored
-    assert stderr == f"toy: interrupted, {len(stored)} of 60 pieces done; the same command goes on from here\n"
+    assert stderr == f"toy: interrupted, {len(stored)} of {COUNT} tasks finished; the same command resumes\n"
     wait_until(lambda: not processes_of(process.pid))
     logged = len(place.computed)
+    compute_in_this_process(monkeypatch)
     place.run(quick=False)
-    assert sorted(place.computed[logged:]) == sorted(set(range(60)) - stored)
+    assert sorted(place.computed[logged:]) == sorted(set(range(COUNT)) - stored)
     assert place.table == undisturbed
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_kill_while_results_are_written_loses_nothing(place, monkeypatch):
-    whole = results.atomic_write
+    whole = _results.atomic_write
 
     def killed_at(ending):
         def write(path, content):
@@ -216,124 +224,134 @@ def test_a_kill_while_results_are_written_loses_nothing(place, monkeypatch):
         return write
 
     for ending in (".csv", ".json"):
-        monkeypatch.setattr(results, "atomic_write", killed_at(ending))
+        monkeypatch.setattr(_results, "atomic_write", killed_at(ending))
         with pytest.raises(Killed):
             place.run()
         assert place.stored == set(range(6))
-    monkeypatch.setattr(results, "atomic_write", whole)
+    monkeypatch.setattr(_results, "atomic_write", whole)
     with monkeypatch.context() as patched:
-        patched.setattr(PieceStore, "forget", kill)
+        patched.setattr(Checkpoints, "delete", kill)
         with pytest.raises(Killed):
             place.run()
     assert place.stored == set(range(6))
     table = place.table
-    assert place.run() == [("done before", True)]
+    assert place.run() == [("skipped", True)]
     assert sorted(place.computed) == list(range(6))
     assert place.table == table
     place.assert_clean()
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_torn_piece_counts_as_missing(place, monkeypatch):
+def test_a_broken_checkpoint_counts_as_missing(place, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(results, "atomic_write", kill)
+        patched.setattr(_results, "atomic_write", kill)
         with pytest.raises(Killed):
             place.run()
-    [folder] = place.results.glob(".pieces/*")
+    [folder] = place.results.glob(".checkpoints/*")
     (folder / "1.json").write_bytes((folder / "1.json").read_bytes()[:-20])
     (folder / "2.json").write_text("[]")
     (folder / "3.json").write_text((folder / "4.json").read_text())
     (folder / "5.json").write_bytes(b"\xff")
     place.log.write_text("")
-    assert place.run()[0] == ("begun", 6, 2)
+    assert place.run()[0] == ("started", 6, 2)
     assert sorted(place.computed) == [1, 2, 3, 5]
     place.assert_clean()
 
 
-def test_the_number_of_processes_changes_no_bit(place, undisturbed):
-    place.run(quick=False, processes=2, seconds=0.0)
-    assert Counter(place.computed) == Counter(range(60))
-    assert place.table == undisturbed
-
-
 def test_what_is_done_is_not_computed_again(done):
-    assert done.run() == [("done before", True)]
+    assert done.run() == [("skipped", True)]
     assert done.computed == []
 
 
-def test_what_was_done_by_other_source_code_is_told_so(done):
+def test_results_of_other_source_code_are_reported_as_such(done):
     about = json.loads((done.results / "toy.json").read_text())
     (done.results / "toy.json").write_text(json.dumps({**about, "source": "other"}))
-    assert done.run() == [("done before", False)]
+    assert done.run() == [("skipped", False)]
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_table_edited_by_hand_is_computed_again(done):
     table = done.table
     (done.results / "toy.csv").write_bytes(table.replace(b"10,", b"11,", 1))
-    assert done.run()[0] == ("begun", 6, 0)
+    assert done.run()[0] == ("started", 6, 0)
     assert done.table == table
 
 
-@pytest.mark.parametrize("change", ["again", "settings", "version"])
+@pytest.mark.parametrize("change", ["again", "version"])
 @pytest.mark.usefixtures("in_this_process")
-def test_again_and_other_settings_and_another_version_are_computed(done, change, monkeypatch):
+def test_again_and_with_another_version_the_same_is_computed(done, change, monkeypatch):
     table = done.table
     if change == "version":
-        monkeypatch.setattr("muhat.paper.reproduction.circumstances.__version__", "0.0.1")
-    done.run(again=change == "again", **({"seed": 8} if change == "settings" else {}))
+        monkeypatch.setattr("muhat.paper._provenance.__version__", "0.0.1")
+    done.run(again=change == "again")
     assert sorted(done.computed) == list(range(6))
-    assert (done.table == table) == (change != "settings")
+    assert done.table == table
 
 
-def test_a_piece_that_fails_is_named_and_the_others_are_kept(place, finished):
-    with pytest.raises(PieceError, match=r"^toy, piece 4 \{'number': 4, 'n': 14\}: AwkwardError: no luck$") as caught:
-        place.run(processes=1, fails=4)
+@pytest.mark.parametrize("version", [muhat.__version__, "0.0.1"])
+@pytest.mark.usefixtures("in_this_process")
+def test_results_of_other_settings_are_written_over_only_again(done, version, monkeypatch):
+    """Also after a change of version: a quick run must not lose a full one."""
+    table = done.table
+    monkeypatch.setattr("muhat.paper._provenance.__version__", version)
+    with pytest.raises(FileError, match=r"without results of toy that have other settings is needed.* --again\.$"):
+        done.run(seed=8)
+    assert done.table == table
+    assert done.computed == []
+    done.run(seed=8, again=True)
+    assert sorted(done.computed) == list(range(6))
+    assert done.table != table
+
+
+def test_a_task_that_fails_is_named_and_the_others_are_kept(place, finished, monkeypatch):
+    with pytest.raises(TaskError, match=r"^toy, task 4 \{'number': 4, 'n': 14\}: AwkwardError: no luck$") as caught:
+        place.run(n_jobs=1, fails=4)
     assert "in run\n" in str(caught.value.__cause__)  # where in the worker it was
     assert place.stored == {0, 1, 2, 3}
     place.path.joinpath("repaired").touch()
+    compute_in_this_process(monkeypatch)
     place.run(fails=4)
     assert sorted(place.computed) == list(range(6))
     assert place.table == finished.table
 
 
-def test_a_worker_that_is_ended_from_outside_is_told(tmp_path):
-    with pytest.raises(PieceError, match="deadly: a worker process was ended from outside"):
-        reproduce([deadly()], tmp_path, processes=1, progress=Progress())
+def test_a_worker_that_is_ended_from_outside_is_reported(tmp_path):
+    with pytest.raises(TaskError, match="deadly: a worker process was ended from outside"):
+        reproduce([deadly()], tmp_path, n_jobs=1, progress=Progress())
 
 
 def test_a_second_run_in_the_folder_is_refused(done):
-    with only_run_in(done.results), pytest.raises(FileError, match="one run at a time can write its results here"):
+    with locked(done.results), pytest.raises(FileError, match="one run at a time can write its results here"):
         done.run()
-    assert done.run() == [("done before", True)]
+    assert done.run() == [("skipped", True)]
 
 
-def test_without_locks_a_run_goes_on(done, monkeypatch):
-    monkeypatch.setattr("muhat.paper.reproduction.store.fcntl", None)
-    assert done.run() == [("done before", True)]
+def test_without_locks_a_run_is_possible(done, monkeypatch):
+    monkeypatch.setattr("muhat.paper._checkpoints.fcntl", None)
+    assert done.run() == [("skipped", True)]
 
 
 def test_workers_stay_on_one_core_and_times_are_measured_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("MUHAT_DATA", "somewhere")
-    reproduce([conditions()], tmp_path, processes=2, progress=Progress())
+    reproduce([conditions()], tmp_path, n_jobs=2, progress=Progress())
     rows = read_results(tmp_path, "conditions").rows
-    assert len({row["process"] for row in rows}) == 1
-    assert rows[0]["process"] != os.getpid()
+    assert os.getpid() not in {row["process"] for row in rows}
+    assert all(before["end"] <= after["start"] for before, after in pairwise(rows))
     assert {(row["threads"], row["blas"], row["data"]) for row in rows} == {(1, 1, "somewhere")}
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_source_code_that_changes_during_a_run_stops_it(place, monkeypatch):
-    monkeypatch.setattr("muhat.paper.reproduction.circumstances.source_digest", lambda: "before")
-    with pytest.raises(PieceError, match="the source code of muhat has changed"):
+    monkeypatch.setattr("muhat.paper._provenance.source_digest", lambda: "before")
+    with pytest.raises(TaskError, match="other source code of muhat than the run was started with"):
         place.run()
     assert place.stored == set()
 
 
-@pytest.mark.parametrize("processes", [0, -1, 1.5, True, "two"])
-def test_a_number_of_processes_that_is_none_is_refused(place, processes):
-    with pytest.raises(ValueError, match="processes must be a whole number"):
-        place.run(processes=processes)
+@pytest.mark.parametrize("n_jobs", [0, -2, 1.5, True, "two"])
+def test_a_number_of_jobs_that_is_none_is_refused(place, n_jobs):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        place.run(n_jobs=n_jobs)
 
 
 def test_a_folder_that_cannot_be_is_refused(place):
@@ -347,11 +365,11 @@ def test_results_are_read_with_all_that_they_came_from(finished):
     assert read.settings == {"seed": 7, "count": 6, "seconds": 0.025, "log": str(finished.log), "fails": None}
     assert [row["n"] for row in read.rows] == list(range(10, 16))
     assert to_csv(read.rows) == finished.table
-    assert set(read.about["versions"]) == {"muhat", "python", "numpy", "scipy", "scikit-learn"}
-    assert read.about["versions"]["muhat"] == muhat.__version__
-    assert read.about["cores"] == os.cpu_count()
-    assert read.about["seconds"] >= 6 * 0.0125
-    assert {"name", "title", "source", "commit", "platform", "sha256"} < set(read.about)
+    assert set(read.provenance["versions"]) == {"muhat", "python", "numpy", "scipy", "scikit-learn"}
+    assert read.provenance["versions"]["muhat"] == muhat.__version__
+    assert read.provenance["cores"] == joblib.cpu_count()
+    assert read.provenance["seconds"] >= 6 * 0.0125
+    assert {"name", "title", "source", "commit", "platform", "sha256"} < set(read.provenance)
 
 
 def test_missing_and_changed_results_are_refused_in_one_sentence(done):
@@ -384,14 +402,16 @@ def test_a_cell_that_has_no_place_in_a_table_is_refused():
 def test_a_digest_of_the_source_code_sees_what_numbers_depend_on(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
     before = source_digest(tmp_path / "muhat")
-    for name in ("cli.py", "reproduction/run.py"):
-        (tmp_path / "muhat" / name).write_text("")
+    for name in NO_NUMBERS:
+        part = tmp_path / "muhat" / name
+        assert part.exists(), name
+        (part / "__init__.py" if part.is_dir() else part).write_text("")
     assert source_digest(tmp_path / "muhat") == before
-    (tmp_path / "muhat" / "spectrum.py").write_text("")
+    (tmp_path / "muhat" / "mean.py").write_text("")
     assert source_digest(tmp_path / "muhat") != before
 
 
-def test_the_commit_is_told_with_changes_but_those_of_the_results(tmp_path, monkeypatch):
+def test_the_commit_is_marked_for_changes_but_those_of_the_results(tmp_path, monkeypatch):
     for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):  # set where a hook runs the tests
         monkeypatch.delenv(name, raising=False)
     package, inside = tmp_path / "src" / "muhat", tmp_path / "results"
@@ -420,16 +440,16 @@ def test_the_commit_is_told_with_changes_but_those_of_the_results(tmp_path, monk
 def test_outside_a_terminal_there_is_a_line_for_each_experiment():
     stream = io.StringIO()
     with progress_on(stream) as lines:
-        lines.begun("toy", 20, 10)
-        lines.piece_done()
+        lines.started("toy", 20, 10)
+        lines.task_done()
         lines.written("toy", "results/toy.csv", 61.2)
-        lines.done_before("other", same_source=True)
-        lines.done_before("third", same_source=False)
+        lines.skipped("other", same_source=True)
+        lines.skipped("third", same_source=False)
     assert type(lines) is Lines
     assert stream.getvalue().splitlines() == [
         "toy: results/toy.csv (0:01:01 of work)",
-        "other: done before",
-        "third: done before, by source code that has changed since",
+        "other: already computed",
+        "third: already computed, by source code that has changed since",
     ]
 
 
@@ -443,14 +463,22 @@ def test_on_a_terminal_a_bar_tells_the_time_left_at_the_speed_of_this_run(monkey
     assert isinstance(bar, Bar)
     bar.bars.get_time = lambda: clock
     with bar:
-        bar.begun("toy", 20, 10)
+        bar.started("toy", 20, 10)
         bar.bars.refresh()
         clock = 60.0
-        bar.piece_done()
-        bar.piece_done()
+        bar.task_done()
+        bar.task_done()
         bar.bars.refresh()
         bar.written("toy", "results/toy.csv", 60.0)
     assert "-:--:-- left" in stream.getvalue()
     assert "12/20" in stream.getvalue()
     assert "0:04:00 left" in stream.getvalue()
     assert "toy: results/toy.csv (0:01:00 of work)" in stream.getvalue()
+
+
+def test_without_the_extra_one_sentence_names_it():
+    code = "import sys; sys.modules['rich'] = None; import muhat.paper"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: muhat.paper: the paper's experiments need packages")
+    assert last.endswith("got no rich; pip install 'muhat[paper]'.")

@@ -1,4 +1,4 @@
-"""Small experiments for the tests of the reproduction: worker processes import them from here."""
+"""Small experiments for the tests of the runner: worker processes import them from here."""
 
 import os
 import signal
@@ -12,39 +12,44 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from muhat._arrays import share_between_cores
-from muhat.paper.experiments.base import Experiment
-from muhat.paper.reproduction import reproduce
+from muhat.paper import Experiment, reproduce
 
 
 def toy(log, **changes):
-    """Many short pieces; each notes in the log that it was computed."""
+    """Many short tasks; each notes in the log that it was computed."""
     return Experiment(
         name="toy",
         title="A toy",
+        text="",
         settings=partial(settings, str(log), changes),
-        pieces=pieces,
+        tasks=tasks,
         run=run,
         table=table,
+        figure=no_figure,
     )
 
 
+def no_figure(results):
+    return None
+
+
 def settings(log, changes, quick):
-    return {"seed": 7, "count": 6 if quick else 60, "seconds": 0.025, "log": log, "fails": None, **changes}
+    return {"seed": 7, "count": 6 if quick else 40, "seconds": 0.025, "log": log, "fails": None, **changes}
 
 
-def pieces(settings):
+def tasks(settings):
     return [{"number": number, "n": 10 + number} for number in range(settings["count"])]
 
 
-def run(settings, piece):
-    random = np.random.default_rng([settings["seed"], piece["number"]])
+def run(settings, task):
+    random = np.random.default_rng([settings["seed"], task["number"]])
     time.sleep(settings["seconds"] * (0.5 + random.random()))
-    if piece["number"] == settings["fails"] and not Path(settings["log"]).with_name("repaired").exists():
+    if task["number"] == settings["fails"] and not Path(settings["log"]).with_name("repaired").exists():
         raise AwkwardError("no", "luck")
     with open(settings["log"], "a") as log:
-        log.write(f"{piece['number']}\n")
-    X = random.normal(size=(piece["n"], 5))
-    return [{"n": piece["n"], "spectrum": np.linalg.eigvalsh(X @ X.T)}]
+        log.write(f"{task['number']}\n")
+    X = random.normal(size=(task["n"], 5))
+    return [{"n": task["n"], "spectrum": np.linalg.eigvalsh(X @ X.T)}]
 
 
 def table(settings, results):
@@ -64,10 +69,12 @@ def conditions():
     return Experiment(
         name="conditions",
         title="Workers",
+        text="",
         settings=three,
-        pieces=pieces,
+        tasks=tasks,
         run=look_around,
         table=first_rows,
+        figure=no_figure,
         alone=True,
     )
 
@@ -76,12 +83,13 @@ def three(quick):
     return {"count": 3}
 
 
-def look_around(settings, piece):
-    threads = set()
+def look_around(settings, task):
+    threads, start = set(), time.perf_counter()
     share_between_cores(lambda _: threads.add(threading.get_ident()) or time.sleep(0.01), range(8))
     blas = max(library["num_threads"] for library in threadpool_info())
     data = os.environ.get("MUHAT_DATA")
-    return [{"process": os.getpid(), "threads": len(threads), "blas": blas, "data": data}]
+    interval = {"start": start, "end": time.perf_counter()}
+    return [{"process": os.getpid(), "threads": len(threads), "blas": blas, "data": data, **interval}]
 
 
 def first_rows(settings, results):
@@ -89,17 +97,17 @@ def first_rows(settings, results):
 
 
 def deadly():
-    """A piece whose process is ended from outside."""
-    return Experiment(name="deadly", title="Death", settings=three, pieces=pieces, run=die, table=first_rows)
+    """A task whose process is ended from outside."""
+    return Experiment(name="deadly", title="", text="", settings=three, tasks=tasks, run=die, figure=no_figure)
 
 
-def die(settings, piece):
+def die(settings, task):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(folder, log):
     """Run the toy as a command does."""
     try:
-        reproduce([toy(log)], folder, processes=2)
+        reproduce([toy(log)], folder, n_jobs=2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -29,7 +29,7 @@ _PUBLIC = {
 
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [*_MODULE_OF, "__version__"]  # noqa: PLE0604 — strings, all of them
+__all__ = [*_MODULE_OF, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,36 +1,96 @@
-"""The array type, and how a computation is cut into pieces that fit in cache and shared between cores."""
+"""The array type, and how a computation is cut into chunks that fit in cache and shared between cores."""
 
 import math
+import multiprocessing
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from threading import Event, Lock
 from typing import Any, TypeAlias, TypeVar
 
+import joblib
 import numpy as np
 import numpy.typing as npt
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = npt.NDArray[Any]
-Piece = TypeVar("Piece")
+Chunk = TypeVar("Chunk")
 
 
-def share_between_cores(work: Callable[[Piece], object], pieces: Iterable[Piece]) -> None:
-    """Call ``work`` on every piece, a thread per core, with BLAS held to one thread meanwhile; one piece needs none."""
-    pieces = list(pieces)
-    if len(pieces) == 1:
-        work(pieces[0])
+def share_between_cores(work: Callable[[Chunk], object], chunks: Iterable[Chunk]) -> None:
+    """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs no threads."""
+    chunks = list(chunks)
+    if len(chunks) == 1:
+        work(chunks[0])
         return
-    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(1 if _ON_ONE_CORE.is_set() else available_cores()) as threads:
-        for _ in threads.map(work, pieces):
+    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=_limit_this_thread) as threads:
+        for _ in threads.map(work, chunks):
             pass
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores the calling thread may use.
+
+    These are the cores that joblib counts, which heeds affinity, a container's quota and ``LOKY_MAX_CPU_COUNT``, but no
+    more than whoever runs us in parallel leaves: one in a thread of `share_between_cores` or of joblib, as many as
+    joblib or dask allow a worker process by ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs``
+    inside ``joblib.parallel_config(n_jobs=...)``.
+    """
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
+    limits = [getattr(_THIS_THREAD, "cores", cores)]
+    backend, n_jobs = get_active_backend()
+    if multiprocessing.parent_process() is not None and os.environ.get("OMP_NUM_THREADS", "").isdecimal():
+        limits.append(int(os.environ["OMP_NUM_THREADS"]))
+    elif backend.nesting_level:
+        limits.append(1)
+    elif n_jobs is not None and hasattr(joblib, "parallel_config"):  # older versions say 1 where nothing is set
+        limits.append(joblib.effective_n_jobs(n_jobs))
+    if _ON_ONE_CORE.is_set():
+        limits.append(1)
+    limits.append(cores // _threads_of_dask_worker())
+    return max(1, min(cores, *limits))
+
+
+@lru_cache(maxsize=8)
+def _counted_cores(maximum: str | None, affinity: int) -> int:
+    """Return joblib's count, which reads files of the system, once for each setting that it depends on."""
+    return joblib.cpu_count()
+
+
+def _threads_of_dask_worker() -> int:
+    """Return how many threads share this process if the calling one runs a task of dask's distributed, else 1."""
+    distributed = sys.modules.get("distributed.worker")
+    if distributed is None or not hasattr(distributed.thread_state, "execution_state"):
+        return 1
+    return max(1, int(distributed.get_worker().state.nthreads))
+
+
+@contextmanager
+def limit_cores(cores: int) -> Iterator[None]:
+    """Let the calling thread use no more than so many cores."""
+    before = getattr(_THIS_THREAD, "cores", None)
+    _THIS_THREAD.cores = cores if before is None else min(cores, before)
+    try:
+        yield
+    finally:
+        if before is None:
+            del _THIS_THREAD.cores
+        else:
+            _THIS_THREAD.cores = before
+
+
+def _limit_this_thread() -> None:
+    """Let what a thread of ours calls stay on its core."""
+    _THIS_THREAD.cores = 1
+
+
+_THIS_THREAD = threading.local()
 
 
 def available_memory() -> float:
@@ -46,20 +106,20 @@ def available_memory() -> float:
 
 
 def stay_on_one_core() -> None:
-    """Hold this process to one thread for good: what is shared between cores, BLAS and OpenMP, loaded or not yet."""
+    """Keep this process on one thread for good: what is shared between cores, BLAS and OpenMP, loaded or not yet."""
     _ON_ONE_CORE.set()
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     ThreadpoolController().limit(limits=1)
 
 
-_ON_ONE_CORE = Event()
+_ON_ONE_CORE = threading.Event()
 
 
 class _BlasOnOneThread:
-    """Hold BLAS to one thread while anyone is inside: the first to enter sets the limit, the last to leave lifts it."""
+    """Keep BLAS on one thread while anyone is inside: the first to enter sets the limit, the last to leave lifts it."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
+        self.lock = threading.Lock()
         self.inside = 0
         self.blas: ThreadpoolController | None = None
 

@@ -25,7 +25,7 @@ from muhat._validation import (
     checked_weights,
     is_dask,
 )
-from muhat.data import ROWS, ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch
+from muhat.data import ROWS, ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch, is_empty
 from muhat.embedding import Element, Embedding
 from muhat.filters import KME
 from muhat.gram import (
@@ -513,7 +513,7 @@ class KernelMean(BaseEstimator):
     def _learn_names(self, batches: Iterable[Any]) -> Any:
         """Return the first batch, of which the names of the features are learnt; a file is not left open."""
         remaining = iter(batches)
-        first = as_frame(next(remaining, None))
+        first = next((frame for frame in map(as_frame, remaining) if not is_empty(frame)), None)
         if first is None:
             raise ValueError(refusal("batches", "at least one batch is needed", "none"))
         if remaining is not batches and hasattr(remaining, "close"):

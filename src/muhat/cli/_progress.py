@@ -1,4 +1,4 @@
-"""What the passes over a large file tell while they go on: which one, how far and how fast."""
+"""Bars on a terminal while something runs: which pass over a large file, how far and how fast."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+
+def progress_bars(*columns: ProgressColumn, console: Console | None = None, shown: bool = True) -> Progress:
+    """Return bars on stderr, or on another console, that vanish when they are done: a description, then the columns."""
+    console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not shown)
 
 
 class Batches(Protocol):
@@ -37,10 +43,7 @@ class ProgressBatches:
         self.batches = batches
         self.passes = passes
         self.done = 0
-        described = TextColumn("{task.description}")
-        columns = [described, BarColumn(bar_width=20), _Rows(), TimeRemainingColumn(compact=True)]
-        console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-        self.bars = Progress(*columns, console=console, transient=True, disable=not shown)
+        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True), shown=shown)
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -66,7 +69,7 @@ class ProgressBatches:
         return f"pass {self.done} of {number}: {self.passes[min(self.done, len(self.passes)) - 1]}"
 
 
-class _Rows(ProgressColumn):
+class RowsColumn(ProgressColumn):
     """Rows done, of how many if that is known, and how many in a second."""
 
     def render(self, task: Task) -> Text:

@@ -1,13 +1,21 @@
 """Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
 
-from muhat.data._batches import BatchError, Columns, SampleBatch, Source, checked_batch
 from muhat.data._dask import DaskSource
-from muhat.data._errors import FileBatchError
-from muhat.data._file_batches import FileBatches, open_batches
-from muhat.data._reading import read_table
-from muhat.data._reservoir import ReservoirSample, folds_of
-from muhat.data._standardize import ColumnMoments, TransformedSource
-from muhat.data._stream import ROWS, ArraySource, StreamSource
+from muhat.data._files import FileBatchError, FileBatches, open_batches, read_table
+from muhat.data._sources import (
+    ROWS,
+    ArraySource,
+    BatchError,
+    Columns,
+    SampleBatch,
+    Source,
+    StreamSource,
+    TransformedSource,
+    checked_batch,
+    is_empty,
+)
+from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of
+from muhat.data._table import DataSet, standardized
 
 __all__ = [
     "ROWS",
@@ -16,6 +24,7 @@ __all__ = [
     "ColumnMoments",
     "Columns",
     "DaskSource",
+    "DataSet",
     "FileBatchError",
     "FileBatches",
     "ReservoirSample",
@@ -25,6 +34,8 @@ __all__ = [
     "TransformedSource",
     "checked_batch",
     "folds_of",
+    "is_empty",
     "open_batches",
     "read_table",
+    "standardized",
 ]

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import available_cores, limit_cores
 from muhat._messages import refusal
-from muhat.data._batches import Columns, SampleBatch, Source, Sum, checked_batch, names_of
-from muhat.data._stream import ArraySource
+from muhat.data._sources import ArraySource, Columns, SampleBatch, Source, Sum, checked_batch, names_of
 
 FAN_IN = 8
 """How many sums are added at each knot of the tree."""
@@ -98,7 +98,7 @@ class DaskSource(Source):
         from dask import delayed
 
         on_block, added = (delayed(each, pure=False, traverse=False) for each in (_total_of_block, _added))
-        once = delayed(_OnBlock(work, self.columns), pure=False, traverse=False)
+        once = delayed(_OnBlock(work, self.columns, len(self.blocks)), pure=False, traverse=False)
         level = [on_block(once, block.rows, block.number, block.start) for block in self.blocks]
         while len(level) > 1:
             level = [added(level[first : first + FAN_IN]) for first in range(0, len(level), FAN_IN)]
@@ -107,17 +107,19 @@ class DaskSource(Source):
 
 @dataclass(frozen=True)
 class _OnBlock:
-    """What is to be done on each block, sent to the workers once."""
+    """What each block is worked on by, sent to the workers once, and how many blocks there are."""
 
     work: Callable[[SampleBatch], Any]
     columns: Columns
+    blocks: int
 
 
 def _total_of_block(do: _OnBlock, rows: Any, number: int, start: int) -> Any:
-    """Return the sum over a block, in slices that fit the cache."""
+    """Return the sum over a block, in chunks that fit the cache, on no more cores than other blocks leave."""
     if hasattr(rows, "dtypes") and all(kind.kind in "fiub" for kind in rows.dtypes):
         rows = rows.astype(do.columns.dtype)  # what is missing in a column of whole numbers becomes NaN
-    return ArraySource(checked_batch(rows, number, do.columns, start), first=start).total(do.work)
+    with limit_cores(max(1, available_cores() // do.blocks)):
+        return ArraySource(checked_batch(rows, number, do.columns, start), first=start).total(do.work)
 
 
 def _added(parts: list[Sum]) -> Sum:

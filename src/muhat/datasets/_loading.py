@@ -1,4 +1,8 @@
-"""Reading the data sets of Table 2: eight from the package, svmguide2 from a folder, every value checked."""
+"""The nine data sets of Table 2: where each is, on what terms, and reading it with every value checked.
+
+Four are in the package and two in scikit-learn. The other three may not be given away with it: bodyfat and housing are
+in the ``data`` folder of the repository, svmguide2 is in a folder that the user names.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import gzip
 import io
 import os
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -17,11 +21,121 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
-from muhat.datasets._base import DataSet
-from muhat.datasets._catalogue import CATALOGUE, NAMES, Entry
+from muhat.data import DataSet
 
 FOLDER_VARIABLE = "MUHAT_DATA"
-"""The environment variable that names the folder of the data that are not in the package."""
+"""The environment variable that names a folder of data sets that are not in the package."""
+
+PACKAGED, SCIKIT_LEARN, FOLDER = "package", "scikit-learn", "folder"
+"""Where a data set is."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a data set.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Points and features.
+    digest : str
+        A digest of its features and target, by :func:`digest`.
+    source : str
+        Who made it and where it is kept.
+    licence : str
+        On what terms.
+    place : str
+        "package", "scikit-learn" or "folder".
+    advice : str
+        Where to get it, if it is in a folder.
+    """
+
+    shape: tuple[int, int]
+    digest: str
+    source: str
+    licence: str
+    place: str = PACKAGED
+    advice: str = ""
+
+
+_UCI = "UCI Machine Learning Repository"
+
+
+def _from_repository_or(name: str) -> str:
+    return (
+        f"get {name}.csv from the data folder of muhat's repository, or {name} from the regression page of LIBSVM Data "
+        "on the LIBSVM site,"
+    )
+
+
+CATALOGUE = {
+    "ionosphere": Entry(
+        (351, 34),
+        "c3b4a42a79ba58bc",
+        f"V. Sigillito and others, Johns Hopkins University, 1989: Ionosphere, {_UCI}",
+        "CC BY 4.0",
+    ),
+    "glass": Entry(
+        (214, 9),
+        "b8ea3a4b997ff5b8",
+        f"B. German, Home Office Forensic Science Service, 1987: Glass Identification, {_UCI}",
+        "CC BY 4.0",
+    ),
+    "bodyfat": Entry(
+        (252, 14),
+        "c5d89b3691dfd6a7",
+        "A. G. Fisher; Penrose, Nelson and Fisher 1985: bodyfat, StatLib; as in LIBSVM, with density as the target",
+        "free to distribute and to use for non-commercial purposes, by permission of A. G. Fisher",
+        FOLDER,
+        _from_repository_or("bodyfat"),
+    ),
+    "housing": Entry(
+        (506, 13),
+        "19529efa8302250f",
+        "Harrison and Rubinfeld 1978: boston, StatLib; formerly Housing, UCI Machine Learning Repository",
+        "no licence stated",
+        FOLDER,
+        _from_repository_or("housing"),
+    ),
+    "vowel": Entry(
+        (990, 10),
+        "69a7165f84f61b3f",
+        f"D. Deterding, M. Niranjan and T. Robinson: Connectionist Bench (Vowel Recognition), {_UCI}",
+        "CC BY 4.0",
+    ),
+    "svmguide2": Entry(
+        (391, 20),
+        "3568e40aa93b1f7c",
+        "Hsu, Chang and Lin 2003, A Practical Guide to Support Vector Classification: svmguide2, LIBSVM Data",
+        "no licence stated",
+        FOLDER,
+        "get svmguide2 from the multi-class page of LIBSVM Data on the LIBSVM site",
+    ),
+    "vehicle": Entry(
+        (846, 18),
+        "4b348addd032b372",
+        f"P. Mowforth and B. Shepherd, Turing Institute, 1987: Statlog (Vehicle Silhouettes), {_UCI}",
+        "CC BY 4.0",
+    ),
+    "wine": Entry(
+        (178, 13),
+        "4d003e890e825dfc",
+        f"S. Aeberhard and M. Forina: Wine, {_UCI}",
+        "CC BY 4.0",
+        SCIKIT_LEARN,
+    ),
+    "wdbc": Entry(
+        (569, 30),
+        "429856d1942886e1",
+        f"W. Wolberg, N. Street and O. Mangasarian, 1993: Breast Cancer Wisconsin (Diagnostic), {_UCI}",
+        "CC BY 4.0",
+        SCIKIT_LEARN,
+    ),
+}
+"""By name, in the order of the paper."""
+
+NAMES = tuple(CATALOGUE)
+"""The data sets of Table 2, in the order of the paper."""
 
 
 def load(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
@@ -32,9 +146,9 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
     name : str
         One of ``NAMES``: 'ionosphere', 'glass', 'bodyfat', 'housing', 'vowel', 'svmguide2', 'vehicle', 'wine', 'wdbc'.
     folder : str or path, optional
-        Where svmguide2 is, the one that is not in the package: as ``svmguide2.csv``, with a header and the target
-        last, or as LIBSVM's own file ``svmguide2``. By default the folder in the environment variable ``MUHAT_DATA``.
-        The other eight need none.
+        Where to look for bodyfat, housing and svmguide2, which are not in the package: for ``<name>.csv``, with a
+        header and the target last, or for LIBSVM's own file ``<name>``. Then the folder in the environment variable
+        ``MUHAT_DATA`` is looked in and, in a clone of the repository, its ``data`` folder. The other six need none.
 
     Returns
     -------
@@ -44,7 +158,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
     Raises
     ------
     ValueError
-        If there is no such data set, svmguide2 is not found, or the values are not those of the paper.
+        If there is no such data set, it is in none of the folders, or the values are not those of the paper.
 
     Examples
     --------
@@ -57,20 +171,26 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
     if name not in NAMES:
         raise ValueError(unknown_name("load", name, NAMES))
     entry = CATALOGUE[name]
-    packed = files("muhat.datasets").joinpath("files", f"{name}.csv.gz")
-    sample = _read(_found(name, entry, folder) if entry.elsewhere else packed, entry)
+    if entry.place == SCIKIT_LEARN:
+        sample = _from_scikit_learn(name)
+        _check(sample, entry, f"{name} of scikit-learn", "install scikit-learn again")
+    elif entry.place == PACKAGED:
+        packaged = files("muhat.datasets").joinpath("files", f"{name}.csv.gz")
+        sample = _read(packaged, entry, "install muhat again")
+    else:
+        sample = _read(_found(name, folder), entry, "get the file again")
     return replace(sample, name=name, source=entry.source, licence=entry.licence)
 
 
 def at_hand() -> tuple[str, ...]:
-    """Return the names that ``load`` needs no folder for: without the variable MUHAT_DATA, those in the package.
+    """Return the names that ``load`` finds without being given a folder.
 
     Examples
     --------
     >>> "glass" in at_hand()
     True
     """
-    return tuple(name for name in NAMES if not CATALOGUE[name].elsewhere or os.environ.get(FOLDER_VARIABLE))
+    return tuple(name for name in NAMES if CATALOGUE[name].place != FOLDER or _search(name, None))
 
 
 def wine() -> DataSet:
@@ -91,35 +211,71 @@ def digest(sample: DataSet) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _found(name: str, entry: Entry, folder: str | os.PathLike[str] | None) -> Path:
+def repository_folder() -> Path | None:
+    """Return the ``data`` folder of the repository, if muhat is run from a clone of it."""
+    source, root = Path(__file__).parents[2], Path(__file__).parents[3]
+    in_clone = source.name == "src" and (root / "pyproject.toml").is_file() and (root / "data").is_dir()
+    return root / "data" if in_clone else None
+
+
+def _search(name: str, folder: str | os.PathLike[str] | None) -> Path | None:
+    """Return the file of a data set that is not in the package, from the first folder that has it."""
+    for place in (folder, os.environ.get(FOLDER_VARIABLE) or None, repository_folder()):
+        if place is not None:
+            for path in (Path(place, f"{name}.csv"), Path(place, name)):
+                if path.is_file():
+                    return path
+    return None
+
+
+def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
     """Return the file of a data set that is not in the package, or say where to get it and how to name its folder."""
-    place = folder if folder is not None else os.environ.get(FOLDER_VARIABLE) or None
+    path = _search(name, folder)
+    if path is not None:
+        return path
+    named = folder if folder is not None else os.environ.get(FOLDER_VARIABLE) or None
+    if named is None:
+        got = "none"
+    else:
+        what = "one without them" if Path(named).is_dir() else "a file" if Path(named).exists() else "no such folder"
+        got = f"{str(named)!r}, {what}"
     needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
-    advice = f"{entry.elsewhere} and name its folder by load({name!r}, folder) or in {FOLDER_VARIABLE}"
-    if place is None:
-        raise ValueError(refusal(name, needed, "none", advice))
-    for path in (Path(place, f"{name}.csv"), Path(place, name)):
-        if path.is_file():
-            return path
-    got = "one without them" if Path(place).is_dir() else "a file" if Path(place).exists() else "no such folder"
-    raise ValueError(refusal(name, needed, f"{str(place)!r}, {got}", advice))
+    advice = f"{CATALOGUE[name].advice} and name its folder by load({name!r}, folder) or in {FOLDER_VARIABLE}"
+    raise ValueError(refusal(name, needed, got, advice))
 
 
-def _read(path: Path | Traversable, entry: Entry) -> DataSet:
+def _from_scikit_learn(name: str) -> DataSet:
+    """Return a data set of scikit-learn, its classes named as in the UCI repository."""
+    from sklearn.datasets import load_breast_cancer, load_wine  # here, because it takes longer to import than muhat
+
+    bunch = load_wine() if name == "wine" else load_breast_cancer()
+    classes = np.array([1.0, 2.0, 3.0]) if name == "wine" else np.array(["M", "B"])
+    feature_names = tuple(feature.replace(" ", "_").replace("/", "_") for feature in bunch.feature_names)
+    return DataSet(name, bunch.data, feature_names, classes[bunch.target])
+
+
+def _read(path: Path | Traversable, entry: Entry, advice: str) -> DataSet:
     """Return what is in a file if it is the table the paper used, to the last value."""
-    needed = f"the {entry.shape[0]} × {entry.shape[1]} features of the paper's Table 2 and their target are needed"
-    advice = "get the file again" if entry.elsewhere else "install muhat again"
     try:
         sample = _parsed(path.name, path.read_bytes(), entry.shape[1])
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as problem:
         reason = str(getattr(problem, "strerror", None) or problem).split("\n")[0].rstrip(".")
-        raise ValueError(refusal(str(path), needed, f"an unreadable file ({reason})", advice)) from problem
+        raise ValueError(refusal(str(path), _needed(entry), f"an unreadable file ({reason})", advice)) from problem
+    _check(sample, entry, str(path), advice)
+    return sample
+
+
+def _check(sample: DataSet, entry: Entry, who: str, advice: str) -> None:
+    """Refuse a table that is not the one the paper used."""
     if sample.data.shape != entry.shape or len(sample.feature_names) != entry.shape[1]:
         got = f"shape {sample.data.shape} and {len(sample.feature_names)} names"
-        raise ValueError(refusal(str(path), needed, got, advice))
+        raise ValueError(refusal(who, _needed(entry), got, advice))
     if digest(sample) != entry.digest:
-        raise ValueError(refusal(str(path), needed, "other values", advice))
-    return sample
+        raise ValueError(refusal(who, _needed(entry), "other values", advice))
+
+
+def _needed(entry: Entry) -> str:
+    return f"the {entry.shape[0]} × {entry.shape[1]} features of the paper's Table 2 and their target are needed"
 
 
 def _parsed(name: str, content: bytes, dimension: int) -> DataSet:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.kernels._mixtures import Mixture
+from muhat._validation import whole_number
+from muhat.kernels import Mixture
 
 WEIGHTS = (0.05, 0.3, 0.4, 0.25)
 """The π_i."""
@@ -60,7 +60,7 @@ class SyntheticFamily:
 
     Examples
     --------
-    >>> first, second = SyntheticFamily().draw(range(2), n=50, seed=0)
+    >>> first, second = SyntheticFamily().draw(range(2), n=50, random_state=0)
     >>> first.X.shape
     (50, 20)
     >>> first.distribution
@@ -78,30 +78,30 @@ class SyntheticFamily:
     redraw: bool = True
 
     def __post_init__(self) -> None:
-        _check_whole("dimension", self.dimension, least=1)
+        whole_number("SyntheticFamily", "dimension", self.dimension)
         if not isinstance(self.redraw, (bool, np.bool_)):
             raise ValueError(refusal("SyntheticFamily", "redraw must be True or False", repr(self.redraw)))
 
-    def distribution(self, seed: int | np.random.Generator) -> Mixture:
-        """Return one member of the family: with ``redraw=False``, the one that ``draw`` with this seed draws from.
+    def distribution(self, random_state: int | np.random.Generator) -> Mixture:
+        """Return one member of the family: with ``redraw=False``, the one that ``draw`` draws from.
 
         Examples
         --------
-        >>> SyntheticFamily(dimension=3).distribution(seed=0).covariances.shape
+        >>> SyntheticFamily(dimension=3).distribution(random_state=0).covariances.shape
         (4, 3, 3)
         """
-        if not isinstance(seed, np.random.Generator):
-            _check_whole("seed", seed, least=0)
-        rng = np.random.default_rng(seed)
+        if not isinstance(random_state, np.random.Generator):
+            whole_number("SyntheticFamily", "random_state", random_state, least=0)
+        rng = np.random.default_rng(random_state)
         r, d = len(WEIGHTS), self.dimension
         means = rng.uniform(-REACH, REACH, size=(r, d))
         G = np.sqrt(SCALE) * rng.standard_normal((r, d, DEGREES_OF_FREEDOM))
         return Mixture(np.array(WEIGHTS), means, G @ G.swapaxes(-2, -1) + NOISE * np.eye(d))
 
-    def draw(self, indices: Iterable[int], n: int, seed: int) -> Iterator[Draw]:
+    def draw(self, indices: Iterable[int], n: int, random_state: int) -> Iterator[Draw]:
         """Yield the samples with these indices.
 
-        A sample depends on the seed and its own index alone, so that an experiment can be done in blocks, in any order.
+        A sample depends on the random state and its own index alone, so that an experiment can be done in blocks.
 
         Parameters
         ----------
@@ -109,15 +109,15 @@ class SyntheticFamily:
             Which samples: ``range(1000)`` in the paper, or a part of it.
         n : int
             The number of points in each; 50 in the paper.
-        seed : int
-            The seed of the whole experiment.
+        random_state : int
+            The seed of all samples together.
 
         Examples
         --------
         >>> import numpy as np
         >>> family = SyntheticFamily(dimension=2)
-        >>> *_, last = family.draw(range(4), n=5, seed=0)
-        >>> (again,) = family.draw([3], n=5, seed=0)
+        >>> *_, last = family.draw(range(4), n=5, random_state=0)
+        >>> (again,) = family.draw([3], n=5, random_state=0)
         >>> np.array_equal(last.X, again.X)
         True
         """
@@ -126,20 +126,14 @@ class SyntheticFamily:
             raise ValueError(refusal("SyntheticFamily", needed, repr(indices), advice))
         indices = list(indices)
         for index in indices:
-            _check_whole("each index", index, least=0)
-        _check_whole("n", n, least=1)
-        _check_whole("seed", seed, least=0)
-        return self._drawn(indices, n, seed)
+            whole_number("SyntheticFamily", "each index", index, least=0)
+        whole_number("SyntheticFamily", "n", n)
+        whole_number("SyntheticFamily", "random_state", random_state, least=0)
+        return self._draws(indices, n, random_state)
 
-    def _drawn(self, indices: list[int], n: int, seed: int) -> Iterator[Draw]:
-        common = None if self.redraw else self.distribution(seed)
+    def _draws(self, indices: list[int], n: int, random_state: int) -> Iterator[Draw]:
+        common = None if self.redraw else self.distribution(random_state)
         for index in indices:
-            rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+            rng = np.random.default_rng(np.random.SeedSequence(random_state, spawn_key=(index,)))
             P = common or self.distribution(rng)
             yield Draw(P, P.sample(n, rng))
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        needed = f"{name} must be a whole number of at least {least}"
-        raise ValueError(refusal("SyntheticFamily", needed, repr(value)))

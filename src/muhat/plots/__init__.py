@@ -1,19 +1,15 @@
-"""Pictures: of a comparison of estimators on a sample, and of the experiments that reproduce the paper."""
+"""Displays of the library: leave-one-out curves and filters of a comparison, and figures in files."""
 
-from muhat.paper.plots.experiments import experiment_figure
-from muhat.plots._comparison import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
-from muhat.plots._saving import save
-from muhat.plots._style import COLOURS, MARKERS, NAMES
+from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
+from muhat.plots._style import COLOURS, MARKERS, save
 
 __all__ = [
     "COLOURS",
     "MARKERS",
-    "NAMES",
     "Curve",
     "Display",
     "FilterDisplay",
     "LeaveOneOutDisplay",
     "comparison_figure",
-    "experiment_figure",
     "save",
 ]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
@@ -238,7 +237,7 @@ class Krylov:
         """Return the eigenpairs of T; refuse a negative eigenvalue, rounding below zero is zero."""
         if not column.steps:
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
-        theta, W = eigh_tridiagonal(column.alpha, column.beta[:-1], lapack_driver="stevd")
+        theta, W = _tridiagonal_eigh(column.alpha, column.beta[:-1])
         if theta[0] < -(self.unit**0.5) * np.abs(theta).max():
             needed = "the Gram matrix must be positive semi-definite"
             got = f"an eigenvalue of {theta[0] / np.abs(theta).max():.2g} times the largest, or less"
@@ -255,7 +254,7 @@ class Krylov:
         if ritz.theta[0] <= 2 * zero:
             return None
         last = zero + column.beta[-1] ** 2 * float((ritz.W[-1] ** 2 / (ritz.theta - zero)).sum())
-        theta, W = eigh_tridiagonal([*column.alpha, last], column.beta, lapack_driver="stevd")
+        theta, W = _tridiagonal_eigh([*column.alpha, last], column.beta)
         return _Ritz(np.maximum(theta, zero), W, column.norm * W[0])
 
     def _values(self, ritz: _Ritz, candidates: Candidates) -> _Values:
@@ -316,6 +315,11 @@ class Krylov:
             some = slice(start, min(start + CHUNK, column.steps))
             parts[some] = chunk[number, : some.stop - start] @ vector
         return parts
+
+
+def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
+    """Return the eigenpairs of T by divide and conquer, orthogonal to rounding; older SciPy has only "stemr", which is not."""
+    return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
 
 
 def _products_needed(candidates: Candidates) -> Array:

@@ -10,11 +10,13 @@ from muhat.theory._admissibility import (
 from muhat.theory._components import Theorem2, shrink_components, theorem_2, whitening
 from muhat.theory._consistency import Rates, SmoothOperator, Theorem3, rates, theorem_3
 from muhat.theory._definition import Constants, Definition1, check_definition_1
+from muhat.theory._losses import ExactLosses
 
 __all__ = [
     "CharacteristicBound",
     "Constants",
     "Definition1",
+    "ExactLosses",
     "Rates",
     "SmoothOperator",
     "Theorem1",

@@ -1,0 +1,89 @@
+"""Write docs/api.md, the public names with what each is, from their docstrings: ``make docs``."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import muhat
+
+PAGE = Path(__file__).with_name("api.md")
+HEAD = """# The public names
+
+`make docs` writes this page from the docstrings. The names of the first section come from `muhat` itself, in the order
+in which data flows; the others from its subpackages. `help(name)` has parameters and examples. Every name that is not
+here is internal.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    listed: set[int] = set()
+    sections = [HEAD, *_section(muhat, listed)]
+    for name in sorted(name for name in set(dir(muhat)) - set(muhat.__all__) if not name.startswith("_")):
+        sections += _section(import_module(f"muhat.{name}"), listed)
+    return "\n".join(sections)
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return what a module offers: its ``__all__``, or else the public names that it defines."""
+    own = [name for name, part in vars(module).items() if getattr(part, "__module__", "") == module.__name__]
+    return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
+
+
+def _section(module: ModuleType, listed: set[int]) -> Iterator[str]:
+    """Yield a module's names that are not listed yet, one paragraph each."""
+    parts = [(name, getattr(module, name)) for name in public_names(module) if not name.startswith("_")]
+    fresh = [(name, part) for name, part in parts if id(part) not in listed and not inspect.ismodule(part)]
+    if fresh:
+        yield f"## {module.__name__}\n{_first_line(module)}\n"
+    for name, part in fresh:
+        listed.add(id(part))
+        if callable(part):
+            yield f"### `{name}{_signature(part)}`\n{_first_line(part)}\n"
+            methods = list(_methods(part)) if inspect.isclass(part) else []
+            if methods:
+                yield "\n".join(methods) + "\n"
+        else:
+            yield f"### `{name}`\nA {type(part).__name__}.\n"
+
+
+def _methods(part: type) -> Iterator[str]:
+    """Yield the public methods and properties that muhat defines for a class or its bases, by name."""
+    for name, member in inspect.getmembers_static(part):
+        plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if name.startswith("_") or not _is_ours(part, name) or not (plain.__doc__ or "").strip():
+            continue
+        if inspect.isfunction(plain):
+            yield f"- `{name}{_signature(getattr(part, name))}`: {_first_line(plain)}"
+        elif isinstance(plain, property) or hasattr(plain, "attrname"):
+            yield f"- `{name}`: {_first_line(plain)}"
+
+
+def _is_ours(part: type, name: str) -> bool:
+    """Whether the class that defines a member is one of muhat's."""
+    owner = next(base for base in part.__mro__ if name in vars(base))
+    return owner.__module__.split(".")[0] == "muhat"
+
+
+def _signature(part: Any) -> str:
+    """Return the parameters with their defaults and without their types, which docstrings describe."""
+    try:
+        signature = inspect.signature(part)
+    except (TypeError, ValueError):
+        return ""
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
+    return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+
+
+def _first_line(part: Any) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(part) or "").strip().split("\n")[0]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")

@@ -1,0 +1,188 @@
+"""Commands that are imported when they are asked for, and the one sentence that each error becomes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from muhat import __version__
+from muhat._messages import refusal
+
+BUG = 1
+USER_ERROR = 2
+INTERRUPTED = 130
+
+REFUSAL = re.compile(r".+: .+, got .+[.?]", re.DOTALL)
+"""What our own sentences look like, which `muhat._messages` builds: errors of the user, not of the program."""
+
+TRACEBACK = "--traceback"
+
+PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+"""Help in two columns, which fits 80 characters; boxes in three do not."""
+
+
+def about(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    show_traceback: Annotated[
+        bool, typer.Option(TRACEBACK, help="Print the traceback of an error too; works after a command as well.")
+    ] = False,
+) -> None:
+    """Estimate kernel means better than by the plain average."""
+    if version:
+        typer.echo(f"muhat {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], object] = lambda: None) -> typer.Typer:
+    """Return the command line of some commands, each imported when it is run.
+
+    Parameters
+    ----------
+    commands : mapping of str to (str, str)
+        For each command where its function is, as ``module:name``, and one line of help.
+    imported : callable
+        Called when a command has been imported, before it runs.
+    """
+
+    class Commands(CommandLine):
+        places = commands
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            """Return a command, and say so once it is imported."""
+            command = super().get_command(ctx, cmd_name)
+            imported()
+            return command
+
+    app = typer.Typer(cls=Commands, **PLAIN)
+    app.callback(invoke_without_command=True)(about)
+    return app
+
+
+class CommandLine(TyperGroup):
+    """Commands of which an error becomes one sentence on stderr, without a traceback.
+
+    The exit status is 2, after Ctrl-C 130; an error that is none of the user's is called a bug, with 1.
+    """
+
+    places: Mapping[str, tuple[str, str]]
+    listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.places)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; while all are listed, only its name and its line of help."""
+        if cmd_name not in self.places:
+            return None
+        place, summary = self.places[cmd_name]
+        if self.listing:
+            return _as_command(cmd_name, lambda: None, summary)
+        module, _, name = place.partition(":")
+        return _as_command(cmd_name, getattr(import_module(module), name))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help of all commands without importing them."""
+        self.listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.listing = False
+
+    def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Run the command that the arguments name."""
+        given = list(sys.argv[1:] if args is None else args)
+        options = given[: given.index("--")] if "--" in given else given
+        with_traceback = TRACEBACK in options
+        given = [each for each in options if each != TRACEBACK] + given[len(options) :]
+        try:
+            with _warnings_in_one_line():
+                code = super().main(given, standalone_mode=False, **extra)
+        except (typer.Abort, KeyboardInterrupt):
+            code = INTERRUPTED
+        except Exception as problem:
+            if with_traceback:
+                traceback.print_exception(problem)
+            code, sentence = _explained(problem)
+            say(sentence)
+        if code == INTERRUPTED:
+            say("interrupted.")
+        if standalone_mode:
+            sys.exit(code or 0)
+        return code
+
+
+def _as_command(name: str, function: Callable[..., Any], summary: str | None = None) -> Any:
+    app = typer.Typer(**PLAIN)
+    app.command(name, help=summary)(function)
+    return get_command(app)
+
+
+def say(message: object) -> None:
+    """Print one line on stderr."""
+    print("muhat:", " ".join(str(message).split()), file=sys.stderr)
+
+
+def _explained(problem: Exception) -> tuple[int, str]:
+    """Return the exit status and the sentence of an error."""
+    if hasattr(problem, "format_message"):  # what the parser refuses has one
+        return USER_ERROR, problem.format_message()
+    if isinstance(problem, MemoryError):
+        needed, advice = "the matrix of all pairs of points must fit in memory", "use --gram nystrom, or fewer points"
+        return USER_ERROR, refusal("muhat", needed, "too many points", advice)
+    if isinstance(problem, OSError):
+        file = "" if problem.filename is None else f"{problem.filename}: "
+        return USER_ERROR, f"{file}{problem.strerror or problem}."
+    ours = type(problem).__module__.partition(".")[0] == "muhat"
+    if ours or (isinstance(problem, ValueError | TypeError) and REFUSAL.fullmatch(str(problem))):
+        return USER_ERROR, str(problem)
+    what = f"{type(problem).__name__}: {problem}".rstrip(": .")
+    return BUG, f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints."
+
+
+class OutputError(ValueError):
+    """Standard output cannot be written to."""
+
+
+@contextmanager
+def standard_output() -> Iterator[None]:
+    """Say of an error in what is printed here that it is one of standard output; a closed pipe ends quietly."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as problem:
+        if problem.errno == errno.EPIPE:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
+        needed = "a place that can be written to is needed"
+        raise OutputError(refusal("standard output", needed, problem.strerror or problem)) from problem
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print warnings as one line each, those for programmers not at all."""
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
+            say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.simplefilter("default", RuntimeWarning)
+        warnings.showwarning = show
+        yield

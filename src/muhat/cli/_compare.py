@@ -1,0 +1,267 @@
+"""``muhat compare``: a table, a verdict, a figure, and the lines of Python that give the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from muhat._arrays import available_memory
+from muhat._files import check_writable
+from muhat._messages import refusal, unknown_name
+from muhat._parts import as_kernel
+from muhat.cli._command_line import standard_output
+from muhat.cli._progress import ProgressBatches
+from muhat.comparison import Comparison, Row, compare, passes
+from muhat.data import DataSet, FileBatches, open_batches
+from muhat.datasets import load
+from muhat.filters import FILTERS
+from muhat.gram import APPROXIMATIONS, Approximation
+from muhat.gram._plan import DENSE_UP_TO
+from muhat.kernels import KERNELS, Kernel
+from muhat.plots import comparison_figure, save
+from muhat.selection import RULES
+
+OF_POINTS = [name for name in KERNELS if name != "precomputed"]
+GRAMS = ("auto", "dense", *APPROXIMATIONS)
+FIGURES = (".png", ".svg", ".pdf")
+DEFAULT_FIGURE = Path("muhat-compare.png")
+
+SHARE_OF_MEMORY = 0.25
+"""The share of the memory that is left up to which a text file is read at once, as parsing it is what takes time."""
+
+SMALL = 0.1
+"""Percentages below which two decimals would not show three digits."""
+
+NOTHING = 1e-8
+"""Percentages below which there is only rounding."""
+
+SCORE_DIGITS = range(6, 13)
+"""Digits of scores: the fewest that tell the rows apart."""
+
+
+def compare_command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="Points in rows: .csv, .tsv, .txt (or these as .gz), .parquet (or a folder of such), .feather, "
+            ".arrow, .npy, .npz, or - for standard input. Without it, the wine data.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=str(DEFAULT_FIGURE), help="Where to save the figure: .png, .svg or .pdf."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON and nothing else; a figure is then made only with --out.")
+    ] = False,
+    filter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", show_default="all", help=f"An estimator, repeatable: {', '.join(FILTERS)}."),
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn.")
+    ] = "gaussian",
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", show_default="the median distance", help="The bandwidth σ of the kernel."),
+    ] = None,
+    selection: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How parameters are chosen: {', '.join(RULES)}.")
+    ] = "loo",
+    standardize: Annotated[
+        bool, typer.Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
+    ] = True,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable, such as a label."),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,...", show_default="all", help="The columns to read, between commas.")
+    ] = None,
+    only_numeric: Annotated[
+        bool, typer.Option("--only-numeric", help="Leave out columns that are not numbers.")
+    ] = False,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTER",
+            show_default="learnt from the first lines",
+            help="What divides the fields of a text file; also 'tab' or 'space'.",
+        ),
+    ] = None,
+    gram: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help=f"How to hold the matrix of all pairs: {', '.join(GRAMS)}; the last two take any file."
+        ),
+    ] = "auto",
+    features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            show_default="by the number of rows",
+            help="How many landmarks (nystrom) or random features to take.",
+        ),
+    ] = None,
+) -> None:
+    """Compare all estimators on a sample: a table, a verdict and a figure."""
+    figure = out if as_json else out or DEFAULT_FIGURE
+    if figure is not None:
+        _check_figure(figure)
+    options: dict[str, Any] = {}
+    if kernel != "gaussian" or bandwidth is not None:
+        options["kernel"] = _kernel(kernel, bandwidth)
+    if filter:
+        options["filters"] = filter
+    if selection != "loo":
+        options["selection"] = selection
+    if standardize:
+        options["standardize"] = True
+    if gram != "auto" or features is not None:
+        options["gram"] = _gram(gram, features)
+    reading: dict[str, Any] = {"drop": drop, "columns": columns and columns.split(","), "separator": separator}
+    reading = {name: value for name, value in {**reading, "only_numeric": only_numeric}.items() if value}
+    shown = not as_json and sys.stderr.isatty()
+    sample = load("wine") if file is None else _sample(open_batches(file, **reading), gram, shown)
+    if isinstance(sample, FileBatches):
+        titles = passes(options.get("filters"), standardize)
+        with ProgressBatches(sample, titles, shown=shown) as batches:
+            comparison = compare(batches, **options)
+    else:
+        comparison = compare(sample.data, **options)
+    lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
+    if figure is not None:
+        save(comparison_figure(comparison), figure)
+    if as_json:
+        path = None if figure is None else str(figure)
+        result = {"data": sample.name, **comparison.to_dict(), "figure": path, "python": lines}
+        with standard_output():
+            typer.echo(json.dumps(result, allow_nan=False))
+    else:
+        with standard_output():
+            _print(comparison, sample.name)
+            typer.echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
+
+
+def _kernel(name: str, bandwidth: float | None) -> str | Kernel:
+    """Return the kernel with the bandwidth, if one is given."""
+    if bandwidth is None:
+        return name
+    kernel = as_kernel(name)
+    if "bandwidth" not in kernel.get_params(deep=False):
+        raise ValueError(refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"))
+    return type(kernel)(bandwidth=bandwidth)
+
+
+def _gram(name: str, features: int | None) -> str | Approximation:
+    """Return how the Gram matrix is to be held, by as many features as are asked for."""
+    if name not in GRAMS:
+        raise ValueError(unknown_name("--gram", name, GRAMS))
+    if features is None:
+        return name
+    if name not in APPROXIMATIONS:
+        needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
+        raise ValueError(refusal("--features", needed, f"--gram {name}", "name one, or leave it out"))
+    return APPROXIMATIONS[name](n_components=features)
+
+
+def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:
+    """Return a file's rows at once if they are few, or text that fits in memory; else batches to pass over."""
+    if gram == "dense" or (gram == "auto" and batches.has_at_most(DENSE_UP_TO)):
+        return batches.read()
+    if batches.is_text and batches.most_bytes <= SHARE_OF_MEMORY * available_memory():
+        with ProgressBatches(batches, ["reading"], shown=shown) as rows:
+            return DataSet(batches.name, np.concatenate(list(rows)), batches.columns)
+    return batches
+
+
+def _check_figure(path: Path) -> None:
+    """Refuse a place or a format before the work."""
+    if path.suffix.lower() not in FIGURES:
+        needed = f"a file name ending in {', '.join(FIGURES)} is needed"
+        raise ValueError(refusal("--out", needed, repr(str(path))))
+    check_writable(path)
+
+
+def python_lines(file: Path | None, reading: dict[str, Any], options: dict[str, Any], in_batches: bool) -> list[str]:
+    """Return three lines of Python that give the same comparison, with every option that is not the default."""
+    if file is None:
+        names, sample = ["compare", "load"], 'load("wine").data'
+    else:
+        reader = "open_batches" if in_batches else "read_table"
+        arguments = [repr(str(file)), *(f"{name}={value!r}" for name, value in reading.items())]
+        names, sample = ["compare", reader], f"{reader}({', '.join(arguments)}){'' if in_batches else '.data'}"
+    parts = [type(value).__name__ for value in options.values() if isinstance(value, Kernel | Approximation)]
+    arguments = ["X", *(f"{name}={value!r}" for name, value in options.items())]
+    return [
+        f"from muhat import {', '.join(sorted({*names, *parts}))}",
+        f"X = {sample}",
+        f"comparison = compare({', '.join(arguments)})",
+    ]
+
+
+def _print(comparison: Comparison, name: str) -> None:
+    """Print the table, what its reader has to know, and the verdict."""
+    console = Console(highlight=False, markup=False, emoji=False)
+
+    def print_sentence(sentence: str) -> None:
+        console.print(sentence, soft_wrap=not console.is_terminal)
+
+    kernel = re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.4g}", repr(comparison.kernel))
+    print_sentence(f"{name}: {comparison.n} points, {comparison.d} features, kernel {kernel}")
+    console.print(_table(comparison))
+    for note in comparison.notes:
+        print_sentence(note)
+    print_sentence(comparison.verdict())
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("estimator", no_wrap=True)
+    table.add_column("parameter")
+    for title in ("LOO score", "better than KME\n(% of its risk)", "shrunk\n(%)"):
+        table.add_column(title, justify="right")
+    table.add_column("")
+    digits = _score_digits([row.score for row in comparison.rows if row.score is not None])
+    for row in comparison.rows:
+        best = row is comparison.best
+        marks = ["best"] * best + ["edge"] * row.at_edge
+        table.add_row(*_cells(row, digits), ", ".join(marks), style="bold" if best else None)
+    if any(row.at_edge for row in comparison.rows):
+        table.caption = Text("edge: the parameter is the first or last of its grid")
+    return table
+
+
+def _cells(row: Row, digits: int) -> list[str]:
+    score = "–" if row.score is None else f"{row.score:#.{digits}g}"
+    gain = "–" if row.improvement is None else _percentage(row.improvement)
+    return [row.name, row.setting, score, gain, _percentage(100 * row.strength)]
+
+
+def _score_digits(scores: list[float]) -> int:
+    """Return the fewest digits in which scores differ that do."""
+    different = len({f"{score:.{SCORE_DIGITS[-1]}g}" for score in scores})
+    enough = (digits for digits in SCORE_DIGITS if len({f"{score:.{digits}g}" for score in scores}) == different)
+    return next(enough, SCORE_DIGITS[-1])
+
+
+def _percentage(value: float) -> str:
+    """Return a percentage with two decimals, a small one with three digits."""
+    if abs(value) >= SMALL or abs(value) < NOTHING:
+        return f"{round(value, 2) + 0.0:.2f}"
+    return f"{value:.3g}"

@@ -1,0 +1,426 @@
+"""Reading a sample from a file: at once, or batch by batch as often as needed, larger than memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._files import FileError
+from muhat._messages import refusal
+from muhat.data._formats import READABLE, ArrowTable, BadRows, Chunk, NumpyTable, Table, Wanted, no_rows, reason
+from muhat.data._sources import BatchError
+from muhat.data._table import DataSet
+from muhat.data._text import TextTable
+
+TEXT = (".csv", ".tsv", ".txt")
+ENDINGS = (*TEXT, *(f"{ending}.gz" for ending in TEXT), ".parquet", ".feather", ".arrow", ".npy", ".npz")
+"""The endings of the files that are read."""
+
+STANDARD_INPUT = "-"
+BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\x93NUMPY": ".npy",
+    b"PK\x03\x04": ".npz",
+    b"\x1f\x8b": ".csv.gz",
+}
+"""What standard input holds, by its first bytes; if they are others it is text."""
+
+MOST_COMPRESSED = 20
+"""How many times smaller gzip makes text of numbers, at most."""
+
+LISTED = 3
+"""How many places an error names."""
+
+ENOUGH = 20
+"""Rows from which on one may say what a column looks like."""
+
+LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category", "outcome", "response"}
+ID_NAMES = {"id", "index", "row", "key", "uid"}
+MOST_LABELS = 20
+"""The most different values that a label has."""
+
+
+class FileBatchError(FileError, BatchError):
+    """A batch of a file that cannot be read; the batches before it were good.
+
+    The sentence names the file, and the line of a text file.
+    """
+
+
+class FileBatches:
+    """The rows of a file in batches: an iterable that reads the file from its start in each pass over it.
+
+    Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is that of one batch and
+    of what is read together (some megabytes of text, a page of each column of Parquet, a record batch of Arrow; the
+    array of an ``.npz`` file is in memory during a pass).
+
+    Attributes
+    ----------
+    name : str
+        The name of the file without its ending.
+    columns : tuple of str
+        The names of the features.
+    n : int or None
+        Number of rows; of a text file it is known after the first pass.
+    rows : int
+        The number of rows of every batch but the last, which may have fewer.
+    """
+
+    def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
+        self._who = str(path)
+        if self._who == STANDARD_INPUT:
+            self._who, folder = "standard input", tempfile.mkdtemp(prefix="muhat-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            path = _saved_standard_input(Path(folder))
+        self._path = path
+        _check_readable(path, self._who)
+        self._states = _states(_files(path))
+        self._table = _opened(path, self._who, wanted, separator)
+        self.name = path.name if path.is_dir() and path.suffix.lower() != ".parquet" else _stem(path)
+        self.columns = self._table.columns
+        self.n = self._table.n
+        self.rows = rows
+        _warn_of_columns(self._who, self.columns, self._table.head())
+
+    def __iter__(self) -> Iterator[Array]:
+        """Yield float arrays of shape (``rows``, number of features), in the order of the file.
+
+        Raises
+        ------
+        BatchError
+            If a batch cannot be read as numbers, none of them missing, or if the file is no longer what it was.
+        """
+        batch, n_waiting, total = 0, 0, 0
+        waiting: list[Chunk] = []
+        try:
+            self._check_unchanged()
+            for chunk in self._chunks():
+                waiting, n_waiting = [*waiting, chunk], n_waiting + len(chunk.values)
+                while n_waiting >= self.rows:
+                    taken, waiting = _divided(waiting, self.rows)
+                    n_waiting -= self.rows
+                    yield self._checked(taken)
+                    batch, total = batch + 1, total + self.rows
+            if waiting:
+                yield self._checked(waiting)
+                total += n_waiting
+        except BadRows as problem:
+            row = problem.row if problem.row is not None else n_waiting if problem.at_row else None
+            raise FileBatchError(problem.sentence(batch), batch, row) from problem.__cause__
+        self.n = total
+
+    def read(self) -> DataSet:
+        """Read all rows at once.
+
+        Returns
+        -------
+        table : DataSet
+            The sample, named after the file.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read as numbers, none of them missing, or if the file is no longer what it was.
+        """
+        try:
+            self._check_unchanged()
+            values = self._checked(list(self._chunks()))
+        except BadRows as problem:
+            raise FileError(problem.sentence()) from problem.__cause__
+        self.n = len(values)
+        return DataSet(self.name, values, self.columns)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text file, which takes longer to read than other files."""
+        return isinstance(self._table, TextTable)
+
+    @property
+    def most_bytes(self) -> int:
+        """The most memory that all its numbers can take: in text, a number and its separator are two bytes or more."""
+        if self.n is not None:
+            return 8 * self.n * len(self.columns)
+        size = sum(size for size, _ in self._states.values())
+        return 4 * size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1)
+
+    def has_at_most(self, rows: int) -> bool:
+        """Whether it surely has no more than so many rows, as far as that is seen quickly: of text, by its lines."""
+        try:
+            return self._table.at_most(rows)
+        except (OSError, BadRows) as problem:
+            raise _as_file_error(self._who, problem) from problem
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """Read the file; if that fails because it has changed, say so."""
+        try:
+            yield from self._table.chunks(self.rows)
+        except (OSError, BadRows, FileError) as problem:
+            self._check_unchanged()
+            if isinstance(problem, OSError):
+                raise BadRows(self._who, READABLE, reason(problem)) from problem
+            raise
+
+    def _checked(self, chunks: list[Chunk]) -> Array:
+        """Return the rows of chunks, or refuse missing values and files that have changed meanwhile."""
+        for path in dict.fromkeys(chunk.path for chunk in chunks):
+            self._check_unchanged(Path(path) if self._path.is_dir() else self._path)
+        values = np.concatenate([chunk.values for chunk in chunks])
+        good = np.isfinite(values)
+        if not good.all():
+            self._refuse_missing(chunks, good)
+        return values
+
+    def _refuse_missing(self, chunks: list[Chunk], good: Array) -> None:
+        """Refuse missing and infinite values by row and column."""
+        places = [place for chunk in chunks for place in chunk.places or [0] * len(chunk.values)]
+        paths = [chunk.path for chunk in chunks for _ in range(len(chunk.values))]
+        rows = np.flatnonzero(~good.all(axis=1)).tolist()
+        names = [repr(self.columns[column]) for column in np.flatnonzero(~good.all(axis=0))]
+        several = "s" if len(rows) > 1 else ""
+        kind = "missing or infinite values" if several else "a missing or infinite value"
+        place = f"{self._table.unit}{several} {_listed([str(places[row]) for row in rows])}"
+        place += " of the file" if self._table.unit == "row" else ""
+        place += f", column{'s' if len(names) > 1 else ''} {_listed(names)}"
+        needed, advice = "every value must be there and finite", "drop or impute them first"
+        raise BadRows(paths[rows[0]], needed, kind, place, advice, row=rows[0])
+
+    def _check_unchanged(self, file: Path | None = None) -> None:
+        """Refuse a file, by default any, that is new, gone, or written to since all were opened."""
+        needed, advice = "the data must stay as they were when they were opened", "open them again"
+        try:
+            states = _states([*self._states, *_files(self._path)] if file is None else [file])
+        except OSError as problem:
+            got = "no such file any more" if isinstance(problem, FileNotFoundError) else reason(problem)
+            raise BadRows(self._who, needed, got, advice=advice) from problem
+        if any(self._states.get(file) != state for file, state in states.items()):
+            raise BadRows(self._who, needed, "another size or time of change", advice=advice)
+
+
+def open_batches(
+    path: str | os.PathLike[str],
+    drop: Sequence[str] = (),
+    rows: int = 8192,
+    *,
+    columns: Sequence[str] | None = None,
+    only_numeric: bool = False,
+    separator: str | None = None,
+) -> FileBatches:
+    """Open a file to be read in batches, so that it may be larger than memory.
+
+    Parameters
+    ----------
+    path : str or path
+        A text file (``.csv``, ``.tsv`` or ``.txt``, also compressed as ``.csv.gz`` and so on; with or without a
+        header, any of the usual separators, comments after ``#``), a ``.parquet`` file or a folder of such with the
+        same columns, which are read in the order of their names, a ``.feather`` or ``.arrow`` file, a NumPy array in
+        ``.npy`` or ``.npz``, or ``"-"`` for standard input, which is copied to a temporary file. All but NumPy's
+        take ``pip install 'muhat[cli]'``.
+    drop : sequence of str, default=()
+        Names of columns to leave out, such as a label; they may hold anything.
+    rows : int, default=8192
+        The number of rows of a batch; the last may have fewer.
+    columns : sequence of str, default=None
+        Names of the columns to read, in this order; all by default.
+    only_numeric : bool, default=False
+        Whether columns that hold no numbers are left out, of a text file by its first rows; else they are refused.
+    separator : str, default=None
+        The character between the fields of a text file, ``"tab"``, or ``"space"`` for any blanks; by default it is
+        learnt from the first lines.
+
+    Returns
+    -------
+    batches : FileBatches
+        The batches, float64, or float32 if all the columns of a file of numbers are.
+
+    Raises
+    ------
+    FileError
+        If the file is none that can be read, as far as that is seen without reading it to its end.
+
+    Warns
+    -----
+    UserWarning
+        If a column looks like a row number, an id or a label, or if the header looks like numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/sample.npy", np.arange(10.0).reshape(5, 2))
+    ...     batches = open_batches(f"{folder}/sample.npy", rows=2)
+    ...     print(batches.n, [batch.shape for batch in batches], sum(batch.sum() for batch in batches))
+    5 [(2, 2), (2, 2), (1, 2)] 45.0
+    """
+    if not isinstance(rows, Integral) or rows < 1:
+        raise ValueError(refusal("open_batches", "rows must be a positive integer", repr(rows)))
+    for option, names in (("drop", drop), ("columns", columns)):
+        if isinstance(names, str):
+            raise TypeError(refusal("open_batches", f"{option} must be a list of names", repr(names)))
+    try:
+        return FileBatches(Path(path), Wanted(columns, drop, only_numeric), int(rows), separator)
+    except (OSError, BadRows) as problem:
+        raise _as_file_error(str(path), problem) from problem
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    drop: Sequence[str] = (),
+    *,
+    columns: Sequence[str] | None = None,
+    only_numeric: bool = False,
+    separator: str | None = None,
+) -> DataSet:
+    """Read a sample from a file, points in rows.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that `open_batches` reads.
+    drop, columns, only_numeric, separator
+        Which columns to read, and what divides the fields of a text file, as in `open_batches`.
+
+    Returns
+    -------
+    table : DataSet
+        The sample, named after the file; columns without names are called ``column 1`` and so on.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read as numbers, none of them missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/trees.csv", "w") as file:
+    ...         _ = file.write("height,girth,kind\\n21.3,8.3,oak\\n19.8,8.6,ash\\n")
+    ...     trees = read_table(f"{folder}/trees.csv", only_numeric=True)
+    >>> trees.feature_names, trees.data.tolist()
+    (('height', 'girth'), [[21.3, 8.3], [19.8, 8.6]])
+    """
+    return open_batches(
+        path, drop, rows=READ_ROWS, columns=columns, only_numeric=only_numeric, separator=separator
+    ).read()
+
+
+READ_ROWS = 2**16
+"""Rows of a Parquet file or an array that are read together where all are wanted."""
+
+
+def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
+    """Return the table in a file, known by its ending, or in a folder."""
+    ending = _ending(path)
+    if path.is_dir():
+        files = _files(path)
+        if not files:
+            needed = "a file or a folder of .parquet files is needed"
+            raise FileError(refusal(who, needed, "a folder without any", "name a file"))
+        for file in files:
+            _check_readable(file, str(file))
+        return ArrowTable(files, who, wanted)
+    if ending not in ENDINGS:
+        got = f"the ending {path.suffix!r}" if path.suffix else "none"
+        needed, advice = f"a file ending in {', '.join(ENDINGS)} is needed", "convert it, or rename it if it is one"
+        raise FileError(refusal(who, needed, got, advice))
+    if ending.removesuffix(".gz") in TEXT:
+        return TextTable(path, who, wanted, separator)
+    if separator is not None:
+        raise FileError(refusal(who, "separator is an option of text files", f"the ending {ending!r}", "leave it out"))
+    return NumpyTable(path, who, wanted) if ending in (".npy", ".npz") else ArrowTable([path], who, wanted)
+
+
+def _ending(path: Path) -> str:
+    """Return what tells the kind of a file, in lower case: its last suffix, of a compressed one the last two."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
+
+
+def _stem(path: Path) -> str:
+    return path.name[: len(path.name) - len(_ending(path))]
+
+
+def _saved_standard_input(folder: Path) -> Path:
+    """Copy standard input to a file, as passes need to read it anew."""
+    path = folder / "standard input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    with path.open("rb") as file:
+        start = file.read(8)
+    ending = next((ending for magic, ending in BEGINNINGS.items() if start.startswith(magic)), ".csv")
+    return path.rename(path.with_name(path.name + ending))
+
+
+def _check_readable(path: Path, who: str) -> None:
+    """Refuse what is not there or is a file with nothing in it."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise FileError(refusal(who, "a file is needed", "no such file", "check the name")) from None
+    except ValueError as problem:
+        raise FileError(refusal(who, READABLE, reason(problem))) from problem
+    if not size and not path.is_dir():
+        raise no_rows(who, "an empty file")
+
+
+def _as_file_error(who: str, problem: OSError | BadRows) -> FileError:
+    """Return the error of a file that cannot be opened."""
+    return FileError(problem.sentence() if isinstance(problem, BadRows) else refusal(who, READABLE, reason(problem)))
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files that are read: those of a folder by name, without the hidden ones."""
+    if not path.is_dir():
+        return [path]
+    inside = [file for file in path.iterdir() if file.suffix.lower() == ".parquet" and file.name[0] != "."]
+    return sorted(file for file in inside if file.is_file())
+
+
+def _states(files: list[Path]) -> dict[Path, tuple[int, int]]:
+    """Return what shows that a file was written to: its size and the time of its last change."""
+    return {file: ((stat := file.stat()).st_size, stat.st_mtime_ns) for file in files}
+
+
+def _divided(chunks: list[Chunk], rows: int) -> tuple[list[Chunk], list[Chunk]]:
+    """Return the first rows of chunks that have enough of them, and the rest; only the last chunk is cut."""
+    *whole, last = chunks
+    cut = rows - sum(len(chunk.values) for chunk in whole)
+    return [*whole, last[:cut]], [last[cut:]] if cut < len(last.values) else []
+
+
+def _listed(words: list[str]) -> str:
+    """Return the first few words, and how many more there are."""
+    more = f" and {len(words) - LISTED} more" if len(words) > LISTED else ""
+    return ", ".join(words[:LISTED]) + more
+
+
+def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
+    """Warn of columns that look like row numbers, ids or labels in the first rows."""
+    if len(head) < ENOUGH or not np.isfinite(head).all():
+        return
+    looks: dict[str, list[str]] = {"an id": [], "a label": []}
+    for name, column in zip(names, head.T, strict=True):
+        if (column != np.round(column)).any():
+            continue
+        steps = np.sign(np.diff(column))
+        different = len(np.unique(column))
+        word = name.lower().rpartition("_")[2]
+        if (steps[0] and (steps == steps[0]).all()) or (word in ID_NAMES and different == len(column)):
+            looks["an id"].append(repr(name))
+        elif word in LABEL_NAMES and different <= MOST_LABELS:
+            looks["a label"].append(repr(name))
+    for kind, found in looks.items():
+        if found:
+            subject = f"columns {_listed(found)} look" if len(found) > 1 else f"column {found[0]} looks"
+            advice = "drop what is no feature"
+            warnings.warn(f"{who}: {subject} like {kind}; {advice}.", UserWarning, stacklevel=4)

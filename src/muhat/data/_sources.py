@@ -1,0 +1,277 @@
+"""A sample as a source of batches: slices of an array or whatever yields arrays, each checked, over which sums go."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+
+from muhat._arrays import Array, has_finite_sum
+from muhat._messages import refusal
+from muhat._validation import as_frame
+
+ROWS = 8192
+"""Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
+
+
+class Summable(Protocol):
+    """What can be added to its like."""
+
+    def __add__(self, other: Self, /) -> Any: ...
+
+
+Sum = TypeVar("Sum", bound=Summable)
+
+
+@dataclass(frozen=True)
+class SampleBatch:
+    """Some rows of a sample.
+
+    Parameters
+    ----------
+    X : array of shape (rows, d)
+        The rows, finite floats.
+    start : int
+        The number of rows before them.
+    weights : array of shape (rows,), default=None
+        Their weights, positive; none is one each.
+    """
+
+    X: Array
+    start: int
+    weights: Array | None = None
+
+
+class Source(ABC):
+    """A sample in batches, over which sums can be taken as often as they are needed."""
+
+    @abstractmethod
+    def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches; the sum must not depend on how rows are batched."""
+
+
+class LocalSource(Source):
+    """Batches that are worked on in this process, one after the other."""
+
+    def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches."""
+        return reduce(add, map(work, self))
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[SampleBatch]:
+        """Yield the batches, at least one."""
+
+
+@dataclass(frozen=True)
+class ArraySource(LocalSource):
+    """An array in chunks; one that is memory-mapped is never in memory at once.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The rows, finite floats.
+    weights : array of shape (n,), default=None
+        Their weights, positive; none is one each.
+    first : int, default=0
+        The number of rows before the array's own, where it is a part of a sample.
+    """
+
+    X: Array
+    weights: Array | None = None
+    first: int = 0
+
+    def __iter__(self) -> Iterator[SampleBatch]:
+        for start in range(0, len(self.X), ROWS):
+            chunk = slice(start, start + ROWS)
+            yield SampleBatch(self.X[chunk], self.first + start, None if self.weights is None else self.weights[chunk])
+
+
+@dataclass(frozen=True)
+class StreamSource(LocalSource):
+    """Batches from anywhere, each checked when it arrives and joined or cut to chunks; empty ones are skipped.
+
+    Parameters
+    ----------
+    batches : iterable of arrays, data frames or pyarrow tables
+        Iterated anew for each pass. All must have the columns of the first, whose type of numbers all take.
+    """
+
+    batches: Iterable[Any]
+
+    def __iter__(self) -> Iterator[SampleBatch]:
+        start = 0
+        for X in self._joined():
+            for first in range(0, len(X), ROWS):
+                yield SampleBatch(X[first : first + ROWS], start + first)
+            start += len(X)
+        if not start:
+            needed, advice = (
+                "at least one batch is needed in every pass",
+                "give a list of arrays, or an iterator of them",
+            )
+            raise ValueError(refusal("batches", needed, "none with a row", advice))
+
+    def _joined(self) -> Iterator[Array]:
+        """Yield rows in order, small batches joined; those before a batch that is refused come before the error."""
+        waiting: list[Array] = []
+        start = yielded = 0
+        columns = None
+        try:
+            for number, values in enumerate(map(as_frame, self.batches)):
+                if is_empty(values):
+                    continue
+                X = checked_batch(values, number, columns, start)
+                columns = columns or Columns.from_batch(X, values)
+                start += len(X)
+                waiting.append(X)
+                if start - yielded >= ROWS:
+                    yield np.concatenate(waiting)
+                    waiting, yielded = [], start
+        except (Exception, KeyboardInterrupt):
+            if waiting:
+                yield np.concatenate(waiting)
+            raise
+        if waiting:
+            yield np.concatenate(waiting)
+
+
+@dataclass(frozen=True)
+class TransformedSource(Source):
+    """A sample whose rows are transformed batch by batch.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    change : callable
+        Maps an array of rows to the transformed rows.
+    """
+
+    source: Source
+    change: Callable[[Array], Array]
+
+    def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
+        """Return the sum of ``work(batch)`` over all batches of transformed rows."""
+        return self.source.total(partial(_on_transformed, work, self.change))
+
+
+def _on_transformed(work: Callable[[SampleBatch], Sum], change: Callable[[Array], Array], batch: SampleBatch) -> Sum:
+    return work(SampleBatch(change(batch.X), batch.start, batch.weights))
+
+
+class BatchError(ValueError):
+    """A batch that is refused, with one sentence that says which and why.
+
+    Attributes
+    ----------
+    batch : int
+        Its number, from 0.
+    row : int or None
+        The first row in it that is wrong, from 0; None where no single row is.
+    """
+
+    def __init__(self, message: str, batch: int, row: int | None = None) -> None:
+        super().__init__(message)
+        self.batch = batch
+        self.row = row
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (self.args[0], self.batch, self.row)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a sample: how many, their names if they have any, and the type of their numbers."""
+
+    count: int
+    dtype: np.dtype
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_batch(cls, X: Array, values: Any) -> Columns:
+        """Return the columns of a batch: X is its array, ``values`` the array or data frame it was given as."""
+        return cls(X.shape[1], X.dtype, names_of(values))
+
+
+def names_of(values: Any) -> tuple[str, ...] | None:
+    """Return the names of a data frame's columns, None for an array."""
+    return tuple(map(str, values.columns)) if hasattr(values, "columns") else None
+
+
+def is_empty(values: Any) -> bool:
+    """Whether a batch has no rows."""
+    shape = getattr(values, "shape", None)
+    return not values if shape is None and isinstance(values, list | tuple) else shape is not None and shape[:1] == (0,)
+
+
+def checked_batch(values: Any, number: int, columns: Columns | None = None, first: int | None = None) -> Array:
+    """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
+
+    Parameters
+    ----------
+    values : array or data frame
+        The batch.
+    number : int
+        Its number, from 0.
+    columns : Columns, default=None
+        The columns it must have, if they are known; it takes the type of their numbers.
+    first : int, default=None
+        The number of rows before it, if that is known.
+    """
+    who = f"batch {number}"
+    if np.ma.is_masked(values):
+        got, advice = "masked ones", "fill or drop them first"
+        raise BatchError(refusal(who, "every value must be there", got, advice), number)
+    X = np.asarray(values)
+    if X.dtype == object:  # a data frame of numbers, booleans and integers, some of them missing
+        with suppress(TypeError, ValueError):
+            X = values.to_numpy(np.float64, na_value=np.nan) if hasattr(values, "columns") else X.astype(np.float64)
+    if X.dtype.kind not in "fiub":
+        raise BatchError(refusal(who, "numbers are needed", f"values of type {X.dtype}"), number)
+    if X.ndim != 2:
+        advice = "reshape it with X.reshape(-1, 1) if it is one feature"
+        raise BatchError(refusal(who, "two dimensions are needed, points in rows", f"shape {X.shape}", advice), number)
+    if columns is not None:
+        _check_columns(who, X, values, number, columns)
+    if not X.shape[0]:
+        raise BatchError(refusal(who, "at least one row is needed", "an empty batch"), number)
+    as_given = X
+    if columns is not None:
+        with np.errstate(over="ignore"):
+            X = X.astype(columns.dtype, copy=False)
+    elif X.dtype not in (np.float64, np.float32):
+        X = X.astype(np.float64)
+    if not has_finite_sum(X):
+        wrong = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        if wrong.size:
+            _refuse_row(who, as_given, X, number, int(wrong[0]), first)
+    return np.ascontiguousarray(X)
+
+
+def _refuse_row(who: str, as_given: Array, X: Array, number: int, row: int, first: int | None) -> None:
+    """Refuse a row with a number that is not finite, or no longer is once it has the type of the first batch."""
+    needed, advice = "numbers must be finite", "drop or impute that row"
+    kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
+    if np.isfinite(as_given[row]).all():
+        needed, kind = f"numbers must be finite in {X.dtype}, the type of the first batch", "one that is too large"
+        advice = f"give all batches as {as_given.dtype}"
+    where = f"{kind} in its row {row}" + ("" if first is None else f" (row {first + row} of all)")
+    raise BatchError(refusal(who, needed, where, advice), number, row)
+
+
+def _check_columns(who: str, X: Array, values: Any, number: int, columns: Columns) -> None:
+    advice = "give every batch the same columns, in the same order"
+    if X.shape[1] != columns.count:
+        needed = f"{columns.count} columns are needed, as the first batch has"
+        raise BatchError(refusal(who, needed, X.shape[1], advice), number)
+    names = names_of(values)
+    if names and columns.names and names != columns.names:
+        place = next(place for place, (its, first) in enumerate(zip(names, columns.names, strict=True)) if its != first)
+        needed = f"column {place} must be {columns.names[place]!r}, as in the first batch"
+        raise BatchError(refusal(who, needed, repr(names[place]), advice), number)

@@ -1,0 +1,117 @@
+"""``muhat reproduce``: parse, call, print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muhat._files import atomic_write, check_writable
+from muhat._messages import unknown_name
+from muhat.cli import say
+from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load
+from muhat.paper import (
+    EXPERIMENTS,
+    Experiment,
+    TaskError,
+    draw,
+    evidence_page,
+    read_finished,
+    read_results,
+    reproduce,
+)
+from muhat.plots import save
+
+FORMATS = (".png", ".svg")
+RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
+
+FAILED = 2
+"""The exit status of a run that failed."""
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"Which: {', '.join(EXPERIMENTS)}; all if none is named.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"The folder of tables and figures; by default {RESULTS}, with --quick {QUICK_RESULTS}."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="The file of the evidence page; by default evidence.md among the tables.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder with the data sets of table-2 that are not in the package.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Compute also what is finished, and write over other settings.")
+    ] = False,
+    n_jobs: Annotated[int, typer.Option(help="How many tasks at a time; -1 for one per core.")] = -1,
+    cluster: Annotated[
+        str | None, typer.Option(help="The address of a dask scheduler, whose workers compute the tasks instead.")
+    ] = None,
+) -> None:
+    """Reproduce the paper's figures and tables, and set them beside its claims on a page.
+
+    Interrupted at any moment, the same command resumes.
+    """
+    if list_them:
+        for experiment in EXPERIMENTS.values():
+            typer.echo(f"{experiment.name:14}{experiment.title}")
+        return
+    chosen = [_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    folder = out or (QUICK_RESULTS if quick else RESULTS)
+    place = page or folder / "evidence.md"
+    if data is not None:
+        os.environ[FOLDER_VARIABLE] = str(data.resolve())
+    _check_data(chosen, quick)
+    _check_outputs(chosen, folder, place)
+
+    def write() -> None:
+        for experiment in chosen:
+            figure = draw(experiment, read_results(folder, experiment.name))
+            for form in FORMATS:
+                save(figure, folder / f"{experiment.name}{form}")
+        finished = read_finished(folder, EXPERIMENTS.values())
+        atomic_write(place, evidence_page(EXPERIMENTS, finished, folder, place).encode())
+
+    try:
+        reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, cluster=cluster, then=write)
+    except TaskError as problem:
+        say(problem)
+        raise typer.Exit(FAILED) from problem
+    if quick:
+        typer.echo("Quick run, far below the paper's sizes: no verdicts.")
+    typer.echo(f"Evidence: {place}")
+
+
+def _experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise ValueError(unknown_name("reproduce", name, EXPERIMENTS))
+    return EXPERIMENTS[name]
+
+
+def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
+    """Refuse, before the work, a named folder without data and data with other values; print what is missing."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder and not any(Path(folder, f"{name}{ending}").is_file() for name in NAMES for ending in (".csv", "")):
+        load("svmguide2")  # it refuses the folder, and says where to get what it should hold
+    if EXPERIMENTS["table-2"] in chosen and not quick:
+        for name in at_hand():
+            load(name)
+        missing = [name for name in NAMES if name not in at_hand()]
+        if missing:
+            say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
+
+
+def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
+    """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
+    outputs = [page, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS))]
+    for path in outputs:
+        if folder.is_dir() or path.parent.resolve() != folder.resolve():
+            check_writable(path)

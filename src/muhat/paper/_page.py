@@ -1,0 +1,78 @@
+"""The evidence page: the paper's claims beside our numbers, written from results alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from muhat.paper._experiment import Experiment, Results
+
+QUICK = "quick run"
+"""What stands in place of a verdict that a small experiment cannot give."""
+
+
+def evidence_page(
+    experiments: Mapping[str, Experiment], results: Mapping[str, Results], folder: Path, beside: Path
+) -> str:
+    """Return the evidence page in Markdown.
+
+    Parameters
+    ----------
+    experiments : mapping of str to Experiment
+        The experiments by name, in the order of the page.
+    results : mapping of str to Results
+        What is there of them, by name.
+    folder : path
+        Where tables and figures are.
+    beside : path
+        Where the page will be, from which it links to them.
+    """
+    links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
+    found = [(experiment, results[name]) for name, experiment in experiments.items() if name in results]
+    parts = ["# The paper's evidence", _preface(found), "## Claims", _claims(found)]
+    for experiment, result in found:
+        parts += [f"## {experiment.name}: {experiment.title}", _section(experiment, result, links)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _preface(found: list[tuple[Experiment, Results]]) -> str:
+    commits = sorted({str(results.provenance.get("commit") or "unknown") for _, results in found})
+    seconds = sum(results.provenance["seconds"] for _, results in found)
+    small = ", ".join(experiment.name for experiment, results in found if experiment.is_quick(results))
+    lines = [
+        "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and "
+        "Schölkopf, 2014), computed by `muhat reproduce`, which also writes this page. Brackets are 95 % confidence "
+        "intervals unless said otherwise.",
+        f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
+    ]
+    if small:
+        lines.append(f"**Quick run, far below the paper's sizes, without verdicts: {small}.**")
+    return "\n\n".join(lines)
+
+
+def _claims(found: list[tuple[Experiment, Results]]) -> str:
+    lines = ["| where | the paper says | we find | verdict |", "|---|---|---|---|"]
+    for experiment, results in found:
+        for claim in experiment.claims(results):
+            verdict = QUICK if experiment.is_quick(results) else f"**{claim.verdict}**"
+            lines.append(f"| {claim.place} | {claim.says} | {claim.number} | {verdict} |")
+    return "\n".join(lines)
+
+
+def _section(experiment: Experiment, results: Results, links: str) -> str:
+    name = experiment.name
+    settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
+    files = " · ".join(f"[{kind}]({links}/{name}.{kind})" for kind in ("csv", "json", "svg"))
+    figure = f"![{experiment.title}]({links}/{name}.png)"
+    parts = [experiment.text, figure, experiment.details(results), f"{files}. {settings}."]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return "(" + ", ".join(map(_short, value)) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,182 @@
+"""Tasks computed in parallel, by joblib's processes on this machine or by the workers of a dask cluster.
+
+joblib's loky pool starts the processes, gives each one thread, and notices one that died. Three things are by hand,
+because it does not do them:
+
+- Its workers outlive a parent that is killed: an idle one waits for minutes, a busy one finishes its task. Ours hold
+  the reading end of a pipe whose writing end only the parent has, and end when it closes, whatever ended the parent.
+- Ctrl-C goes to all processes of a terminal, and workers of a pool print a traceback each. Ours ignore it, and are
+  started while it is blocked, so that none hears it before it can ignore it.
+- ``joblib.Parallel`` with one job computes in the process that calls it, where BLAS has other threads and so other
+  last bits. We use the pool itself, also for one worker.
+
+joblib's dask backend waits for ever for a task whose worker was killed, so that tasks are given to dask directly.
+"""
+
+import os
+import signal
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import Pipe, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_any
+from threading import Thread
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from joblib.externals.loky import ProcessPoolExecutor
+
+from muhat._arrays import BLAS_ON_ONE_THREAD, stay_on_one_core
+from muhat._messages import refusal
+from muhat.paper._checkpoints import FinishedTask
+from muhat.paper._experiment import Experiment, Settings, Task
+from muhat.paper._provenance import source_digest
+
+ANSWER_SECONDS = 10
+"""Until a scheduler must have answered."""
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
+"""The environment of a worker, so that its libraries are loaded with one thread."""
+
+
+class TaskError(RuntimeError):
+    """A task of an experiment that could not be computed."""
+
+
+@dataclass(frozen=True)
+class TaskCall:
+    """All that a worker needs to compute a task.
+
+    ``source`` is the digest of the source code that the run was started with.
+    """
+
+    experiment: Experiment
+    settings: Settings
+    number: int
+    task: Task
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.experiment.name}, task {self.number} {self.task}"
+
+    def compute(self) -> FinishedTask:
+        """Compute the task, on one thread."""
+        if own_source() != self.source:
+            reason = "this worker has other source code of muhat than the run was started with"
+            raise TaskError(f"{self}: {reason}; start the run again, and on a cluster install the same code.")
+        start = perf_counter()
+        try:
+            with BLAS_ON_ONE_THREAD:
+                rows = self.experiment.run(self.settings, self.task)
+        except Exception as problem:
+            raise TaskError(f"{self}: {type(problem).__name__}: {problem}") from problem
+        return FinishedTask(rows, perf_counter() - start)
+
+
+Computing: TypeAlias = Generator[tuple[TaskCall, FinishedTask], None, None]
+"""Tasks as they are finished, in any order; closed, it starts no other."""
+
+
+@cache
+def own_source() -> str:
+    """Return the digest of the source code that this process was started with."""
+    return source_digest()
+
+
+@contextmanager
+def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Give processes of this machine, started with the first task; at the end they end at once, whatever they do."""
+    alive, held_by_parent = Pipe(duplex=False)
+    pool = ProcessPoolExecutor(n_jobs, timeout=None, initializer=_start_worker, initargs=(alive,), env=ONE_THREAD)
+    try:
+        yield pool
+    finally:
+        held_by_parent.close()
+        alive.close()
+        pool.shutdown()
+
+
+def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Computing:
+    """Yield tasks as the processes of a pool finish them; those that measure times are run one at a time."""
+    alone = calls[0].experiment.alone
+    futures: dict[Future[FinishedTask], TaskCall] = {}
+    try:
+        for together in [[call] for call in calls] if alone else [calls]:
+            with _interrupts_blocked():
+                futures = {pool.submit(call.compute): call for call in together}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+    except BrokenProcessPool as problem:
+        reason = "a worker process was ended from outside, perhaps for want of memory"
+        raise TaskError(f"{calls[0].experiment.name}: {reason}; what was finished is kept.") from problem
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _start_worker(alive: Connection) -> None:
+    """Set up a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
+    stay_on_one_core()
+
+
+def _end_with_parent(alive: Connection) -> None:
+    """Wait until the parent closes the pipe or is gone, and end this process at once."""
+    wait_for_any([alive])
+    os._exit(1)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let Ctrl-C wait, where the system can; processes that are started meanwhile inherit it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Give a client of the scheduler at an address, or none for none; refuse an address that does not answer."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as problem:
+        needed, advice = "a cluster needs dask", "pip install 'muhat[dask]'"
+        raise ValueError(refusal("reproduce", needed, f"no package {problem.name!r}", advice)) from problem
+    try:
+        client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as problem:
+        needed, advice = "the address of a dask scheduler that answers is needed", "such as tcp://127.0.0.1:8786"
+        raise ValueError(refusal("reproduce", needed, repr(address), advice)) from problem
+    with client:
+        yield client
+
+
+def on_cluster(calls: Sequence[TaskCall], client: Any) -> Computing:
+    """Yield tasks as they are finished by the workers of a cluster; when the iteration ends, no other is started."""
+    from distributed import KilledWorker
+    from distributed import as_completed as as_completed_on_cluster
+
+    futures = dict(zip(client.map(TaskCall.compute, calls, pure=False), calls, strict=True))
+    try:
+        for future in as_completed_on_cluster(futures, loop=client.loop):
+            yield futures[future], future.result()
+            future.release()
+    except (KilledWorker, CancelledError) as problem:
+        reason = "the cluster lost a task, its workers or its scheduler being gone"
+        raise TaskError(f"{calls[0].experiment.name}: {reason}; what was finished is kept.") from problem
+    finally:
+        client.cancel(list(futures))
