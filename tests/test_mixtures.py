@@ -395,9 +395,9 @@ def test_what_is_no_mixture_is_refused(weights: object, means: object, covarianc
 
 
 def test_what_does_not_fit_the_mixture_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"X must have the shape \(n, 3\), got shape \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(3, 3\)"):
         P.mean(Linear(), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="both mixtures must have 3 dimensions, got 1"):
+    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(3, 3\) and \(1, 1\)"):
         P.inner(Linear(), Mixture.isotropic([1.0], [[0.0]], [1.0]))
     with pytest.raises(ValueError, match=r"variances must have the shape \(1,\), got shape \(2,\)"):
         Mixture.isotropic([1.0], [[0.0]], [1.0, 2.0])

@@ -594,7 +594,7 @@ def test_the_smooth_operator_maps_the_empirical_mean_to_the_spectral_estimate(
     filter = FILTERS[name]()
     assert isinstance(filter, Filter)
     estimate = KernelMean(kernel=kernel, filter=filter, selection=Fixed(parameter)).fit(X).embedding_
-    F = SmoothOperator.from_sample(kernel, X, filter, parameter)
+    F = SmoothOperator(kernel, X, filter, parameter)
     mu_hat = Embedding(kernel, X, np.full(20, 1 / 20))
     Y = np.random.default_rng(SEED + 1).normal(size=(10, 3))
     np.testing.assert_allclose(F(mu_hat)(Y), estimate(Y), rtol=1e-8, atol=1e-10)
@@ -605,10 +605,10 @@ def test_the_smooth_operator_is_linear_and_symmetric_on_the_whole_space() -> Non
     X, kernel = rng.normal(size=(15, 2)), Gaussian(1.0)
     f, g = (Embedding(kernel, rng.normal(size=(4, 2)), rng.normal(size=4)) for _ in range(2))
     for filter in (Tikhonov(), SimpleShrinkage(), NuMethod()):
-        F = SmoothOperator.from_sample(kernel, X, filter, 3)
+        F = SmoothOperator(kernel, X, filter, 3)
         assert F(f).inner(g) == pytest.approx(f.inner(F(g)))
         np.testing.assert_allclose(F(f + 2 * g)(X), F(f)(X) + 2 * F(g)(X), rtol=1e-9)
-    np.testing.assert_allclose(SmoothOperator.from_sample(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
+    np.testing.assert_allclose(SmoothOperator(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
 
 
 def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> None:
@@ -617,7 +617,7 @@ def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> No
     f = Embedding(Gaussian(1.0), rng.normal(size=(3, 2)), rng.normal(size=3))
     # Ĉ(Ĉ+λ)⁻¹f = (1/n) Σ_j a_j k(x_j, ·) with a = (K/n + λ)⁻¹ f(X): F̂f + λ(Ĉ+λ)⁻¹f = f.
     a = np.linalg.solve(Gaussian(1.0)(X) / 12 + lam * np.eye(12), f(X))
-    smoothed = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), lam)(f)
+    smoothed = SmoothOperator(Gaussian(1.0), X, Tikhonov(), lam)(f)
     np.testing.assert_allclose(smoothed.weights, a / 12, rtol=1e-9)
 
 
@@ -631,7 +631,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
         R = np.eye(n) - M @ K
         return float(np.trace(R.T @ K @ R) / n + lam * np.trace(M.T @ K @ M @ K))
 
-    F = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), lam)
+    F = SmoothOperator(Gaussian(1.0), X, Tikhonov(), lam)
     images = np.column_stack([F(Embedding(F.kernel, X, e)).weights for e in np.eye(n)])  # F k(x_j, ·) = Σ_i (MK)_ij …
     M = np.linalg.solve(K, images.T).T
     for _ in range(20):
@@ -642,7 +642,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
 
 def test_a_bandwidth_is_learnt_from_the_sample_by_the_smooth_operator() -> None:
     X = np.random.default_rng(SEED).normal(size=(10, 2))
-    assert SmoothOperator.from_sample("gaussian", X, Tikhonov(), 0.1).kernel == Gaussian().resolve(X)
+    assert SmoothOperator("gaussian", X, Tikhonov(), 0.1).kernel == Gaussian().resolve(X)
 
 
 # Equation 5 and whitening

@@ -23,7 +23,7 @@ Chunk = TypeVar("Chunk")
 
 
 def share_between_cores(work: Callable[[Chunk], object], chunks: Iterable[Chunk]) -> None:
-    """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs no threads."""
+    """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
     chunks = list(chunks)
     if len(chunks) == 1:
         work(chunks[0])

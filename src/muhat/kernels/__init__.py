@@ -3,15 +3,7 @@
 from muhat.kernels._base import Kernel, Product, Scaled, Sum
 from muhat.kernels._foreign import Function, Precomputed, SklearnKernel, names_known_to_sklearn
 from muhat.kernels._mixtures import Mixture
-from muhat.kernels._vectors import (
-    Gaussian,
-    InverseMultiquadric,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-    RationalQuadratic,
-)
+from muhat.kernels._own import Gaussian, InverseMultiquadric, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": Gaussian,

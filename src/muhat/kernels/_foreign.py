@@ -73,12 +73,10 @@ class Function(Foreign):
     function: Callable[[Array, Array], Any] | str
     rows: bool = False
 
-    @property
-    def advice(self) -> str:  # type: ignore[override]
-        """What to do about values that are refused."""
-        if self.rows:
-            return "with rows=True the function takes two rows and returns a number"
-        return "wrap a function of two rows as Function(f, rows=True)"
+    advice: ClassVar[str] = (
+        "wrap a function of two rows as Function(f, rows=True): with rows=True the function takes two rows and returns "
+        "a number"
+    )
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         X, Y = as_two_samples(X, Y)

@@ -12,9 +12,9 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
-from muhat._validation import as_points, check_semidefinite, check_symmetric, frozen, positive, whole_number
+from muhat._validation import as_two_samples, check_semidefinite, check_symmetric, frozen, positive, whole_number
 from muhat.kernels._base import Kernel, terms
-from muhat.kernels._vectors import Gaussian, Linear, Polynomial
+from muhat.kernels._own import Gaussian, Linear, Polynomial
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,14 +88,12 @@ class Mixture:
 
     def mean(self, kernel: Kernel, X: Array) -> Array:
         """Return the kernel mean μ_P(x) = E k(x, Y), Y ~ P, at the rows x of X."""
-        X = self._points(X)
+        X = as_two_samples(X, self.means)[0].astype(np.float64, copy=False)
         return self.weights @ sum(factor * form.at(self, X) for factor, form in _closed_forms(kernel))
 
     def inner(self, kernel: Kernel, other: Mixture) -> float:
         """Return ⟨μ_P, μ_Q⟩ = E k(X, Y), X ~ P and Y ~ Q = other independent."""
-        if self.means.shape[1] != other.means.shape[1]:
-            needed = f"both mixtures must have {self.means.shape[1]} dimensions"
-            raise ValueError(refusal("Mixture", needed, other.means.shape[1]))
+        as_two_samples(self.means, other.means)  # refuses mixtures of other dimensions
         values = sum(factor * form.between(self, other) for factor, form in _closed_forms(kernel))
         return float(self.weights @ values @ other.weights)
 
@@ -109,16 +107,9 @@ class Mixture:
 
     def characteristic_function(self, omega: Array) -> Array:
         """Return φ_P(ω) = E exp(i⟨ω, X⟩) = Σ_j π_j exp(i⟨ω, θ_j⟩ − ½ ωᵀS_jω) at the rows ω, as complex numbers."""
-        omega = self._points(omega)
+        omega = as_two_samples(omega, self.means)[0].astype(np.float64, copy=False)
         spread = np.einsum("ni,jik,nk->jn", omega, self.covariances, omega, optimize=True)
         return self.weights @ np.exp(1j * (self.means @ omega.T) - spread / 2)
-
-    def _points(self, X: Array) -> Array:
-        X = as_points(X).astype(np.float64, copy=False)
-        if X.shape[1] != self.means.shape[1]:
-            needed = f"X must have the shape (n, {self.means.shape[1]})"
-            raise ValueError(refusal("Mixture", needed, f"shape {X.shape}"))
-        return X
 
     @cached_property
     def _own_pairs(self) -> tuple[Array, Array]:

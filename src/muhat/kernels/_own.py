@@ -1,4 +1,4 @@
-"""Kernels of vectors: of the inner product ⟨x, y⟩, and of the distance ‖x − y‖ in units of a bandwidth σ."""
+"""Kernels of our own: of the inner product ⟨x, y⟩, and of the distance ‖x − y‖ in units of a bandwidth σ."""
 
 from __future__ import annotations
 
