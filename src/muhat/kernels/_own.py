@@ -156,7 +156,7 @@ class Gaussian(Radial):
         return product
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.gaussian(X, Y, self._sigma())
+        return tiles.radial(X, Y, self._sigma(), self._profile, self.smooth, is_exp=True)
 
 
 @dataclass
@@ -300,9 +300,7 @@ def median_distance(X: Array, metric: Metric) -> float:
         apart = distances[distances > 0]
         median = float(np.median(apart)) ** power if apart.size else 1.0
         reason = "more than half of the pairs of rows are equal" if moved.any() else "all rows are equal"
-        message = (
-            f"bandwidth='median': the median distance is zero because {reason}; using {median * unit:.6g} instead. "
-        )
+        message = f"bandwidth='median': the median distance is zero because {reason}; using {median * unit:.6g}. "
         warnings.warn(message + "Give the bandwidth as a number to choose it yourself.", UserWarning, stacklevel=2)
     return median * unit
 

@@ -117,35 +117,29 @@ class Pairs:
         return sums.sum(axis=0)
 
 
-def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool) -> Pairs:
-    """Return profile(−‖x_i − y_j‖²/2σ²).
+def radial(
+    X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool, is_exp: bool = False
+) -> Pairs:
+    """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, of points near each other by quotients and squarings.
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
     (points far from their centre in units of σ, or a profile with a kink at zero) it is summed over the features.
     """
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
-    if not smooth or _far(of_U, of_V):
+    if not smooth or max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(np.finfo(np.float64).eps):
         exponents = _by_feature(U, V, np.square, -0.5)
-    else:
-        exponents = _by_product(*_factors(U, V, of_U, of_V))
-    return Pairs(lambda *tile: (profile(exponents(*tile)), 1.0), U, V)
-
-
-def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
-    """Return exp(−‖x_i − y_j‖²/2σ²); of points near each other in units of σ, by quotients and squarings."""
-    U, V = _in_units(X, Y, sigma)
-    of_U, of_V = _half_norms(U), _half_norms(V)
-    if _far(of_U, of_V):
-        return radial(X, Y, sigma, _exp, smooth=True)
-    left, right = _factors(U, V, of_U, of_V)
-    exponents, near = _by_product(left, right), exponentials(U.dtype.name)
+        return Pairs(lambda *tile: (profile(exponents(*tile)), 1.0), U, V)
+    left = np.column_stack([U, of_U, np.ones_like(of_U)])  # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
+    right = np.vstack([V.T, np.ones_like(of_V), of_V])
+    near = exponentials(U.dtype.name) if is_exp else ()
 
     def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
         lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)  # −(max‖u‖ + max‖v‖)²/2
         exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            return _exp(exponents(i, j, out, spare)), 1.0
+            np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)  # rounding may lift it above 0
+            return profile(out), 1.0
         scaled = exponential.slope * left[i]
         scaled[:, -2] += exponential.offset
         return exponential(np.matmul(scaled, right[:, j], out=spare), out), exponential.factor
@@ -157,11 +151,7 @@ def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
     """Return exp(−‖x_i − y_j‖₁/σ)."""
     U, V = _in_units(X, Y, sigma)
     exponents = _by_feature(U, V, np.abs, -1.0)
-    return Pairs(lambda *tile: (_exp(exponents(*tile)), 1.0), U, V)
-
-
-def _exp(exponents: Array) -> Array:
-    return np.exp(exponents, out=exponents)
+    return Pairs(lambda i, j, out, spare: (np.exp(exponents(i, j, out, spare), out=out), 1.0), U, V)
 
 
 def from_the_centre(X: Array) -> Array:
@@ -184,23 +174,6 @@ def _half_norms(U: Array) -> Array:
 def _farthest(half_norms: Array) -> float:
     """Return the largest ‖u_i‖²/2."""
     return -float(half_norms.min(initial=0.0))
-
-
-def _far(of_U: Array, of_V: Array) -> bool:
-    """Whether points are so far from the centre that a product of them loses digits."""
-    return max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(np.finfo(np.float64).eps)
-
-
-def _factors(U: Array, V: Array, of_U: Array, of_V: Array) -> tuple[Array, Array]:
-    """Return the matrices whose product is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2, given the halves of the norms."""
-    left = np.column_stack([U, of_U, np.ones_like(of_U)])
-    right = np.vstack([V.T, np.ones_like(of_V), of_V])
-    return left, right
-
-
-def _by_product(left: Array, right: Array) -> Exponents:
-    """Return the product of the factors, never above 0, where rounding may lift it."""
-    return lambda i, j, out, _: np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)
 
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
@@ -259,9 +232,18 @@ class Exponential:
     @classmethod
     def from_squarings(cls, squarings: int, tolerance: float) -> Exponential:
         """Return it for as wide a range as s squarings allow."""
-        reach, slope, a, b = _letters(tolerance / 2**squarings)
-        centre, slope = -reach * 2**squarings, slope / 2**squarings
-        return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**2**squarings, squarings)
+        scale, left_out = 2**squarings, DEGREE + 2  # the first power that is left out of the series of w C
+        # The polynomial of this degree that is nearest to w C is 2^(left_out − 1) times nearer than the series.
+        reach = (2 * tolerance / scale * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (1 / left_out)
+        powers = reach ** np.arange(2 * len(COTH))
+        series = np.zeros(2 * len(COTH))
+        series[1::2] = COTH
+        nearest = chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1]) / powers[: DEGREE + 1]
+        zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
+        in_w, middle = float(np.cbrt(-fourth)), second / (2 * fourth)  # makes E + t as many times C − w as E of C
+        a, b = float(in_w**2 * middle), float(in_w**4 * (zeroth / fourth - middle**2))
+        centre, slope = -reach * scale, in_w / scale
+        return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**scale, squarings)
 
     def __call__(self, t: Array, spare: Array) -> Array:
         """Return exp(x) / factor from t = slope · x + offset, in place of the spare array and at the cost of t."""
@@ -281,16 +263,3 @@ class Exponential:
 def exponentials(name: str) -> tuple[Exponential, ...]:
     """Return those for a type of numbers, of ever wider ranges; none if it is neither float64 nor float32."""
     return tuple(Exponential.from_squarings(s, TOLERANCE[name]) for s in range(SQUARINGS.get(name, -1) + 1))
-
-
-def _letters(tolerance: float) -> tuple[float, float, float, float]:
-    """Return how far w may be from 0 for a quotient of this error, and the slope in w, a and b."""
-    left_out = DEGREE + 2  # the first power left out of w C; the polynomial nearest to it is 2^6 times nearer
-    reach = (2 * tolerance * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (1 / left_out)
-    powers = reach ** np.arange(2 * len(COTH))
-    series = np.zeros(2 * len(COTH))
-    series[1::2] = COTH
-    nearest = chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1]) / powers[: DEGREE + 1]
-    zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
-    slope, middle = np.cbrt(-fourth), second / (2 * fourth)  # this slope makes E + t as many times C − w as E of C
-    return reach, float(slope), float(slope**2 * middle), float(slope**4 * (zeroth / fourth - middle**2))
