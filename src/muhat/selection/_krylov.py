@@ -318,7 +318,7 @@ class Krylov:
 
 
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """Return the eigenpairs of T by divide and conquer, orthogonal to rounding; older SciPy has only "stemr", which is not."""
+    """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
     return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
 
 
