@@ -14,18 +14,15 @@ from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
 
 
-def positive(part: object, name: str, value: object, alternative: str = "") -> float:
-    """Return a parameter as a float, or refuse it unless it is positive; ``part`` is whose it is, or its name."""
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < inf:
-        return float(value)
-    raise ValueError(refusal(_name(part), f"{name} must be positive and finite{alternative}", repr(value)))
+def positive(part: object, name: str, value: object, alternative: str = "", above: float = 0.0) -> float:
+    """Return a parameter as a float, or refuse it unless it is finite and above a number, zero if none is given.
 
-
-def above(part: object, name: str, value: object, least: float) -> float:
-    """Return a parameter as a float, or refuse it unless it is finite and above ``least``."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least < float(value) < inf:
+    ``part`` is the object whose parameter it is, or its name.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
         return float(value)
-    raise ValueError(refusal(_name(part), f"{name} must be above {least:g} and finite", repr(value)))
+    needed = f"{name} must be {f'above {above:g}' if above else 'positive'} and finite{alternative}"
+    raise ValueError(refusal(_name(part), needed, repr(value)))
 
 
 def whole_number(part: object, name: str, value: object, least: int = 1) -> int:

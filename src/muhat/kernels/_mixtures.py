@@ -89,17 +89,17 @@ class Mixture:
     def mean(self, kernel: Kernel, X: Array) -> Array:
         """Return the kernel mean μ_P(x) = E k(x, Y), Y ~ P, at the rows x of X."""
         X = as_two_samples(X, self.means)[0].astype(np.float64, copy=False)
-        return self.weights @ sum(factor * form.at(self, X) for factor, form in _closed_forms(kernel))
+        return self.weights @ sum(factor * _closed_form(part).at(self, X) for factor, part in terms(kernel))
 
     def inner(self, kernel: Kernel, other: Mixture) -> float:
         """Return ⟨μ_P, μ_Q⟩ = E k(X, Y), X ~ P and Y ~ Q = other independent."""
         as_two_samples(self.means, other.means)  # refuses mixtures of other dimensions
-        values = sum(factor * form.between(self, other) for factor, form in _closed_forms(kernel))
+        values = sum(factor * _closed_form(part).between(self, other) for factor, part in terms(kernel))
         return float(self.weights @ values @ other.weights)
 
     def expected_diagonal(self, kernel: Kernel) -> float:
         """Return ∫ k(x, x) dP(x)."""
-        return float(self.weights @ sum(factor * form.own(self) for factor, form in _closed_forms(kernel)))
+        return float(self.weights @ sum(factor * _closed_form(part).own(self) for factor, part in terms(kernel)))
 
     def squared_distance(self, embedding: Any) -> float:
         """Return the paper's loss L = ‖f − μ_P‖² of an embedding f; of random features, under the kernel they have."""
@@ -196,12 +196,8 @@ class _OfPolynomial:
         return moments[-1]
 
 
-def _closed_forms(kernel: Kernel) -> list[tuple[float, _OfGaussian | _OfPolynomial]]:
-    """Return the kernel as a sum of factor · form, or refuse it."""
-    return [(factor, _closed_form(part)) for factor, part in terms(kernel)]
-
-
 def _closed_form(kernel: Kernel) -> _OfGaussian | _OfPolynomial:
+    """Return the expectations of a kernel, or refuse it."""
     if isinstance(kernel, Gaussian):
         hint = ", a number that resolve(X) can learn from a sample"
         return _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint))

@@ -45,12 +45,8 @@ class Polynomial(Kernel):
 
     Parameters
     ----------
-    degree : int, default=2
-        p ≥ 1.
-    gamma : float, default=1.0
-        γ > 0.
-    coef0 : float, default=1.0
-        c ≥ 0.
+    degree, gamma, coef0 : int, float and float, default=2, 1.0 and 1.0
+        p ≥ 1, γ > 0 and c ≥ 0.
     """
 
     degree: int = 2
@@ -75,18 +71,18 @@ class Polynomial(Kernel):
 
 @dataclass
 class Radial(Kernel):
-    """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1; ``_profile`` may work in place."""
+    """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1: an exponential unless a kernel has another."""
 
     bandwidth: float | Literal["median"] = "median"
     translation_invariant: ClassVar[bool] = True
     positive_semidefinite: ClassVar[bool] = True
-    metric: ClassVar[Metric] = "euclidean"
+    _metric: ClassVar[Metric] = "euclidean"
     """Of the distances whose median the bandwidth may be."""
-    smooth: ClassVar[bool] = True
+    _smooth: ClassVar[bool] = True
     """Whether the profile has a slope at zero, so that a rounding error in ‖x − y‖² stays one."""
 
     def _profile(self, exponent: Array) -> Array:
-        raise NotImplementedError
+        return np.exp(exponent, out=exponent)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         return self._pairs(X, Y).matrix()
@@ -95,7 +91,7 @@ class Radial(Kernel):
         return self._pairs(X, Y).product(V)
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.radial(X, Y, self._sigma(), self._profile, self.smooth)
+        return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth)
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i) = 1."""
@@ -104,7 +100,7 @@ class Radial(Kernel):
 
     def resolve(self, X: Array) -> Self:
         """Return the kernel with its bandwidth a number: σ² the median of ‖x_i − x_j‖², i < j, if 'median'."""
-        bandwidth = median_distance(as_points(X), self.metric) if self._is_median else self._sigma()
+        bandwidth = median_distance(as_points(X), self._metric) if self._is_median else self._sigma()
         return replace(self, bandwidth=bandwidth)
 
     @property
@@ -140,9 +136,6 @@ class Gaussian(Radial):
            [0.1353, 1.    ]])
     """
 
-    def _profile(self, exponent: Array) -> Array:
-        return np.exp(exponent, out=exponent)
-
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j); that of X itself, whose rank may be asked for, to the last digit."""
         return (super()._pairs(X, None) if Y is None else self._pairs(X, Y)).matrix()
@@ -156,7 +149,7 @@ class Gaussian(Radial):
         return product
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.radial(X, Y, self._sigma(), self._profile, self.smooth, is_exp=True)
+        return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth, is_exp=True)
 
 
 @dataclass
@@ -174,8 +167,7 @@ class Matern(Radial):
     nu: float = 1.5
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the profile has a slope at zero."""
+    def _smooth(self) -> bool:  # type: ignore[override]
         return self._order > 1
 
     @property
@@ -255,10 +247,10 @@ class InverseMultiquadric(Radial):
 class Laplacian(Radial):
     """k(x, y) = exp(−‖x − y‖₁/σ), where the ``bandwidth`` 'median' is that of ‖x_i − x_j‖₁ over the pairs i < j."""
 
-    metric: ClassVar[Metric] = "cityblock"
+    _metric: ClassVar[Metric] = "cityblock"
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.laplacian(X, Y, self._sigma())
+        return tiles.of_absolute_differences(X, Y, self._sigma(), self._profile)
 
 
 EXACT_UP_TO = 2000

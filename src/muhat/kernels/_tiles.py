@@ -35,11 +35,12 @@ SUMS_PER_CORE = 4
 BYTES_OF_SUMS = 2**28
 """What all partial sums may take together."""
 
-Exponents = Callable[[slice, slice, Array, Array], Array]
-"""Exponents at rows i and columns j, given two buffers of that shape: fresh memory costs more than the arithmetic."""
+Profile = Callable[[Array], Array]
+"""From exponents to values, perhaps in place."""
 
 Tile = Callable[[slice, slice, Array, Array], tuple[Array, float]]
-"""Values, given the same, and a factor still to be multiplied by: in a product it is the vector that is."""
+"""Values at rows i and columns j, given two buffers of that shape (fresh memory costs more than the arithmetic), and a
+factor still to be multiplied by: in a product it is the vector that is."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,7 @@ class Pairs:
         return sums.sum(axis=0)
 
 
-def radial(
-    X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool, is_exp: bool = False
-) -> Pairs:
+def radial(X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bool, is_exp: bool = False) -> Pairs:
     """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, of points near each other by quotients and squarings.
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
@@ -128,8 +127,7 @@ def radial(
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
     if not smooth or max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(np.finfo(np.float64).eps):
-        exponents = _by_feature(U, V, np.square, -0.5)
-        return Pairs(lambda *tile: (profile(exponents(*tile)), 1.0), U, V)
+        return _by_feature(U, V, np.square, -0.5, profile)
     left = np.column_stack([U, of_U, np.ones_like(of_U)])  # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
     right = np.vstack([V.T, np.ones_like(of_V), of_V])
     near = exponentials(U.dtype.name) if is_exp else ()
@@ -147,11 +145,9 @@ def radial(
     return Pairs(tile, U, V)
 
 
-def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
-    """Return exp(−‖x_i − y_j‖₁/σ)."""
-    U, V = _in_units(X, Y, sigma)
-    exponents = _by_feature(U, V, np.abs, -1.0)
-    return Pairs(lambda i, j, out, spare: (np.exp(exponents(i, j, out, spare), out=out), 1.0), U, V)
+def of_absolute_differences(X: Array, Y: Array | None, sigma: float, profile: Profile) -> Pairs:
+    """Return profile(−‖x_i − y_j‖₁/σ)."""
+    return _by_feature(*_in_units(X, Y, sigma), np.abs, -1.0, profile)
 
 
 def from_the_centre(X: Array) -> Array:
@@ -184,20 +180,20 @@ def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     return U, U if Y is X else ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
-def _by_feature(U: Array, V: Array, measure: np.ufunc, coefficient: float) -> Exponents:
-    """Return coefficient · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
+def _by_feature(U: Array, V: Array, measure: np.ufunc, coefficient: float, profile: Profile) -> Pairs:
+    """Return the profile of coefficient · Σ_k measure(u_ik − v_jk), summed by feature: exact zeros for equal rows."""
     farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
-    def tile(i: slice, j: slice, out: Array, gap: Array) -> Array:
+    def tile(i: slice, j: slice, out: Array, gap: Array) -> tuple[Array, float]:
         out[:] = 0
         with np.errstate(over="ignore"):
             for u, v in zip(U[i].T, V[j].T, strict=True):
                 np.subtract(u[:, None], v, out=gap)
                 out += measure(gap, out=gap)
             out *= coefficient
-        return np.maximum(out, farthest, out=out)
+        return profile(np.maximum(out, farthest, out=out)), 1.0
 
-    return tile
+    return Pairs(tile, U, V)
 
 
 COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)

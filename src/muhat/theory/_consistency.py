@@ -11,7 +11,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_kernel
-from muhat._validation import above, as_points, frozen
+from muhat._validation import as_points, frozen, positive
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import DenseGram, DenseProblem
@@ -87,7 +87,7 @@ def check_definition_1(
     >>> check.holds, round(check.measured.qualification, 2)
     (True, 0.99)
     """
-    kappa2 = above("check_definition_1", "kappa2", kappa2, 0)
+    kappa2 = positive("check_definition_1", "kappa2", kappa2)
     filter = _bound_to(filter, kappa2)
     grid = filter.check(parameters)
     lambdas = _lambdas("check_definition_1", filter, grid, kappa2)
@@ -130,7 +130,7 @@ def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]
     limit = filter.qualification
     if exponents is None:
         return [limit * share for share in (0.25, 0.5, 0.75, 1.0)] if np.isfinite(limit) else list(EXPONENTS)
-    etas = [above("check_definition_1", "exponents", eta, 0) for eta in exponents]
+    etas = [positive("check_definition_1", "exponents", eta) for eta in exponents]
     if not etas or max(etas) > limit:
         needed = f"exponents must be some, and at most the filter's qualification {limit:g}"
         raise ValueError(refusal("check_definition_1", needed, etas))
@@ -188,10 +188,8 @@ def theorem_3(
 
     Parameters
     ----------
-    filter : Filter
-        A filter that states its constants B, C, D and η0.
-    parameter : float
-        Its parameter: λ, or the number of iterations t, which acts as a λ.
+    filter, parameter : Filter and float
+        A filter that states its constants B, C, D and η0, and its λ, or its number of iterations t, which acts as a λ.
     n : int
         The sample size.
     beta, source_norm : float
@@ -212,10 +210,10 @@ def theorem_3(
     (0.0516, 0.01, 0.0632)
     """
     who = "theorem_3"
-    size, beta, kappa2 = above(who, "n", n, 0), above(who, "beta", beta, 0), above(who, "kappa2", kappa2, 0)
-    delta, h = above(who, "delta", delta, 0), above(who, "source_norm", source_norm, 0)
+    size, beta, kappa2 = positive(who, "n", n), positive(who, "beta", beta), positive(who, "kappa2", kappa2)
+    delta, h = positive(who, "delta", delta), positive(who, "source_norm", source_norm)
     lipschitz = 1.0 if beta <= 1 else beta * kappa2 ** (beta - 1)
-    tau = lipschitz if tau is None else above(who, "tau", tau, 0)
+    tau = lipschitz if tau is None else positive(who, "tau", tau)
     filter = _bound_to(filter, kappa2)
     lam = float(_lambdas(who, filter, filter.check(np.array([parameter])), kappa2)[0])
     eta = min(beta, filter.qualification)
@@ -255,7 +253,7 @@ def rates(filter: Filter, beta: float) -> Rates:
     >>> rates(Tikhonov(), beta=2.0)
     Rates(of_error=0.5, of_lambda=0.5)
     """
-    beta = above("rates", "beta", beta, 0)
+    beta = positive("rates", "beta", beta)
     if np.isnan(filter.qualification):
         needed, advice = "a filter that states its qualification is needed", "check_definition_1 measures its constants"
         raise ValueError(refusal("rates", needed, repr(filter), advice))

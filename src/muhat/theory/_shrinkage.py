@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._validation import above, as_points, whole_number
+from muhat._validation import as_points, positive, whole_number
 from muhat.gram import DenseGram, Gram
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 
@@ -27,9 +27,9 @@ def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
     n : float, default=None
         Given, A_n is returned: S-KMSE beats KME at this n if and only if ‖μ_P‖² < A_n ∫k(x, x)dP.
     """
-    c, beta = above("admissible_fraction", "c", c, 0), above("admissible_fraction", "beta", beta, 1)
+    c, beta = positive("admissible_fraction", "c", c), positive("admissible_fraction", "beta", beta, above=1)
     if n is not None:
-        lam = c * above("admissible_fraction", "n", n, 0) ** -beta
+        lam = c * positive("admissible_fraction", "n", n) ** -beta
         return (lam + 2) / (n * lam + lam + 2)
     return 1 / (1 + (c / 2) ** (1 / beta) * (beta - 1) ** ((beta - 1) / beta) / beta)
 
@@ -147,10 +147,8 @@ def characteristic_bound(
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel, every parameter a number.
-    d : int
-        The dimension.
+    kernel, d : Kernel and int
+        The kernel, every parameter a number, and the dimension.
     c, beta : float
         S-KMSE's λ = c n^(−β), c > 0 and β > 1.
     l1_norm : float, default=None
@@ -158,7 +156,7 @@ def characteristic_bound(
     """
     A = admissible_fraction(c, beta)
     d = whole_number("characteristic_bound", "d", d)
-    l1_norm = _l1_norm(kernel, d) if l1_norm is None else above("characteristic_bound", "l1_norm", l1_norm, 0)
+    l1_norm = _l1_norm(kernel, d) if l1_norm is None else positive("characteristic_bound", "l1_norm", l1_norm)
     share = A * float(kernel.diagonal(np.zeros((1, d)))[0]) / l1_norm
     return CharacteristicBound(l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5)
 
@@ -168,7 +166,7 @@ def _l1_norm(kernel: Kernel, d: int) -> float:
     if not isinstance(kernel, Gaussian | Laplacian):
         needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
         raise ValueError(refusal("characteristic_bound", needed, repr(kernel), "pass l1_norm=…"))
-    sigma = above(type(kernel).__name__, "bandwidth", kernel.bandwidth, 0)
+    sigma = positive(type(kernel).__name__, "bandwidth", kernel.bandwidth)
     return float((sigma * ((2 * np.pi) ** 0.5 if isinstance(kernel, Gaussian) else 2)) ** d)
 
 
@@ -206,10 +204,8 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
     ----------
     risk : array
         Δ_i = E(μ̂_i − μ_i)², not negative.
-    mean : array
-        μ_i, the Fourier coefficients of μ_P in the basis (e_i).
-    target : array, default=0.0
-        f*_i, those of the target.
+    mean, target : array, the latter with default=0.0
+        μ_i and f*_i, the Fourier coefficients of μ_P and of the target in the basis (e_i).
 
     Examples
     --------
