@@ -95,22 +95,23 @@ class Composite(Kernel):
     """A kernel made of kernels, its parts: what holds for all of them holds for it."""
 
     @property
-    def _parts(self) -> dict[str, Kernel]:
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels it is made of, by parameter name."""
         return {name: part for name, part in self.get_params(deep=False).items() if isinstance(part, Kernel)}
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
         """Whether every part is."""
-        return all(part.translation_invariant for part in self._parts.values())
+        return all(part.translation_invariant for part in self.parts.values())
 
     @property
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         """Whether every part is."""
-        return all(part.positive_semidefinite for part in self._parts.values())
+        return all(part.positive_semidefinite for part in self.parts.values())
 
     def resolve(self, X: Array) -> Self:
         """Resolve every part."""
-        parts = {name: part.resolve(X) for name, part in self._parts.items()}
+        parts = {name: part.resolve(X) for name, part in self.parts.items()}
         return type(self)(**{**self.get_params(deep=False), **parts})
 
 
