@@ -251,6 +251,11 @@ class FeatureProblem(SpectralProblem):
         return LeftOut.from_sums(p, np.ones(1), own, mean, target, mean_norm, target_mean, self.target_squared_norm)
 
     @property
+    def rows_are_near(self) -> bool:  # type: ignore[override]
+        """Whether rows are in memory."""
+        return self.source is None or self.source.is_in_memory
+
+    @property
     def fold_sums(self) -> HeldOut:
         """The folds that rows were split into as they were summed up."""
         sums, V = self.sums, self.spectrum.V

@@ -291,6 +291,9 @@ class SpectralProblem(Problem):
     components: Components
     """μ̂ and f* in the kernel PCA basis."""
 
+    rows_are_near: bool = True
+    """Whether rows are in memory, so that leaving them out once more costs no pass over a file or a cluster."""
+
     @property
     def fold_sums(self) -> HeldOut | None:
         """The folds that rows were split into as they were summed up; none where the rows are in memory."""

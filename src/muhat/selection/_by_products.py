@@ -12,7 +12,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.filters import Shrinker, TruncatedSVD
 from muhat.gram import Access, BlockProblem
-from muhat.selection._base import Candidates, Choice, Rule, Scored, choice_at, warned_at_edge
+from muhat.selection._base import Candidates, Choice, Rule, Scored, choice_at, with_open_end
 from muhat.selection._krylov import MEMORY, Krylov
 
 LEADING = 100
@@ -33,8 +33,7 @@ def k_fold_choices(
         doubtful = (error > krylov.tolerance) & (score - error * np.abs(rule.scale(problem)) <= choice.score)
         if doubtful.any():
             _warn(rule, each.filter, krylov.steps, float(error[doubtful].max()))
-        if rule.grid is None:
-            warned_at_edge(choice)
+        choice = with_open_end(choice) if rule.grid is None else choice
         choices.append(_with_solution(choice, krylov, each, error))
     return choices
 
