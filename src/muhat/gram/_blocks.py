@@ -23,15 +23,7 @@ SEARCHED = 10
 
 @dataclass(frozen=True)
 class BlockGram:
-    """A = D K D by its products: kernel values are computed when they are needed, in memory proportional to n.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from muhat.kernels import Linear
-    >>> BlockGram.from_sample(Linear(), np.array([[1.0], [3.0]])).product(np.array([1.0, 1.0]))
-    array([2., 6.])
-    """
+    """A = D K D by its products: kernel values are computed when they are needed, in memory proportional to n."""
 
     kernel: Kernel
     X: Array
@@ -72,15 +64,10 @@ class BlockGram:
         return self.root_masses**2 * self._own
 
     def leading(self, count: int, tolerance: float = 0.0) -> Spectrum:
-        """Return the leading eigenpairs of A, ascending, by Lanczos' iteration.
+        """Return so many leading eigenpairs of A, ascending, by Lanczos' iteration.
 
-        Parameters
-        ----------
-        count : int
-            How many.
-        tolerance : float, default=0.0
-            The relative residual ‖Au − γu‖/γ to reach; by default the rounding unit. An eigenvalue's own error is of
-            the order of its square.
+        The tolerance is the relative residual ‖Au − γu‖/γ to reach, by default the rounding unit. An eigenvalue's own
+        error is of the order of its square.
         """
         n = len(self.masses)
         if n <= SMALL or 2 * count >= n:
@@ -98,7 +85,7 @@ class BlockGram:
             gamma, U = gamma[order], U[:, order]
         # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
         floor = n * rounding(gamma) * gamma[-1]
-        return Spectrum(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
+        return Spectrum.from_pairs(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
 
     def residual(self, pairs: Spectrum) -> float:
         """Return the largest ‖Au − γu‖ of some eigenpairs, relative to the largest eigenvalue."""
@@ -106,17 +93,9 @@ class BlockGram:
         return float(np.linalg.norm(gaps, axis=0).max()) / (pairs.largest or 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class BlockProblem(InMemoryProblem):
-    """The problem of a sample too large for all eigenpairs of A.
-
-    Parameters
-    ----------
-    gram : BlockGram
-        A by its products.
-    target : Target, default=None
-        f*; none is f* = 0.
-    """
+    """The problem of a sample too large for all eigenpairs of A."""
 
     access = Access.PRODUCTS | Access.LEADING | Access.ROWS
     gram: BlockGram
@@ -125,11 +104,6 @@ class BlockProblem(InMemoryProblem):
     def largest_eigenvalue(self) -> float:  # type: ignore[override]
         """γ_max, to rounding."""
         return self.gram.leading(1, tolerance=float(np.finfo(self.dtype).eps) ** 0.75).largest
-
-    @property
-    def trace(self) -> Array:  # type: ignore[override]
-        """tr A."""
-        return self.gram.diagonal().sum(axis=-1)
 
 
 def _check_forms(gram: BlockGram) -> None:

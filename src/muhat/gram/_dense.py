@@ -15,7 +15,6 @@ from muhat.gram._problem import (
     Access,
     Components,
     InMemoryProblem,
-    LeftOut,
     Rows,
     SpectralProblem,
     Spectrum,
@@ -26,16 +25,7 @@ from muhat.kernels import Kernel
 
 @dataclass(frozen=True)
 class DenseGram:
-    """A = D K D as a matrix of shape (..., n, n); leading dimensions are a batch of samples of one size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from muhat.kernels import Linear
-    >>> DenseGram.from_sample(Linear(), np.array([[1.0], [3.0]])).matrix
-    array([[0.5, 1.5],
-           [1.5, 4.5]])
-    """
+    """A = D K D as a matrix of shape (..., n, n); leading dimensions are a batch of samples of one size."""
 
     matrix: Array
     masses: Array
@@ -68,20 +58,12 @@ class DenseGram:
         check_semidefinite(gamma)
         # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
         floor = self.matrix.shape[-1] * rounding(gamma) * gamma[..., -1:]
-        return Spectrum(np.where(gamma <= floor, 0, gamma), U, self.masses)
+        return Spectrum.from_pairs(np.where(gamma <= floor, 0, gamma), U, self.masses)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class DenseProblem(InMemoryProblem, SpectralProblem):
-    """The problem of a sample whose Gram matrix is in memory; eigenpairs are computed once, when first asked for.
-
-    Parameters
-    ----------
-    gram : DenseGram
-        A = D K D with its masses; leading batch dimensions go through every method.
-    target : Target, default=None
-        f*; none is f* = 0.
-    """
+    """The problem of a sample whose Gram matrix is in memory; eigenpairs are computed once, when first asked for."""
 
     access = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
     gram: DenseGram
@@ -95,10 +77,8 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
     def components(self) -> Components:  # type: ignore[override]
         """μ̂ and f* in the kernel PCA basis: ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i."""
         root = np.sqrt(self.spectrum.gamma)
+        target = quotient(self.spectrum.project(self.target_values), root)
         mean = root * self.spectrum.coordinates
-        target = np.zeros_like(mean)
-        if self.target is not None:
-            target = quotient(self.spectrum.project(self.target_values), root)
         return Components(self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size))
 
     @property
@@ -110,12 +90,8 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         """Return what the work returns for all rows at once."""
         return work(self, self.rows, *arguments)
 
-    def left_out_of(self, rows: Rows) -> LeftOut:
-        """Return what is left without each point: the rows are all there are."""
-        return self.left_out
-
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
-        """Return β, the weights on the sample, of f* + s(Ĉ)(μ̂ − f*) given s at each eigenvalue and at zero.
+        """Return β, the weights on the sample.
 
         s(Ĉ)μ̂ has the weights D s(A) q. With h(γ) = (s(γ) − s(0))/γ, s(Ĉ)f* is s(0) f* plus the weights D h(A) D f*(X),
         so that (1 − s(0)) f* remains beside the sample.
