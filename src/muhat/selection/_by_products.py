@@ -12,6 +12,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.filters import Shrinker, TruncatedSVD
 from muhat.gram import Access, BlockProblem
+from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates, Choice, Rule, Scored, choice_at
 from muhat.selection._krylov import MEMORY, Krylov
 
@@ -40,7 +41,10 @@ def k_fold_choices(
 def given_choice(rule: Rule, problem: BlockProblem, candidates: Candidates) -> Choice:
     """Return the choice of a given parameter."""
     if candidates.filter.needs == Access.LEADING:
-        return _truncated(rule, problem, candidates)
+        leading = _Leading.down_to(problem, float(candidates.grid[0]))
+        kept = leading.kept(candidates.grid)
+        choice = choice_at(rule, candidates, np.array(0), np.full(1, np.nan), leading.strengths(kept))
+        return leading.with_solution(choice, kept[0])
     krylov = Krylov(problem, [np.empty(0, np.int64)])
     [error] = krylov.settle([candidates])
     if error[0] > krylov.tolerance:
@@ -55,7 +59,7 @@ def gcv_choice(rule: Scored, problem: BlockProblem, filter: Shrinker, grid: Arra
     What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of them.
     """
     if grid is None:
-        leading = _Leading.of(problem, LEADING + 1)
+        leading = _Leading(problem, min(LEADING + 1, problem.n))
         grid = leading.thresholds()
     else:
         leading = _Leading.down_to(problem, float(grid.min()))
@@ -63,22 +67,19 @@ def gcv_choice(rule: Scored, problem: BlockProblem, filter: Shrinker, grid: Arra
     kept = leading.kept(grid)
     residual = (1 - kept) @ leading.projected**2 + leading.behind
     freedom = 1 - kept.sum(axis=-1) / problem.n
-    scores = np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
-    choice = rule.least(problem, candidates, scores, leading.strengths(kept))
+    choice = rule.least(problem, candidates, gcv_scores(residual, freedom), leading.strengths(kept))
     return leading.with_solution(choice, kept[choice.index])
 
 
-def _truncated(rule: Rule, problem: BlockProblem, candidates: Candidates) -> Choice:
-    leading = _Leading.down_to(problem, float(candidates.grid[0]))
-    kept = leading.kept(candidates.grid)
-    choice = choice_at(rule, candidates, np.array(0), np.full(1, np.nan), leading.strengths(kept))
-    return leading.with_solution(choice, kept[0])
+def gcv_scores(residual: Array, freedom: Array) -> Array:
+    """Return residual/freedom²; no freedom is interpolation, which says nothing and is chosen after all else."""
+    return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
 
 
 def _with_solution(choice: Choice, krylov: Krylov, candidates: Candidates, error: Array) -> Choice:
-    if candidates.filter.constant:
-        return replace(choice, residual=float(error[choice.index]))
-    solution = krylov.problem.root_masses * krylov.solution(candidates, choice.index)
+    solution = None
+    if not candidates.filter.constant:
+        solution = krylov.problem.root_masses * krylov.solution(candidates, choice.index)
     return replace(choice, solution=solution, residual=float(error[choice.index]))
 
 
@@ -103,11 +104,6 @@ class _Leading:
         self.behind = float(np.sum((b - self.pairs.U @ self.projected) ** 2))
         mean_squared = float(problem.root_masses @ (problem.mean_values - 2 * problem.target_values))
         self.distance = mean_squared + problem.target_squared_norm  # ‖μ̂ − f*‖²
-
-    @classmethod
-    def of(cls, problem: BlockProblem, count: int) -> _Leading:
-        """Return so many of them, or all there are."""
-        return cls(problem, min(count, problem.n))
 
     @classmethod
     def down_to(cls, problem: BlockProblem, threshold: float) -> _Leading:
@@ -136,15 +132,13 @@ class _Leading:
 
     def strengths(self, kept: Array) -> Array:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: what is not kept, of all there is."""
-        gamma = self.pairs.gamma
-        own = np.divide(self.projected**2, gamma, out=np.zeros_like(gamma), where=gamma > 0)
+        own = quotient(self.projected**2, self.pairs.gamma)
         behind = max(self.distance - float(own.sum()), 0.0)
         moved, whole = (1 - kept) @ own + behind, float(own.sum()) + behind
         return np.sqrt(moved / whole) if whole else np.zeros(len(kept))
 
     def with_solution(self, choice: Choice, kept: Array) -> Choice:
         """Return the choice with x, the projection of q on the components that are kept, towards the target."""
-        gamma, target = self.pairs.gamma, self.pairs.project(self.problem.target_values)
-        towards = np.divide(target, gamma, out=np.zeros_like(gamma), where=gamma > 0)
-        x = self.pairs.U @ (kept * (self.pairs.coordinates - towards)).astype(gamma.dtype)
+        towards = quotient(self.pairs.project(self.problem.target_values), self.pairs.gamma)
+        x = self.pairs.U @ (kept * (self.pairs.coordinates - towards)).astype(self.problem.dtype)
         return replace(choice, solution=self.problem.root_masses * x, residual=self.residual)

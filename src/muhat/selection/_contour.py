@@ -10,14 +10,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import cast
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, rounding, slices
+from muhat._messages import refusal
 from muhat.filters import Filter
-from muhat.gram import Rows, SpectralProblem
+from muhat.gram import Rows, SpectralProblem, Spectrum
 from muhat.selection._base import Candidates
 
 ACCURATE = 1e-11
@@ -44,21 +45,14 @@ COMPRESSED_FROM = 4
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the eigenvalues of A without a point can be: in [0, largest], and in [0, bound] once divided by its scale.
-
-    Parameters
-    ----------
-    largest : float
-        The largest eigenvalue; contours around [0, 1] are stretched by it.
-    scales : array
-        1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale.
-    bound : float
-        max k(x_i, x_i), which no eigenvalue of a covariance exceeds.
-    """
+    """Where the eigenvalues of A without a point can be: in [0, largest]; divided by its scale, in [0, bound]."""
 
     largest: float
+    """Contours around [0, 1] are stretched by it."""
     scales: Array
+    """1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale."""
     bound: float
+    """max k(x_i, x_i), which no eigenvalue of a covariance exceeds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,21 +102,14 @@ class Contour:
 
 @dataclass(frozen=True, order=True)
 class Ellipse:
-    """The shape of a contour: an ellipse with the foci 0 and 1, in z or in the logarithm of z + distance.
-
-    Parameters
-    ----------
-    nodes : int
-        The number of nodes on its upper half.
-    distance : float
-        Zero for an ellipse in z. In the logarithm, nodes crowd towards 0 and the contour keeps right of −distance.
-    log_rho : float
-        The logarithm of the ellipse's parameter: the larger, the rounder.
-    """
+    """The shape of a contour: an ellipse with the foci 0 and 1, in z or in the logarithm of z + distance."""
 
     nodes: int
+    """The number of nodes on its upper half."""
     distance: float
+    """Zero for an ellipse in z. In the logarithm, nodes crowd towards 0 and the contour keeps right of −distance."""
     log_rho: float
+    """The logarithm of the ellipse's parameter: the larger, the rounder."""
 
     @lru_cache(maxsize=256)  # noqa: B019 — shapes are few and small
     def contour(self) -> Contour:
@@ -134,25 +121,17 @@ class Ellipse:
         return Contour(np.exp(u) - self.distance, np.exp(u) * du) if self.distance else Contour(u, du)
 
 
-def _slim(nodes: int) -> Ellipse:
-    """An ellipse for polynomials of a degree of about the number of nodes."""
-    return Ellipse(nodes, 0.0, DIGITS / nodes)
-
-
-def _in_logarithm(distance: float, height: float, share: float, margin: float) -> Ellipse:
+def _in_logarithm(distance: float, margin: float, height: float, share: float) -> Ellipse:
     """An ellipse in the logarithm that goes a share of the way to an ellipse of that height."""
     log_rho = float(share * np.arcsinh(2 * height / np.log1p(1 / distance)))
     return Ellipse(max(8, int(margin * DIGITS / log_rho)), distance, log_rho)
 
 
-def _before_poles(distance: float, margin: float) -> Ellipse:
-    """An ellipse nearly half-way to poles left of −distance, at height π, which may be of high order."""
-    return _in_logarithm(distance, np.pi, 0.42, margin)
+_before_poles = partial(_in_logarithm, height=np.pi, share=0.42)
+"""An ellipse nearly half-way to poles left of −distance, at height π, which may be of high order."""
 
-
-def _along_decay(distance: float, margin: float) -> Ellipse:
-    """An ellipse for what decays like exp(−z/distance): so flat that it decays on the ellipse too."""
-    return _in_logarithm(distance, 0.8, 1.0, margin)
+_along_decay = partial(_in_logarithm, height=0.8, share=1.0)
+"""An ellipse for what decays like exp(−z/distance): so flat that it decays on the ellipse too."""
 
 
 def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
@@ -161,7 +140,8 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
     A filter that acts like λ = reach · γ_max has its poles, if it has any, that far from zero; if it decays, it does so
     over that length; and if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
     """
-    slim = [_slim(quarters * 2**k // 4) for k in range(4, 13) for quarters in (4, 5, 6, 7)]
+    sizes = [quarters * 2**k // 4 for k in range(4, 13) for quarters in (4, 5, 6, 7)]
+    slim = [Ellipse(nodes, 0.0, DIGITS / nodes) for nodes in sizes]  # for polynomials of about that degree
     likely = [shape for shape in slim if shape.nodes**2 > 2 / reach]
     likely += [_before_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
     likely += [_along_decay(distance, margin) for distance in (4 * reach, reach) for margin in (1.0, 1.3)]
@@ -191,24 +171,17 @@ class Nodes:
 
     Seen from contours around them the eigenvalues blur: the matrix of all 1/(z − γ) has a rank, to rounding, far below
     the number of nodes and of eigenvalues, and only that many products with eigenvectors are needed for all nodes.
-
-    Parameters
-    ----------
-    z, steps : arrays of shape (nodes,)
-        The nodes of all contours, and dz/2πi at each.
-    starts : tuple of int
-        Where each contour's nodes start.
-    Q : array of shape (r, rank) or None
-        The functions of γ; none where each eigenvalue is one of its own.
-    C : array of shape (..., rank, nodes)
-        1/(z − γ) = Q C.
     """
 
     z: Array
     steps: Array
+    """dz/2πi at each node."""
     starts: tuple[int, ...]
+    """Where each contour's nodes start."""
     Q: Array | None
+    """The functions of γ, in columns; none where each eigenvalue is one of its own."""
     C: Array
+    """1/(z − γ) = Q C: shape (..., rank, nodes)."""
 
     @classmethod
     def from_contours(cls, gamma: Array, n: int, largest: float, contours: Sequence[Contour]) -> Nodes:
@@ -228,7 +201,7 @@ class Nodes:
 
     def blocks(self) -> Iterator[slice]:
         """Yield some nodes at a time."""
-        return (slice(start, start + NODES_AT_ONCE) for start in range(0, len(self.z), NODES_AT_ONCE))
+        return slices(0, len(self.z), NODES_AT_ONCE)
 
     def seen(self, rows: Array, vector: Array | None = None) -> _Seen:
         """Return the rows as all nodes see them, each eigenvector times the vector's entry first."""
@@ -309,8 +282,7 @@ class Moments:
         """
         filter, contour = cast(Filter, candidates.filter), slice(*self.nodes.starts[place : place + 2])
         scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None] + np.zeros(len(candidates.grid))
-        for start in range(0, len(self.rest), GROUPS_AT_ONCE):
-            some = slice(start, start + GROUPS_AT_ONCE)
+        for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
             r = 1 - filter.path(self.nodes.z[contour] / self.rest[some, None], candidates.grid)
             r = r.reshape(len(r), -1).T
             linear, quadratic = (
@@ -392,6 +364,31 @@ def _at_nodes(problem: SpectralProblem, view: _View, some: slice, groups: _Group
     linear = (z * mean - c * target - z * mean_target + c * target_target) / (c * z) + outside
     quadratic = (z**2 * mean_mean - 2 * z * c * mean_target + c**2 * target_target) / (c**2 * z) + outside
     return linear, quadratic
+
+
+def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Array) -> Array:
+    """Return what the smoother g_λ(K/n)/n, made without point i, predicts there from the other rows of Z.
+
+    That is Σ_j α_j z_j with α = g_λ(K/(n−1)) k_i/(n−1), all without point i. With G = (z − A)⁻¹ and c = 1 − 1/n it is
+    (1/2πi) ∮ g_λ(z/c)/c (GZ)_i/G_ii dz, of which GZ and G_ii serve all parameters. The masses are equal; the result has
+    the shape (parameters, n, columns).
+    """
+    n, U = spectrum.U.shape
+    rest, largest_value = 1 - 1 / n, float((U**2 @ spectrum.gamma).max()) * n
+    interval = Interval(min(spectrum.largest, rest * largest_value), np.array([rest]), largest_value)
+    contour = accurate_contour(filter, grid, interval) if filter.analytic else None
+    if contour is None:
+        needed, advice = "a filter with a contour is needed, smooth and not too steep", "leave points out by refits"
+        raise ValueError(refusal("left_out_predictions", needed, f"{filter!r} at {grid}", advice))
+    nodes = Nodes.from_contours(spectrum.gamma, n, interval.largest, [contour])
+    diagonal, products = nodes.seen(U**2), [nodes.seen(U, vector) for vector in spectrum.project(Z.T)]
+    g = np.stack([filter.inverse(nodes.z / rest, parameter) for parameter in grid.tolist()]) * (nodes.steps / rest)
+    predictions = np.zeros((len(grid), *Z.shape), U.dtype)
+    for some in nodes.blocks():
+        G = diagonal.at(some)
+        for column, product in enumerate(products):
+            predictions[..., column] += 2 * np.real(g[:, some] @ (product.at(some) / G).T)
+    return predictions
 
 
 def _times(real: Array, complex_values: Array) -> Array:

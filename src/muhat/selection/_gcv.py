@@ -11,7 +11,7 @@ from muhat._messages import refusal
 from muhat.filters import Shrinker
 from muhat.gram import Access, BlockProblem, Problem, SpectralProblem
 from muhat.selection._base import WORTHWHILE, Candidates, Choice, Scored, checked_grid
-from muhat.selection._by_products import gcv_choice
+from muhat.selection._by_products import gcv_choice, gcv_scores
 
 
 @dataclass
@@ -54,9 +54,9 @@ class GCV(Scored):
 
     def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the GCV scores of every filter's parameters."""
-        return [self._scores(problem, each) for each in candidates]
+        return [self._scores_of(problem, each) for each in candidates]
 
-    def _scores(self, problem: SpectralProblem, candidates: Candidates) -> Array:
+    def _scores_of(self, problem: SpectralProblem, candidates: Candidates) -> Array:
         filter, components = candidates.filter, problem.components
         if filter.constant:
             needed, advice = "a filter that treats components differently is needed", "use selection='loo' for it"
@@ -66,6 +66,4 @@ class GCV(Scored):
         unseen = (problem.n - r.shape[-1]) * (1 - filter.at_zero(candidates.grid))
         freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / problem.n
         residual = (r**2 * gap).sum(axis=-1)
-        # No residual and no freedom is interpolation: it tells nothing, and is never chosen before something that does.
-        scores = np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
-        return np.moveaxis(scores, 0, -1)
+        return np.moveaxis(gcv_scores(residual, freedom), 0, -1)

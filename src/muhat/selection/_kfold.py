@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat._validation import whole_number
 from muhat.filters import Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
 from muhat.gram._problem import summed
@@ -46,11 +46,8 @@ class KFold(Scored):
     def check(self, filter: Shrinker) -> None:
         """Refuse a number of folds or a seed that is none, and a grid that does not fit."""
         super().check(filter)
-        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
-            raise ValueError(refusal("KFold", "n_splits must be a whole number of at least 2", repr(self.n_splits)))
-        if not isinstance(self.random_state, Integral) or self.random_state < 0:
-            needed = "random_state must be a whole number, not negative"
-            raise ValueError(refusal("KFold", needed, repr(self.random_state)))
+        whole_number(self, "n_splits", self.n_splits, 2)
+        whole_number(self, "random_state", self.random_state, 0)
 
     def needs(self, filter: Shrinker) -> Access:
         """Products with A, in which all folds take part; all eigenpairs for filters that take any."""

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from muhat._arrays import Array, rounding
-from muhat._messages import refusal
+from muhat._validation import check_semidefinite
 from muhat.filters import Filter
 from muhat.gram import BlockProblem
 from muhat.gram._problem import quotient
@@ -90,14 +90,7 @@ class Krylov:
     h_λ(A) b with h_λ(γ) = (s_λ(γ) − s_λ(0))/γ, so that β = Dx are the weights.
 
     Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which ``MEMORY`` limits the
-    steps: at n = 100,000 with five folds and the whole sample, 125.
-
-    Parameters
-    ----------
-    problem : BlockProblem
-        The sample.
-    folds : sequence of arrays
-        The rows to leave out of each column; an empty one is the whole sample.
+    steps: at n = 100,000 with five folds and the whole sample, 125. An empty fold stands for the whole sample.
     """
 
     def __init__(self, problem: BlockProblem, folds: Sequence[Array]) -> None:
@@ -228,21 +221,15 @@ class Krylov:
         self.vectors = _scaled(values, norms)
 
     def _ritz(self, column: _Column) -> _Ritz:
-        """Return the eigenpairs of T, computed once a step."""
-        if column.ritz is None:
-            column.ritz = self._decomposed(column)
+        """Return the eigenpairs of T, computed once a step; a negative eigenvalue is refused, unless it is rounding."""
+        if column.ritz is None and not column.steps:
+            column.ritz = _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
+        elif column.ritz is None:
+            theta, W = _tridiagonal_eigh(column.alpha, column.beta[:-1])
+            check_semidefinite(theta.astype(self.vectors.dtype))
+            theta = np.where(theta <= column.steps * self.unit * theta[-1], 0, theta)
+            column.ritz = _Ritz(theta, W, column.norm * W[0])
         return column.ritz
-
-    def _decomposed(self, column: _Column) -> _Ritz:
-        """Return the eigenpairs of T; refuse a negative eigenvalue, rounding below zero is zero."""
-        if not column.steps:
-            return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
-        theta, W = _tridiagonal_eigh(column.alpha, column.beta[:-1])
-        if theta[0] < -(self.unit**0.5) * np.abs(theta).max():
-            needed = "the Gram matrix must be positive semi-definite"
-            got = f"an eigenvalue of {theta[0] / np.abs(theta).max():.2g} times the largest, or less"
-            raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
-        return _Ritz(np.where(theta <= column.steps * self.unit * theta[-1], 0, theta), W, column.norm * W[0])
 
     def _with_zero(self, column: _Column) -> _Ritz | None:
         """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).
@@ -318,14 +305,13 @@ class Krylov:
 
 
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """Return the eigenpairs of T by divide and conquer, orthogonal to rounding; older SciPy has only "stemr", which is not."""
+    """Return the eigenpairs of T, orthogonal to rounding, as "stemr", all that older versions of SciPy have, is not."""
     return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
 
 
 def _products_needed(candidates: Candidates) -> Array:
     """Return after how many products each solution is exact: infinite unless the filter is a polynomial."""
-    filter = cast(Filter, candidates.filter)
-    return np.array([filter.products(parameter) for parameter in candidates.grid.tolist()])
+    return np.array([cast(Filter, candidates.filter).products(parameter) for parameter in candidates.grid.tolist()])
 
 
 def _distances(some: Array, others: Array) -> Array:

@@ -23,21 +23,7 @@ def scores_with_folds_left_out(
 ) -> list[Array]:
     """Return Σ over folds F, Σ over i in F, of p_i ‖k(x_i, ·) − μ^(−F)‖², with the same fold left out of all filters.
 
-    Parameters
-    ----------
-    problem : SpectralProblem
-        The sample.
-    rows : Rows
-        The points that the folds number.
-    folds : array of shape (folds, size)
-        The rows of each fold.
-    candidates : sequence of Candidates
-        The filters with their grids.
-
-    Returns
-    -------
-    scores : list of arrays of shape (..., parameters)
-        For each filter.
+    The folds, of shape (folds, size), number the rows; the scores of each filter have the shape (..., parameters).
     """
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
     chunks = np.array_split(folds, min(len(folds), max(AT_LEAST, size // CHUNK)))
