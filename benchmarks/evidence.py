@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
 from muhat._arrays import BLAS_ON_ONE_THREAD
-from muhat.datasets import SyntheticFamily
 from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, LeadingComponents, filter_named
 from muhat.paper._samples import BLOCK, exact_losses
+from muhat.paper.datasets import SyntheticFamily
 from muhat.selection import GCV, LeaveOneOut
 
 

@@ -37,7 +37,6 @@ ORDER = [
     "comparison",
     "density",
     "theory",
-    "datasets",
     "plots",
     "cli",
     "paper",
@@ -54,7 +53,7 @@ PUBLIC = [
     *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("LeaveOneOutDisplay", "FilterDisplay"),
-    *("read_table", "open_batches", "load", "SyntheticFamily"),
+    *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""
 

@@ -1,6 +1,7 @@
 """``compare`` on any number of rows: by features, from batches never held at once, from the command line."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from muhat import KernelMean
-from muhat.comparison import Comparison, compare, passes
+from muhat.comparison import Comparison, passes
+from muhat.comparison import compare as compare_as_it_is
 from muhat.data import ArraySource, ColumnMoments, StreamSource
-from muhat.datasets import standardized
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import Laplacian
+from muhat.paper.datasets import standardized
 from muhat.selection import REFIT_UP_TO
+
+compare = partial(compare_as_it_is, standardize=True)
+"""As the command compares."""
 
 SAME = 1e-8
 """The same number by another route."""
@@ -208,15 +213,15 @@ def test_a_score_that_would_take_hours_is_left_out_and_said():
 @pytest.mark.parametrize(
     ("batches", "options", "sentence"),
     [
-        ([np.ones((3, 2))], {"gram": "blocks"}, r"compare: rows that come in batches need .*, got 'blocks'"),
+        ([np.ones((3, 2))], {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
         ([np.ones((3, 2))], {"gram": "dense"}, r"compare: rows that come in batches need .*, got 'dense'"),
         (np.ones((3, 2)), {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
         (np.ones((3, 2)), {"gram": "nystroem"}, r"did you mean 'nystrom'\?"),
         (iter([np.ones((3, 2))]), {}, r"compare: batches that can be iterated anew are needed, got a list_iterator"),
         (Counting([]), {}, "at least one batch is needed"),
-        ([np.ones((1, 2))], {}, r"compare: at least 2 rows are needed, got n_samples = 1"),
+        ([np.ones((1, 2))], {}, r"compare: selection by LeaveOneOut needs at least 2 rows, got n_samples = 1"),
         ([np.ones((3, 2)), np.ones((3, 3))], {}, r"batch 1: 2 columns are needed"),
-        (sample(50), {"gram": Nystrom(51)}, r"m must be at most the number of rows, 50"),
+        (sample(50), {"gram": Nystrom(51)}, r"n_components must be at most the number of rows, 50"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_sentence(batches, options, sentence):
@@ -234,5 +239,5 @@ def test_a_nan_in_batch_700_is_told_by_batch_and_row():
 @pytest.mark.parametrize(("gram", "what"), [(Nystrom(10), "features"), ("blocks", "products")])
 def test_an_estimator_that_does_not_hold_its_matrix_is_no_comparison(gram, what):
     mu = KernelMean(filter="f-kmse", gram=gram).fit(sample(50))
-    with pytest.raises(ValueError, match=f"one fitted by {what}; compare with"):
+    with pytest.raises(ValueError, match=f"one fitted by {what}; use muhat.compare"):
         Comparison.from_estimator(mu)

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,16 @@ from sklearn.preprocessing import StandardScaler
 
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean
-from muhat.comparison import Comparison, compare
-from muhat.datasets import standardized, wine
-from muhat.filters import FILTERS, IteratedTikhonov
+from muhat.comparison import Comparison
+from muhat.comparison import compare as compare_as_it_is
+from muhat.filters import AUTO, FILTERS, IteratedTikhonov
+from muhat.gram import Nystrom
 from muhat.kernels import Gaussian
+from muhat.paper.datasets import standardized, wine
 from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
+
+compare = partial(compare_as_it_is, standardize=True)
+"""As the command compares."""
 
 SAME = 1e-9
 """Relative: the same number by the same route, after another order of operations."""
@@ -154,10 +160,29 @@ def test_the_unit_of_measurement_does_not_matter(sample, comparison, factor):
     assert compare(sample * factor)["f-kmse"].score == pytest.approx(comparison["f-kmse"].score, rel=SAME)
 
 
-def test_features_can_be_left_as_they_are(sample):
-    plain = compare(sample, filters=["f-kmse"], standardize=False)
-    choice = KernelMean(filter="f-kmse").fit(sample).choice_
-    assert plain["f-kmse"].score == pytest.approx(choice.score, rel=SAME)
+@pytest.mark.parametrize("options", [{}, {"selection": "gcv"}, {"selection": "kfold"}, {"gram": Nystrom(20)}], ids=repr)
+def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
+    X = random_sample(REFIT_UP_TO + 1)
+    comparison = compare_as_it_is(X, **options)
+    for name in FILTERS:
+        mu = KernelMean(filter=name, **options).fit(X)
+        assert comparison.kernel == mu.kernel_
+        assert comparison[name].parameter == mu.choice_.parameter
+        np.testing.assert_array_equal(comparison[name].grid, mu.choice_.grid)
+        if comparison[name].selection == "loo":
+            np.testing.assert_allclose(comparison[name].scores, mu.choice_.scores, rtol=1e-11)
+
+
+def test_no_more_than_all_of_a_risk_is_gained():
+    """Standardizing made the mean of a linear kernel exactly zero, and 200 % of KME's risk was reported as gained."""
+    X = random_sample(60)
+    centred = compare_as_it_is(X - X.mean(axis=0), kernel="linear")
+    assert centred.best.improvement == 100
+    assert "cannot be told from zero" in centred.verdict()
+    scaled = compare(X, kernel="linear")
+    assert scaled.best.improvement < 100
+    as_scaled = KernelMean(kernel="linear", filter="f-kmse").fit(X / X.std(axis=0)).choice_
+    assert scaled["f-kmse"].score == pytest.approx(as_scaled.score, rel=SAME)
 
 
 def test_kernels_without_a_bound_are_compared(sample):
@@ -241,7 +266,7 @@ def test_the_verdict_says_when_there_is_hardly_a_difference(sample):
 
 def test_a_fitted_estimator_is_a_comparison(sample, comparison):
     again = Comparison.from_estimator(KernelMean().fit(standardized(sample)))
-    assert [row.name for row in again.rows] == list(FILTERS)
+    assert [row.name for row in again.rows] == list(AUTO)
     for row in again.rows:
         assert row.improvement == pytest.approx(comparison[row.name].improvement, abs=1e-6)
     assert again.d == sample.shape[1]
@@ -270,8 +295,8 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
         ({"kernel": "gausian"}, "did you mean 'gaussian'"),
         ({"kernel": "precomputed"}, "a kernel of points is needed"),
         ({"selection": "lo"}, "did you mean 'loo'"),
-        ({"X": np.ones((1, 3))}, "at least 2 rows are needed"),
-        ({"X": np.ones((4, 3)), "selection": "kfold"}, "at least 5 rows are needed"),
+        ({"X": np.ones((1, 3))}, "needs at least 2 rows"),
+        ({"X": np.ones((4, 3)), "selection": "kfold"}, "needs at least 5 rows"),
         ({"X": np.array([[1.0], [np.nan]])}, "1 row with NaN"),
         ({"X": np.ones(5)}, "two dimensions"),
     ],

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
-from muhat.datasets import NAMES, DataSet, SyntheticFamily, at_hand, load, standardized, wine
-from muhat.datasets._loading import CATALOGUE, digest
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian
+from muhat.paper.datasets import NAMES, DataSet, SyntheticFamily, at_hand, load_dataset, standardized, wine
+from muhat.paper.datasets._loading import CATALOGUE, digest
 
 PACKED = ["ionosphere", "glass", "vowel", "vehicle"]
 IN_REPOSITORY = ["bodyfat", "housing"]
@@ -38,7 +38,7 @@ def no_data_folder_is_named(monkeypatch):
 
 
 def resource(name):
-    return files("muhat.datasets").joinpath("files", name)
+    return files("muhat.paper.datasets").joinpath("files", name)
 
 
 def write_random_svmguide2(path):
@@ -54,12 +54,12 @@ def test_the_names_are_those_of_table_2_in_its_order():
 
 @pytest.fixture
 def outside_a_clone(monkeypatch):
-    monkeypatch.setattr("muhat.datasets._loading.repository_folder", lambda: None)
+    monkeypatch.setattr("muhat.paper.datasets._loading.repository_folder", lambda: None)
 
 
 @pytest.mark.parametrize("name", AT_HAND)
 def test_in_a_clone_eight_data_sets_are_found_unasked_and_say_where_they_come_from(name):
-    sample = load(name)
+    sample = load_dataset(name)
     assert sample.name == name
     assert sample.data.shape == CATALOGUE[name].shape
     assert sample.data.dtype == np.float64
@@ -84,13 +84,13 @@ def test_in_a_clone_eight_data_sets_are_found_unasked_and_say_where_they_come_fr
     ],
 )
 def test_the_classes_are_as_large_as_the_source_says(name, counts):
-    labels, sizes = np.unique(load(name).target, return_counts=True)
+    labels, sizes = np.unique(load_dataset(name).target, return_counts=True)
     assert dict(zip(labels.tolist(), sizes.tolist(), strict=True)) == counts
 
 
 @pytest.mark.parametrize(("name", "theirs"), [("wine", load_wine), ("wdbc", load_breast_cancer)])
 def test_wine_and_wdbc_are_those_of_scikit_learn(name, theirs):
-    ours, bunch = load(name), theirs()
+    ours, bunch = load_dataset(name), theirs()
     np.testing.assert_array_equal(ours.data, bunch.data)
     pairs = set(zip(ours.target.tolist(), bunch.target.tolist(), strict=True))
     assert len(pairs) == len(bunch.target_names)  # the classes have other names, and only that
@@ -103,15 +103,15 @@ def test_other_values_of_scikit_learn_are_noticed(monkeypatch):
     bunch.data[3, 4] += 1
     monkeypatch.setattr("sklearn.datasets.load_wine", lambda: bunch)
     with pytest.raises(ValueError, match=r"^wine of scikit-learn: the 178 × 13 .* got other values; install scikit-"):
-        load("wine")
+        load_dataset("wine")
 
 
 def test_wine_is_the_short_way_to_the_wine_data():
-    np.testing.assert_array_equal(wine().data, load("wine").data)
+    np.testing.assert_array_equal(wine().data, load_dataset("wine").data)
 
 
 def test_percent_fat_is_a_feature_of_bodyfat_and_density_its_target():
-    sample = load("bodyfat")
+    sample = load_dataset("bodyfat")
     assert sample.feature_names[0] == "bodyfat_pct"
     siri = 495 / sample.target - 450
     assert np.median(np.abs(siri - sample.data[:, 0])) < 0.1
@@ -119,7 +119,7 @@ def test_percent_fat_is_a_feature_of_bodyfat_and_density_its_target():
 
 @pytest.mark.parametrize("name", AT_HAND)
 def test_a_standardized_data_set_has_mean_0_and_variance_1_or_0(name):
-    X = standardized(load(name).data)
+    X = standardized(load_dataset(name).data)
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
     constant = np.ptp(X, axis=0) == 0
     np.testing.assert_allclose(X.std(axis=0), np.where(constant, 0, 1), atol=1e-12)
@@ -127,7 +127,7 @@ def test_a_standardized_data_set_has_mean_0_and_variance_1_or_0(name):
 
 
 def test_a_folder_changes_nothing_for_a_data_set_in_the_package(tmp_path):
-    np.testing.assert_array_equal(load("glass", tmp_path).data, load("glass").data)
+    np.testing.assert_array_equal(load_dataset("glass", tmp_path).data, load_dataset("glass").data)
 
 
 def test_the_package_holds_four_files_without_a_date():
@@ -164,25 +164,25 @@ def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_w
     with pytest.raises(
         ValueError, match=sentence + r".* and name its folder by load\(.*, folder\) or in MUHAT_DATA\.$"
     ) as refused:
-        load(name)
+        load_dataset(name)
     assert_one_sentence(refused)
 
 
 @pytest.mark.usefixtures("outside_a_clone")
 @pytest.mark.parametrize("name", IN_REPOSITORY)
 def test_outside_a_clone_they_are_read_from_a_folder_named_either_way(name, monkeypatch):
-    expected = load(name, ROOT / "data").data
+    expected = load_dataset(name, ROOT / "data").data
     assert expected.shape == CATALOGUE[name].shape
     monkeypatch.setenv("MUHAT_DATA", str(ROOT / "data"))
     assert name in at_hand()
-    np.testing.assert_array_equal(load(name).data, expected)
+    np.testing.assert_array_equal(load_dataset(name).data, expected)
 
 
 def test_a_folder_with_one_data_set_hides_no_other(tmp_path, monkeypatch):
     (tmp_path / "housing.csv").write_text((ROOT / "data" / "housing.csv").read_text())
     monkeypatch.setenv("MUHAT_DATA", str(tmp_path))
-    assert load("housing").data.shape == (506, 13)
-    assert load("bodyfat", tmp_path).data.shape == (252, 14)
+    assert load_dataset("housing").data.shape == (506, 13)
+    assert load_dataset("bodyfat", tmp_path).data.shape == (252, 14)
 
 
 @with_the_shared_tables
@@ -199,18 +199,18 @@ def test_what_is_packed_is_the_shared_table(name):
 
 @with_the_shared_tables
 def test_svmguide2_is_read_from_a_folder_named_either_way(monkeypatch):
-    given_folder = load("svmguide2", SHARED)
+    given_folder = load_dataset("svmguide2", SHARED)
     assert given_folder.data.shape == (391, 20)
     assert np.unique(given_folder.target).tolist() == [1, 2, 3]
     monkeypatch.setenv("MUHAT_DATA", str(SHARED))
-    np.testing.assert_array_equal(load("svmguide2").data, given_folder.data)
+    np.testing.assert_array_equal(load_dataset("svmguide2").data, given_folder.data)
 
 
 @with_the_shared_tables
 def test_svmguide2_is_read_from_the_file_of_libsvm(tmp_path):
-    table = load("svmguide2", SHARED)
+    table = load_dataset("svmguide2", SHARED)
     dump_svmlight_file(table.data, table.target, str(tmp_path / "svmguide2"), zero_based=False)
-    sparse = load("svmguide2", tmp_path)
+    sparse = load_dataset("svmguide2", tmp_path)
     np.testing.assert_allclose(sparse.data, table.data, rtol=1e-14)
     np.testing.assert_array_equal(sparse.target, table.target)
     assert sparse.feature_names == table.feature_names
@@ -219,7 +219,7 @@ def test_svmguide2_is_read_from_the_file_of_libsvm(tmp_path):
 @with_the_shared_tables
 def test_a_folder_that_is_given_goes_before_the_one_in_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("MUHAT_DATA", str(tmp_path))
-    assert load("svmguide2", SHARED).data.shape == (391, 20)
+    assert load_dataset("svmguide2", SHARED).data.shape == (391, 20)
 
 
 @with_the_shared_tables
@@ -227,7 +227,7 @@ def test_one_changed_value_of_svmguide2_is_noticed(tmp_path):
     text = (SHARED / "svmguide2.csv").read_text()
     (tmp_path / "svmguide2.csv").write_text(text.replace("0.0915178571428571", "0.0915178581428571", 1))
     with pytest.raises(ValueError, match="got other values; get the file again"):
-        load("svmguide2", tmp_path)
+        load_dataset("svmguide2", tmp_path)
 
 
 def assert_one_sentence(refused):
@@ -242,7 +242,7 @@ def test_without_a_folder_svmguide2_is_refused_by_saying_where_to_get_it(variabl
         monkeypatch.setenv("MUHAT_DATA", variable)
     sentence = r"^svmguide2: a folder .* got none; get svmguide2 from .* LIBSVM site .* folder\) or in MUHAT_DATA\.$"
     with pytest.raises(ValueError, match=sentence) as refused:
-        load("svmguide2")
+        load_dataset("svmguide2")
     assert_one_sentence(refused)
 
 
@@ -261,7 +261,7 @@ def test_a_folder_without_svmguide2_is_refused(place, got, by_environment, tmp_p
     if by_environment:
         monkeypatch.setenv("MUHAT_DATA", str(tmp_path / place))
     with pytest.raises(ValueError, match=got) as refused:
-        load("svmguide2", None if by_environment else tmp_path / place)
+        load_dataset("svmguide2", None if by_environment else tmp_path / place)
     assert_one_sentence(refused)
 
 
@@ -285,14 +285,14 @@ def test_a_folder_without_svmguide2_is_refused(place, got, by_environment, tmp_p
 def test_a_broken_file_is_refused_by_its_name(file, content, got, tmp_path):
     (tmp_path / file).write_bytes(content)
     with pytest.raises(ValueError, match=rf"{file}: the 391 × 20 .* got .*({got}).*; get the file again\.$") as refused:
-        load("svmguide2", tmp_path)
+        load_dataset("svmguide2", tmp_path)
     assert_one_sentence(refused)
 
 
 def test_a_table_of_the_right_form_with_other_values_is_refused(tmp_path):
     write_random_svmguide2(tmp_path / "svmguide2.csv")
     with pytest.raises(ValueError, match="got other values; get the file again") as refused:
-        load("svmguide2", tmp_path)
+        load_dataset("svmguide2", tmp_path)
     assert_one_sentence(refused)
 
 
@@ -300,9 +300,9 @@ def test_a_table_of_the_right_form_with_other_values_is_refused(tmp_path):
 def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "glass.csv.gz").write_bytes(damage(resource("glass.csv.gz").read_bytes()))
-    monkeypatch.setattr("muhat.datasets._loading.files", lambda _: tmp_path)
+    monkeypatch.setattr("muhat.paper.datasets._loading.files", lambda _: tmp_path)
     with pytest.raises(ValueError, match=r"glass\.csv\.gz: the 214 × 9 .*; install muhat again\.$") as refused:
-        load("glass")
+        load_dataset("glass")
     assert_one_sentence(refused)
 
 
@@ -311,7 +311,7 @@ def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
 )
 def test_an_unknown_name_is_refused(name, sentence):
     with pytest.raises(ValueError, match=f"^load: the name must be .*{sentence}"):
-        load(name)
+        load_dataset(name)
 
 
 tables = st.integers(1, 4).flatmap(
@@ -336,7 +336,8 @@ def test_the_digest_notices_a_change_of_a_value_and_forgives_rounding(table, dat
 
 
 def test_loading_a_packed_data_set_does_not_import_scikit_learn_s_data_sets():
-    code = "import sys; from muhat.datasets import load; load('glass'); print('sklearn.datasets' in sys.modules)"
+    load = "from muhat.paper.datasets import load_dataset; load_dataset('glass')"
+    code = f"import sys; {load}; print('sklearn.datasets' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 

@@ -9,7 +9,6 @@ from scipy.stats import ttest_rel
 from muhat import KernelMean
 from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat._parts import as_filter
-from muhat.datasets import SyntheticFamily, load, standardized
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
@@ -19,6 +18,7 @@ from muhat.paper._estimators import BY_LOO, LEFT_OUT, NAMES, PAPER, filter_named
 from muhat.paper._figures import COLOURS, MARKERS
 from muhat.paper._samples import blocks, exact_losses, joined, median_bandwidth, risk_table
 from muhat.paper._statistics import improvement, mean_of
+from muhat.paper.datasets import SyntheticFamily, load_dataset, standardized
 from muhat.paper.figure_1 import probability_closer
 from muhat.paper.figure_3a import iterations
 from muhat.paper.figure_3b import scores_by_inverting, scores_by_iterating
@@ -222,7 +222,7 @@ def test_exact_risks_under_theorem_1_agree_with_samples():
 
 
 def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture():
-    X = standardized(load("wine").data)[:60]
+    X = standardized(load_dataset("wine").data)[:60]
     kernel = Gaussian().resolve(X)
     found = {
         (name, rule): weights for name, rule, weights, _ in estimates(DenseProblem(DenseGram.from_sample(kernel, X)))

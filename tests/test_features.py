@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from muhat.gram._landmarks import leverage
 from sklearn.base import clone
 
 import reference
@@ -24,6 +23,7 @@ from muhat.gram import (
     NystromFeatures,
     RandomFeatures,
 )
+from muhat.gram._nystrom import leverage
 from muhat.kernels import Function, Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 
 RNG = np.random.default_rng(SEED)

@@ -9,11 +9,11 @@ import pytest
 from muhat import KernelMean, theory
 from muhat.comparison import compare
 from muhat.data import open_batches
-from muhat.datasets import SyntheticFamily, load
 from muhat.density import MatchedMixture
 from muhat.filters import FILTERS
 from muhat.gram import GRAMS, Nystrom
 from muhat.kernels import KERNELS, Gaussian
+from muhat.paper.datasets import SyntheticFamily, load_dataset
 from muhat.selection import RULES, Fixed
 
 RNG = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def test_density_theory_and_data():
     assert np.isfinite(MatchedMixture(2).fit(X).score(X))
     assert theory.theorem_1(Gaussian(1.0)(X), c=1.0, beta=1.5) is not None
     assert theory.check_definition_1(FILTERS["f-kmse"](), [0.1, 1.0]) is not None
-    assert load("wine").data.shape[0] == 178
+    assert load_dataset("wine").data.shape[0] == 178
     assert next(iter(SyntheticFamily(d=2).draw([0], n=5, random_state=0))).X.shape == (5, 2)
 
 

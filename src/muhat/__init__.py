@@ -23,7 +23,7 @@ _PUBLIC = {
     "density": ("MatchedMixture",),
     "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
     "data": ("read_table", "open_batches"),
-    "datasets": ("load", "SyntheticFamily"),
+    "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }
 """The public names by the module that has them, in the order in which data flows."""
 

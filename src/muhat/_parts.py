@@ -179,7 +179,8 @@ class Parts:
             if isinstance(filter, str) and not all(rule.can_choose(each, 1) for each in filters):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
         if k.positive_semidefinite:  # ours, and proven: what is wrong with its parameters shows on any points
-            k.resolve(PAIR)(PAIR)
+            with np.errstate(all="ignore"):
+                k.resolve(PAIR)(PAIR)
         if np.isfinite(k.bound):
             filters = [each.bounded_by(k.bound) for each in filters]
         for each in filters:

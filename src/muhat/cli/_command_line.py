@@ -48,14 +48,9 @@ def about(
 
 
 def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], object] = lambda: None) -> typer.Typer:
-    """Return the command line of some commands, each imported when it is run.
+    """Return the command line of some commands: where the function of each is (``module:name``), and a line of help.
 
-    Parameters
-    ----------
-    commands : mapping of str to (str, str)
-        For each command where its function is, as ``module:name``, and one line of help.
-    imported : callable
-        Called when a command has been imported, before it runs.
+    A command is imported when it is asked for; then ``imported`` is called, before it runs.
     """
 
     class Commands(CommandLine):

@@ -23,7 +23,6 @@ from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
-from muhat.datasets import load
 from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
 from muhat.gram._plan import DENSE_UP_TO
@@ -137,7 +136,7 @@ def compare_command(
     reading: dict[str, Any] = {"drop": drop, "columns": columns and columns.split(","), "separator": separator}
     reading = {name: value for name, value in {**reading, "only_numeric": only_numeric}.items() if value}
     shown = not as_json and sys.stderr.isatty()
-    sample = load("wine") if file is None else _sample(open_batches(file, **reading), gram, shown)
+    sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
     if isinstance(sample, FileBatches):
         titles = passes(options.get("filters"), standardize)
         with ProgressBatches(sample, titles, shown=shown) as batches:
@@ -190,6 +189,14 @@ def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatch
     return batches
 
 
+def _wine() -> DataSet:
+    """Return the data that are compared on where no file is named."""
+    from sklearn.datasets import load_wine  # here, as it takes long to import
+
+    bunch = load_wine()
+    return DataSet("wine", bunch.data, tuple(bunch.feature_names))
+
+
 def _check_figure(path: Path) -> None:
     """Refuse a place or a format before the work."""
     if path.suffix.lower() not in FIGURES:
@@ -201,7 +208,7 @@ def _check_figure(path: Path) -> None:
 def python_lines(file: Path | None, reading: dict[str, Any], options: dict[str, Any], in_batches: bool) -> list[str]:
     """Return three lines of Python that give the same comparison, with every option that is not the default."""
     if file is None:
-        names, sample = ["compare", "load"], 'load("wine").data'
+        names, sample = ["compare", "load_dataset"], 'load_dataset("wine").data'
     else:
         reader = "open_batches" if in_batches else "read_table"
         arguments = [repr(str(file)), *(f"{name}={value!r}" for name, value in reading.items())]

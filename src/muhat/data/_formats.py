@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from zipfile import BadZipFile
@@ -23,22 +24,13 @@ PARQUET_BUFFER = 2**16
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table in their order, NaN where a value is missing.
-
-    Parameters
-    ----------
-    values : array of shape (rows, columns)
-        The rows.
-    places : sequence of int
-        The line (from 1, as editors count) or row (from 0, as arrays do) of each in its file; of a text file it may
-        be empty where every value is finite, so that no one asks.
-    path : str
-        The name of the file.
-    """
+    """Some rows of a table in their order, NaN where a value is missing."""
 
     values: Array
     places: Sequence[int]
+    """The line (from 1) or row (from 0) of each in its file; empty for text where all is finite, as no one asks."""
     path: str
+    """The name of the file."""
 
     def __getitem__(self, rows: slice) -> Chunk:
         return Chunk(self.values[rows], self.places[rows], self.path)
@@ -47,16 +39,7 @@ class Chunk:
 class BadRows(Exception):  # noqa: N818 — becomes an error where it is known in which batch
     """Something in a file that cannot be read: the rows before it have been yielded.
 
-    Parameters
-    ----------
-    path : str
-        The name of the file.
-    needed, got, place, advice : str
-        What its sentence says.
-    at_row : bool, default=False
-        Whether it is the fault of the row after those that were yielded.
-    row : int, default=None
-        The first row of a batch that is wrong, where that is known.
+    ``at_row`` says that it is the fault of the row after these, ``row`` which row of a batch it is, if that is known.
     """
 
     def __init__(
@@ -82,17 +65,7 @@ class BadRows(Exception):  # noqa: N818 — becomes an error where it is known i
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns of a file to read.
-
-    Parameters
-    ----------
-    columns : sequence of str or None
-        Their names, in the order they are to have; all of them if None.
-    drop : sequence of str
-        Names of columns to leave out.
-    only_numeric : bool
-        Whether columns of anything but numbers are left out.
-    """
+    """Which columns of a file to read, as `open_batches` documents it."""
 
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
@@ -159,8 +132,6 @@ def check_pyarrow(who: str) -> None:
 
 
 class _OfKnownSize:
-    """A table that says how many rows it has."""
-
     n: int | None
     unit: Literal["line", "row"] = "row"
 
@@ -189,10 +160,9 @@ class NumpyTable(_OfKnownSize):
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Read it by memory maps, one for each chunk: the pages of one that stays open would count as our memory."""
-        archive = self.path.suffix.lower() == ".npz"
-        array = self._load() if archive else None
+        loaded = self._load() if self.path.suffix.lower() == ".npz" else None
         for start in range(0, self.n or 0, rows):
-            values = self._numbers((self._load() if array is None else array)[start : start + rows])
+            values = self._numbers((self._load() if loaded is None else loaded)[start : start + rows])
             yield Chunk(values, range(start, start + len(values)), self.who)
 
     def _numbers(self, array: Array) -> Array:
@@ -228,17 +198,7 @@ LOOKED_AT = 1000
 
 
 class ArrowTable(_OfKnownSize):
-    """A Parquet, Feather or Arrow file, or several Parquet files with the same columns, one after the other.
-
-    Parameters
-    ----------
-    files : sequence of path
-        The files, at least one.
-    who : str
-        The name of the file or folder in messages.
-    wanted : Wanted
-        Which columns to read.
-    """
+    """A Parquet, Feather or Arrow file, or several Parquet files with the same columns, one after the other."""
 
     def __init__(self, files: Sequence[Path], who: str, wanted: Wanted) -> None:
         check_pyarrow(who)
@@ -251,10 +211,9 @@ class ArrowTable(_OfKnownSize):
                 raise FileError(refusal(file.who, needed, got, "read them one by one or move it away"))
         numeric = [all(file.is_numeric(place) for file in self.files) for place in range(len(names))]
         kept = wanted.numeric(who, wanted.places(who, names), numeric)
-        for file in self.files:
-            for place in kept:
-                if not numeric[place]:
-                    file.refuse_words(place)
+        for file, place in product(self.files, kept):
+            if not file.is_numeric(place):
+                file.refuse_words(place)
         self.columns = tuple(names[place] for place in kept)
         self.n = sum(file.rows for file in self.files)
         if not self.n:
@@ -341,18 +300,11 @@ class _ArrowFile:
 
     def refuse_words(self, place: int) -> None:
         """Refuse a column of anything but numbers, with the first value that is there."""
-        if self.is_numeric(place):
-            return
-        name, first, row = self.names[place], 0, 0
-        value: object = None
-        for batch in self.batches([name], LOOKED_AT):
-            values = batch.column(batch.schema.names.index(name)).to_pylist()
-            row = next((row for row, each in enumerate(values) if each is not None), len(values))
-            if row < len(values):
-                value = values[row]
-                break
-            first += len(values)
-        raise BadRows(self.who, *not_numeric(name, repr(value), f"row {first + row}"))
+        name = self.names[place]
+        batches = self.batches([name], LOOKED_AT)
+        values = chain.from_iterable(batch.column(batch.schema.names.index(name)).to_pylist() for batch in batches)
+        row, value = next(((row, value) for row, value in enumerate(values) if value is not None), (0, None))
+        raise BadRows(self.who, *not_numeric(name, repr(value), f"row {row}"))
 
 
 def not_numeric(name: str, value: str, place: str, advice: str = "drop or encode that column") -> tuple[str, ...]:

@@ -75,17 +75,6 @@ class TextTable:
 
     Chunks of it are parsed by pyarrow. One that pyarrow refuses, or that has a missing value, is read once more line by
     line, which finds the line to name, and takes a few notations that pyarrow does not know.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    who : str
-        Its name in messages.
-    wanted : Wanted
-        Which columns to read.
-    separator : str or None
-        What divides fields, None to find out.
     """
 
     n: int | None = None

@@ -12,7 +12,6 @@ import typer
 from muhat._files import atomic_write, check_writable
 from muhat._messages import unknown_name
 from muhat.cli import say
-from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load
 from muhat.paper import (
     EXPERIMENTS,
     Experiment,
@@ -23,6 +22,7 @@ from muhat.paper import (
     read_results,
     reproduce,
 )
+from muhat.paper.datasets import FOLDER_VARIABLE, NAMES, at_hand, load_dataset
 from muhat.plots import save
 
 FORMATS = (".png", ".svg")
@@ -100,10 +100,10 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
     """Refuse, before the work, a named folder without data and data with other values; print what is missing."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder and not any(Path(folder, f"{name}{ending}").is_file() for name in NAMES for ending in (".csv", "")):
-        load("svmguide2")  # it refuses the folder, and says where to get what it should hold
+        load_dataset("svmguide2")  # it refuses the folder, and says where to get what it should hold
     if EXPERIMENTS["table-2"] in chosen and not quick:
         for name in at_hand():
-            load(name)
+            load_dataset(name)
         missing = [name for name in NAMES if name not in at_hand()]
         if missing:
             say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")

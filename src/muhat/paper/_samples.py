@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.datasets import Draw
 from muhat.kernels import Gaussian
 from muhat.paper._estimators import EstimatorLosses
 from muhat.paper._experiment import Row, Settings, Task
 from muhat.paper._statistics import improvement, mean_of
+from muhat.paper.datasets import Draw
 from muhat.theory import ExactLosses
 
 SAMPLINGS = ("redrawn", "once")

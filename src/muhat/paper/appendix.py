@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from muhat.datasets import SyntheticFamily
 from muhat.paper._claims import FAILS, HOLDS, Claim, with_interval
 from muhat.paper._estimators import EstimatorLosses, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import COLOURS, IMPROVEMENT, blank, legend_handle, letter_panels, line, percent_scale
 from muhat.paper._samples import BLOCK, SAMPLINGS, blocks, exact_losses, indices, loss_rows, risk_table
 from muhat.paper._tables import distinct, where
+from muhat.paper.datasets import SyntheticFamily
 from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 
 ALIKE = 0.5

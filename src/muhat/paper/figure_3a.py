@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.datasets import SyntheticFamily
 from muhat.paper._claims import NEXT_TO_NOTHING, NOT_IN_PAPER, Claim, in_one_cell, verdict_for, with_interval
 from muhat.paper._estimators import display_name, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
@@ -26,6 +25,7 @@ from muhat.paper._figures import (
 from muhat.paper._samples import BLOCK, SAMPLINGS, blocks, exact_losses, indices, joined
 from muhat.paper._statistics import improvement, mean_of
 from muhat.paper._tables import distinct, where
+from muhat.paper.datasets import SyntheticFamily
 from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from muhat.selection import LeaveOneOut
 

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg import solve
 
 from muhat._arrays import Array
-from muhat.datasets import SyntheticFamily
 from muhat.filters import Filter, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
@@ -21,6 +20,7 @@ from muhat.paper._estimators import display_name, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import Line, blank, legend_below, legend_entries, letter_panels, lines
 from muhat.paper._tables import distinct, one, where
+from muhat.paper.datasets import SyntheticFamily
 from muhat.plots._style import logarithmic, without_frame
 from muhat.selection import Choice, LeaveOneOut
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from muhat.datasets import SyntheticFamily
 from muhat.paper._claims import FAILS, HOLDS, NEXT_TO_NOTHING, Claim, in_one_cell, verdict_for, with_interval
 from muhat.paper._estimators import display_name, losses_by_rule
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
@@ -33,6 +32,7 @@ from muhat.paper._samples import (
 )
 from muhat.paper._statistics import improvement
 from muhat.paper._tables import distinct, one, where
+from muhat.paper.datasets import SyntheticFamily
 from muhat.plots._style import logarithmic
 
 FILTERS = ("f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from muhat.datasets import SyntheticFamily
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian
 from muhat.mean import KernelMean
@@ -16,6 +15,7 @@ from muhat.paper._figures import blank, dot, interval_columns, name_rows
 from muhat.paper._samples import BLOCK, PILOT, blocks, exact_losses, indices, median_bandwidth
 from muhat.paper._statistics import mean_of
 from muhat.paper._tables import one, where
+from muhat.paper.datasets import SyntheticFamily
 
 AT_ONCE = 10_000
 """Draws whose kernel values are in memory at a time."""

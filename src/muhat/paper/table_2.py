@@ -14,7 +14,6 @@ from scipy.stats import multivariate_normal, ttest_1samp
 from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array
-from muhat.datasets import NAMES, at_hand, load, standardized
 from muhat.density import MatchedMixture, kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
@@ -35,6 +34,7 @@ from muhat.paper._figures import (
 from muhat.paper._samples import joined
 from muhat.paper._statistics import mean_of
 from muhat.paper._tables import distinct, one, where
+from muhat.paper.datasets import NAMES, at_hand, load_dataset, standardized
 from muhat.plots._style import without_frame
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
 
@@ -118,7 +118,7 @@ def tasks(settings: Settings) -> list[Task]:
 
 def run(settings: Settings, task: Task) -> list[Row]:
     """Split the data, estimate, match from one start, and return the scores on the test part."""
-    X = standardized(load(task["dataset"]).data)
+    X = standardized(load_dataset(task["dataset"]).data)
     place = [settings["seed"], NAMES.index(task["dataset"]), task["repetition"]]
     order = np.random.default_rng(place).permutation(len(X))
     test, train = np.split(X[order], [round(settings["test_share"] * len(X))])

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.datasets import Draw, SyntheticFamily
 from muhat.paper._claims import FAILS, HOLDS, NEXT_TO_NOTHING, NOT_IN_PAPER, Claim, decimal, in_one_cell, with_interval
 from muhat.paper._estimators import EstimatorLosses, display_name, filter_named, losses_by_rule
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
@@ -37,6 +36,7 @@ from muhat.paper._samples import (
     risk_table,
 )
 from muhat.paper._tables import where
+from muhat.paper.datasets import Draw, SyntheticFamily
 from muhat.plots._displays import smooth
 from muhat.plots._style import logarithmic
 from muhat.theory import ExactLosses, admissible_fraction

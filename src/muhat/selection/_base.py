@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ TIE = 2e-10
 
 WIDENINGS = 3
 """How often a grid is widened where the choice is at its end."""
+
+NEGLIGIBLE = 1e-2
+"""A strength up to which next to nothing is gained by shrinking less; its square is as near to shrinking all."""
 
 WORTHWHILE = 1e-3
 """The share of KME's risk, or of the score's scale, that a wider grid must gain."""
@@ -199,10 +203,10 @@ class Scored(Rule):
         choices = self._least(problem, [candidates_of(self, self.grid, problem, filter) for filter in filters])
         if self.grid is not None or problem.batch:
             return choices
-        open_ended = list(range(len(choices)))
+        if Access.PRODUCTS not in problem.access:  # every score would take one more pass over the rows
+            return [warned_at_edge(choice) for choice in choices]
         for _ in range(WIDENINGS):
-            ends = {place: choices[place] for place in open_ended}
-            beyond = {place: end.filter.beyond(end.grid, end.index) for place, end in ends.items()}
+            beyond = {place: beyond_edge(choice) for place, choice in enumerate(choices)}
             beyond = {place: grid for place, grid in beyond.items() if len(grid)}
             if not beyond:
                 break
@@ -212,9 +216,10 @@ class Scored(Rule):
                 for place, more in zip(beyond, found, strict=True)
                 if more.score < choices[place].score - self.worthwhile(problem)
             }
+            if not better:
+                break
             for place, more in better.items():
                 choices[place] = self._joined(problem, choices[place], more)
-            open_ended = list(better)
         return choices
 
     def _least(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Choice]:
@@ -287,6 +292,25 @@ def choice_at(rule: Rule, candidates: Candidates, index: Array, scores: Array, s
         strengths=strengths,
         at_edge=_plain((last > 0) & ((index == 0) | (index == last))),
     )
+
+
+def beyond_edge(choice: Choice) -> Array:
+    """Return parameters beyond the end of the grid that a choice is at, unless it shrinks next to nothing, or all."""
+    is_open = NEGLIGIBLE < choice.strength < 1 - NEGLIGIBLE**2
+    return choice.filter.beyond(choice.grid, choice.index) if is_open else np.empty(0)
+
+
+def warned_at_edge(choice: Choice) -> Choice:
+    """Return a choice, with a warning if it is at the end of a grid that is not widened and might be."""
+    if len(beyond_edge(choice)):
+        name, parameter = type(choice.filter).__name__, choice.parameter
+        warnings.warn(
+            f"{name}: the best parameter, {parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to "
+            f"{choice.grid[-1]:.3g}; give a wider one, as in selection={type(choice.rule).__name__}(grid=[...]).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return choice
 
 
 def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:

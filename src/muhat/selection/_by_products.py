@@ -13,7 +13,7 @@ from muhat._messages import refusal
 from muhat.filters import Shrinker, TruncatedSVD
 from muhat.gram import Access, BlockProblem
 from muhat.gram._problem import quotient
-from muhat.selection._base import Candidates, Choice, Rule, Scored, choice_at
+from muhat.selection._base import Candidates, Choice, Rule, Scored, choice_at, warned_at_edge
 from muhat.selection._krylov import MEMORY, Krylov
 
 LEADING = 100
@@ -34,6 +34,8 @@ def k_fold_choices(
         doubtful = (error > krylov.tolerance) & (score - error * np.abs(rule.scale(problem)) <= choice.score)
         if doubtful.any():
             _warn(rule, each.filter, krylov.steps, float(error[doubtful].max()))
+        if rule.grid is None:
+            warned_at_edge(choice)
         choices.append(_with_solution(choice, krylov, each, error))
     return choices
 

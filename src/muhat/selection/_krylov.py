@@ -305,7 +305,7 @@ class Krylov:
 
 
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """Return the eigenpairs of T, orthogonal to rounding, as "stemr", all that older versions of SciPy have, is not."""
+    """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
     return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
 
 

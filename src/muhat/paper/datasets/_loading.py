@@ -138,7 +138,7 @@ NAMES = tuple(CATALOGUE)
 """The data sets of Table 2, in the order of the paper."""
 
 
-def load(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
+def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
     """Return a data set of the paper's Table 2, unscaled.
 
     Parameters
@@ -162,20 +162,20 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
 
     Examples
     --------
-    >>> ionosphere = load("ionosphere")
+    >>> ionosphere = load_dataset("ionosphere")
     >>> ionosphere.data.shape
     (351, 34)
     >>> ionosphere.licence
     'CC BY 4.0'
     """
     if name not in NAMES:
-        raise ValueError(unknown_name("load", name, NAMES))
+        raise ValueError(unknown_name("load_dataset", name, NAMES))
     entry = CATALOGUE[name]
     if entry.place == SCIKIT_LEARN:
         sample = _from_scikit_learn(name)
         _check(sample, entry, f"{name} of scikit-learn", "install scikit-learn again")
     elif entry.place == PACKAGED:
-        packaged = files("muhat.datasets").joinpath("files", f"{name}.csv.gz")
+        packaged = files("muhat.paper.datasets").joinpath("files", f"{name}.csv.gz")
         sample = _read(packaged, entry, "install muhat again")
     else:
         sample = _read(_found(name, folder), entry, "get the file again")
@@ -194,14 +194,14 @@ def at_hand() -> tuple[str, ...]:
 
 
 def wine() -> DataSet:
-    """Return the wine data, 13 measurements of 178 wines: ``load("wine")``.
+    """Return the wine data, 13 measurements of 178 wines: ``load_dataset("wine")``.
 
     Examples
     --------
     >>> wine().data.shape
     (178, 13)
     """
-    return load("wine")
+    return load_dataset("wine")
 
 
 def digest(sample: DataSet) -> str:
@@ -213,7 +213,7 @@ def digest(sample: DataSet) -> str:
 
 def repository_folder() -> Path | None:
     """Return the ``data`` folder of the repository, if muhat is run from a clone of it."""
-    source, root = Path(__file__).parents[2], Path(__file__).parents[3]
+    source, root = Path(__file__).parents[3], Path(__file__).parents[4]
     in_clone = source.name == "src" and (root / "pyproject.toml").is_file() and (root / "data").is_dir()
     return root / "data" if in_clone else None
 
@@ -240,7 +240,7 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
         what = "one without them" if Path(named).is_dir() else "a file" if Path(named).exists() else "no such folder"
         got = f"{str(named)!r}, {what}"
     needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
-    advice = f"{CATALOGUE[name].advice} and name its folder by load({name!r}, folder) or in {FOLDER_VARIABLE}"
+    advice = f"{CATALOGUE[name].advice} and name its folder by load_dataset({name!r}, folder) or in {FOLDER_VARIABLE}"
     raise ValueError(refusal(name, needed, got, advice))
 
 
