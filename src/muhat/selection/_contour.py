@@ -373,7 +373,7 @@ def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Arr
     (1/2πi) ∮ g_λ(z/c)/c (GZ)_i/G_ii dz, of which GZ and G_ii serve all parameters. The masses are equal; the result has
     the shape (parameters, n, columns).
     """
-    n, U = spectrum.U.shape
+    U, n = spectrum.U, len(spectrum.U)
     rest, largest_value = 1 - 1 / n, float((U**2 @ spectrum.gamma).max()) * n
     interval = Interval(min(spectrum.largest, rest * largest_value), np.array([rest]), largest_value)
     contour = accurate_contour(filter, grid, interval) if filter.analytic else None
