@@ -200,8 +200,7 @@ def test_left_out_predictions_are_those_of_a_refit_without_the_point(filter, gri
             np.testing.assert_allclose(prediction, alpha @ Z[others], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("filter", [TruncatedSVD(), Landweber(1.0)])
-def test_left_out_predictions_without_a_contour_are_refused(filter):
+def test_left_out_predictions_without_a_contour_are_refused():
     spectrum = DenseGram.from_sample(Gaussian(1.0), np.eye(4)).spectrum()
     with pytest.raises(ValueError, match="left_out_predictions: a filter with a contour is needed"):
-        left_out_predictions(spectrum, np.ones((len(spectrum.U), 1)), filter, np.array([10**14]))
+        left_out_predictions(spectrum, np.ones((4, 1)), TruncatedSVD(), np.array([0.1]))

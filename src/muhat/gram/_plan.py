@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from muhat._arrays import available_memory
 from muhat._messages import refusal
-from muhat.gram._blocks import BlockProblem
-from muhat.gram._dense import DenseProblem
 from muhat.gram._features import Approximation
+from muhat.gram._in_memory import BlockProblem, DenseProblem
 from muhat.gram._nystrom import Nystrom
 from muhat.gram._problem import Access
 from muhat.gram._random_features import RandomFeatures

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -295,63 +294,6 @@ class HeldOut:
             mean=np.einsum("fi,...fir->...fr", rows.root_masses[folds], features),
             covariance=np.swapaxes(features, -1, -2) @ features,
         )
-
-
-@dataclass(frozen=True)
-class Target:
-    """The target f* as the sample sees it: f*(x_i) and ‖f*‖²."""
-
-    values: Array
-    squared_norm: float
-
-
-@dataclass(eq=False)
-class InMemoryProblem(Problem):
-    """A problem whose points are in memory: what follows from products with A and its diagonal."""
-
-    gram: Any
-    target: Target | None = None
-    """f*; none is f* = 0."""
-
-    def __post_init__(self) -> None:
-        own = self.gram.diagonal()
-        self.masses: Array = self.gram.masses
-        self.n = self.rank = len(self.masses)
-        self.dtype, self.batch, self.trace = own.dtype, own.shape[:-1], own.sum(axis=-1)
-        self.largest_value = float((own / self.masses).max())
-        self.mass_range = float(self.masses.min()), float(self.masses.max())
-        self.mean_weights = self.masses.astype(self.dtype)
-        self.root_masses: Array = np.sqrt(self.masses).astype(self.dtype)
-        self.has_target = self.target is not None
-        self.target_values: Array = self.root_masses * (0 if self.target is None else self.target.values)
-        self.target_squared_norm = 0.0 if self.target is None else self.target.squared_norm
-
-    @cached_property
-    def mean_values(self) -> Array:
-        """Aq = D μ̂(X)."""
-        return self.gram.product(self.root_masses)
-
-    @property
-    def squared_mean_values(self) -> Array:  # type: ignore[override]
-        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
-        return (self.mean_values**2).sum(axis=-1)
-
-    @cached_property
-    def left_out(self) -> LeftOut:  # type: ignore[override]
-        """What is left without each point, from products with A alone."""
-        p, mean, target = self.masses, self.root_masses * self.mean_values, self.root_masses * self.target_values
-        norms = mean.sum(axis=-1, keepdims=True), target.sum(axis=-1, keepdims=True), self.target_squared_norm
-        return LeftOut.from_sums(p, p, self.gram.diagonal(), mean, target, norms)
-
-    def strength_of(self, x: Array, s_at_zero: float) -> float:
-        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ for the weights β = Dx, from products with A alone."""
-
-        def norm(vector: Array, share: float) -> float:  # of Ψᵀ·vector − share · f*
-            squared = vector @ self.gram.product(vector) - 2 * share * (vector @ self.target_values)
-            return float(np.sqrt(np.maximum(squared + share**2 * self.target_squared_norm, 0)))
-
-        whole = norm(self.root_masses, 1.0)
-        return norm(self.root_masses - x, 1 - s_at_zero) / whole if whole else 0.0
 
 
 def summed(parts: Sequence[list[Array]]) -> list[Array]:
