@@ -32,13 +32,7 @@ AUTO = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method"
 
 
 def name_of(filter: Shrinker) -> str:
-    """Return the name of an estimator of the paper, or the class's own.
-
-    Examples
-    --------
-    >>> name_of(Tikhonov())
-    'f-kmse'
-    """
+    """Return the name of an estimator of the paper, such as 'f-kmse', or the class's own."""
     return next((name for name, kind in FILTERS.items() if type(filter) is kind), type(filter).__name__)
 
 

@@ -26,13 +26,7 @@ class Access(Flag):
     """The rows once more, to leave them out."""
 
     def covers(self, need: Access) -> bool:
-        """Whether all that is needed is given; whoever has all eigenpairs needs no products and no leading ones.
-
-        Examples
-        --------
-        >>> Access.SPECTRUM.covers(Access.LEADING), Access.LEADING.covers(Access.SPECTRUM)
-        (True, False)
-        """
+        """Whether all that is needed is given; whoever has all eigenpairs needs no products and no leading ones."""
         return need in (self | Access.PRODUCTS | Access.LEADING if Access.SPECTRUM in self else self)
 
 

@@ -26,41 +26,19 @@ class FourierFeatures(FeatureMap):
 
     Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the ω_j have the law that
     k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k, with every parameter a number.
-    frequencies : array of shape (m/2, d)
-        The ω_j; a copy is kept, and their type is the map's.
     """
 
     kernel: Kernel
     frequencies: Array
+    """The ω_j, of shape (m/2, d), copied; their type is the map's."""
+    made_from: ClassVar[str] = "frequencies"
     error_unit: ClassVar[str] = "its values (root mean square)"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "frequencies", np.array(self.frequencies))
-
-    @property
-    def n_components(self) -> int:
-        """The number of features, two for each frequency."""
-        return self.size
-
-    @property
-    def size(self) -> int:
-        """The number of features m, two for each frequency."""
-        return 2 * len(self.frequencies)
-
-    @property
-    def dimension(self) -> int:
-        """The number of columns d that points have."""
-        return int(self.frequencies.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The type of the points that the map was made for."""
-        return self.frequencies.dtype
+        frequencies = np.array(self.frequencies)
+        half, dimension = frequencies.shape
+        vars(self).update(frequencies=frequencies, dtype=frequencies.dtype, dimension=dimension)
+        vars(self).update(n_components=2 * half, size=2 * half)
 
     def _features(self, X: Array) -> Array:
         phases = X @ self.frequencies.astype(X.dtype, copy=False).T
@@ -101,14 +79,6 @@ class FourierFeatures(FeatureMap):
         mean = Embedding(self.kernel, X, np.full(len(X), 1 / len(X)))
         gaps = self.embedding(self.coordinates(mean))(X) - mean(X)
         return float(np.sqrt(np.mean(gaps**2)))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FourierFeatures):
-            return NotImplemented
-        same = self.kernel == other.kernel and self.dtype == other.dtype
-        return same and np.array_equal(self.frequencies, other.frequencies)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass
