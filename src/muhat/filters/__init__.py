@@ -1,9 +1,9 @@
 """Filters s_λ: what is left of each component of the empirical mean. One small class per estimator of the paper."""
 
 from muhat.filters._base import Filter, Iteration, Shrinker
-from muhat.filters._componentwise import Componentwise
 from muhat.filters._spectral import (
     KME,
+    Componentwise,
     IteratedTikhonov,
     Landweber,
     NuMethod,

@@ -82,17 +82,11 @@ class FeatureSums:
         )
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
-        return FeatureSums(
-            self.folds,
-            self.count + other.count,
-            self.mass + other.mass,
-            self.squared_masses + other.squared_masses,
-            self.mean + other.mean,
-            self.covariance + other.covariance,
-            self.own + other.own,
-            (min(self.weight_range[0], other.weight_range[0]), max(self.weight_range[1], other.weight_range[1])),
-            max(self.largest_value, other.largest_value),
-        )
+        added = ("count", "mass", "squared_masses", "mean", "covariance", "own")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in added}
+        least, most = zip(self.weight_range, other.weight_range, strict=True)
+        largest_value = max(self.largest_value, other.largest_value)
+        return replace(self, **sums, weight_range=(min(least), max(most)), largest_value=largest_value)
 
     @property
     def n(self) -> int:

@@ -89,20 +89,15 @@ class Spectrum(Eigenvalues):
     def from_pairs(cls, gamma: Array, U: Array, masses: Array) -> Spectrum:
         """Return the eigenpairs of a sample with these masses."""
         q = np.sqrt(masses).astype(U.dtype)
-        return cls(gamma, _projected(q, U), float(1 / (masses**2).sum()), U, q)
+        return cls(gamma, q @ U, float(1 / (masses**2).sum()), U, q)
 
     def project(self, vector: Array) -> Array:
         """Return Uᵀ·vector."""
-        return _projected(vector, self.U)
+        return (vector[..., None, :] @ self.U)[..., 0, :]
 
     def apply(self, values: Array, vectors: Array) -> Array:
         """Return f(A)·vectors = U diag(f(γ)) Uᵀ·vectors, given f(γ); the vectors are columns."""
         return self.U @ (values[..., None] * (self.U.swapaxes(-1, -2) @ vectors))
-
-
-def _projected(vector: Array, U: Array) -> Array:
-    """Return Uᵀ·vector."""
-    return (vector[..., None, :] @ U)[..., 0, :]
 
 
 @dataclass(frozen=True)

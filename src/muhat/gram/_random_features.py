@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,30 +132,21 @@ Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 """Frequencies of a given shape, drawn."""
 
 
-@singledispatch
 def _frequencies(kernel: Any) -> Law:
-    """Return the law whose characteristic function the kernel is a multiple of."""
-    needed = "a kernel with random features is needed: Gaussian, Laplacian, Matern, or a multiple of one of these"
-    raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
+    """Return the law whose characteristic function the kernel is a multiple of.
 
-
-@_frequencies.register
-def _(kernel: Gaussian) -> Law:
-    """ω ~ N(0, 1/σ² I)."""
-    return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
-
-
-@_frequencies.register
-def _(kernel: Laplacian) -> Law:
-    """ω_k ~ Cauchy/σ, independent."""
-    return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
-
-
-@_frequencies.register
-def _(kernel: Matern) -> Law:
-    """ω ~ t/σ, multivariate with 2ν degrees of freedom: N(0, I) over √(χ²/2ν)."""
-    if kernel.nu == np.inf:
-        return _frequencies(Gaussian(kernel.bandwidth))
+    For a Gaussian ω ~ N(0, I)/σ; for a Laplacian ω_k ~ Cauchy/σ, independent; for a Matérn ω ~ t/σ, multivariate with
+    2ν degrees of freedom: N(0, I) over √(χ²/2ν). A factor of the kernel is in the features.
+    """
+    if isinstance(kernel, Scaled):
+        return _frequencies(kernel.kernel)
+    if isinstance(kernel, Gaussian) or (isinstance(kernel, Matern) and kernel.nu == np.inf):
+        return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
+    if isinstance(kernel, Laplacian):
+        return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
+    if not isinstance(kernel, Matern):
+        needed = "a kernel with random features is needed: Gaussian, Laplacian, Matern, or a multiple of one of these"
+        raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
     freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -166,12 +156,6 @@ def _(kernel: Matern) -> Law:
         return normal / np.sqrt(spread) / _sigma(kernel)
 
     return draw
-
-
-@_frequencies.register
-def _(kernel: Scaled) -> Law:
-    """The same frequencies: the factor is in the features."""
-    return _frequencies(kernel.kernel)
 
 
 def _sigma(kernel: Any) -> float:

@@ -59,8 +59,9 @@ class Choice:
     grid, scores, strengths : array of shape (parameters,)
         The candidates, with the score and the strength of each: the smaller a score, the better; no score (NaN) where
         a rule needs none.
-    strength : float
-        The chosen one: ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and 1 is the target.
+    score, strength : float
+        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and
+        1 is the target.
     at_edge : bool
         Whether the choice is the first or last of several candidates, so that a wider grid might do better.
     """
@@ -105,9 +106,8 @@ class Choice:
         """Return s of every component for the chosen parameter."""
         if np.ndim(self.index) == 0:
             return self.filter.on(problem.components, self.grid[[self.index]])[0]
-        return np.take_along_axis(
-            self.filter.on(problem.components, self.grid), np.asarray(self.index)[None, ..., None], axis=0
-        )[0]
+        s = self.filter.on(problem.components, self.grid)
+        return np.take_along_axis(s, np.asarray(self.index)[None, ..., None], axis=0)[0]
 
     def weights(self, problem: Problem) -> Array:
         """Return β, the weights of the chosen estimate on the sample."""
@@ -229,12 +229,12 @@ class Scored(Rule):
 
     def _joined(self, problem: Problem, choice: Choice, more: Choice) -> Choice:
         """Return the choice from two grids of one filter."""
-        grid = np.concatenate([choice.grid, more.grid])
-        order = np.argsort(grid, kind="stable")
-        scores, strengths = (
-            np.concatenate(parts)[order] for parts in ((choice.scores, more.scores), (choice.strengths, more.strengths))
+        order = np.argsort([*choice.grid, *more.grid], kind="stable")
+        grid, scores, strengths = (
+            np.concatenate([getattr(choice, name), getattr(more, name)])[order]
+            for name in ("grid", "scores", "strengths")
         )
-        return self.least(problem, Candidates(choice.filter, grid[order]), scores, strengths)
+        return self.least(problem, Candidates(choice.filter, grid), scores, strengths)
 
     def least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""

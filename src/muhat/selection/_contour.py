@@ -8,7 +8,7 @@ out of that interval; and so can how much its terms cancel. So contours are trie
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import cast
@@ -203,26 +203,12 @@ class Nodes:
         """Yield some nodes at a time."""
         return slices(0, len(self.z), NODES_AT_ONCE)
 
-    def seen(self, rows: Array, vector: Array | None = None) -> _Seen:
-        """Return the rows as all nodes see them, each eigenvector times the vector's entry first."""
-        if self.Q is None:
-            return _Seen(rows, self.C, vector)
-        functions = self.Q if vector is None else vector[:, None] * self.Q
-        return _Seen(rows @ functions.astype(rows.dtype, copy=False), self.C)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """Σ_k rows_ik vector_k/(z − γ_k) at any nodes z, as a product with C."""
-
-    rows: Array
-    C: Array
-    vector: Array | None = None
-
-    def at(self, some: slice) -> Array:
-        """Return it at some nodes."""
-        C = self.C[..., some]
-        return _times(self.rows, C if self.vector is None else self.vector[..., None] * C)
+    def sums(self, rows: Array, vector: Array | None = None) -> Callable[[slice], Array]:
+        """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z; no vector is all ones."""
+        if self.Q is not None:
+            functions = self.Q if vector is None else vector[:, None] * self.Q
+            rows, vector = rows @ functions.astype(rows.dtype, copy=False), None
+        return lambda some: _times(rows, self.C[..., some] if vector is None else vector[..., None] * self.C[..., some])
 
 
 @dataclass(frozen=True)
@@ -269,8 +255,9 @@ class Moments:
     @classmethod
     def from_rows(cls, problem: SpectralProblem, rows: Rows, taken: Array, nodes: Nodes) -> Moments:
         """Compute them for the rows that are taken, some nodes at a time."""
-        groups, view = _Groups.from_masses(rows.masses, taken), _View.from_rows(problem, rows, nodes)
-        blocks = [_at_nodes(problem, view, some, groups) for some in nodes.blocks()]
+        groups, resolvent = _Groups.from_masses(rows.masses, taken), _resolvent(problem, rows, nodes)
+        is_spanned = rows.beyond is None
+        blocks = [_at_nodes(problem, groups, is_spanned, nodes.z[some], *resolvent(some)) for some in nodes.blocks()]
         linear, quadratic = (np.concatenate(parts, axis=-1) * nodes.steps for parts in zip(*blocks, strict=True))
         unshrunk = problem.left_out_of(rows).unshrunk[..., groups.order].sum(axis=-1)
         return cls(nodes, groups.rest, linear, quadratic, unshrunk)
@@ -292,38 +279,24 @@ class Moments:
         return scores
 
 
-@dataclass(frozen=True)
-class _View:
-    """Rows as the nodes see them: G = (z − A)⁻¹, its diagonal and its products with q and D f*(X), at any node.
+def _resolvent(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Callable[[slice], tuple[Array, list[Array]]]:
+    """Return G_ii and √p_i (Gq)_i, √p_i (GDf*(X))_i of each row as a function of the nodes, G = (z − A)⁻¹.
 
     Eigenvectors that do not span everything leave (I − UUᵀ)/z of G beside them.
     """
+    q, beyond = rows.root_masses[:, None], None
+    diagonal, products = nodes.sums(rows.U**2), [nodes.sums(rows.U, vector) for vector in _projected(problem)]
+    if rows.beyond is not None:  # of the diagonal, and of q
+        beyond = rows.beyond[:, None], q - (rows.U @ problem.spectrum.coordinates.astype(q.dtype))[:, None]
 
-    nodes: Nodes
-    root_masses: Array
-    squares: _Seen
-    products: list[_Seen]
-    beyond: tuple[Array, Array] | None
-    """1 − ‖u_i‖² and q_i − (UUᵀq)_i."""
+    def at(some: slice) -> tuple[Array, list[Array]]:
+        G, Gv = diagonal(some), [product(some) for product in products]
+        if beyond is not None:
+            G += beyond[0] / nodes.z[some]
+            Gv[0] += beyond[1] / nodes.z[some]
+        return G, [q * each for each in Gv]
 
-    @classmethod
-    def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> _View:
-        """Take the products with eigenvectors that all nodes share."""
-        q = rows.root_masses[:, None]
-        products = [nodes.seen(rows.U, vector) for vector in _projected(problem)]
-        beyond = None
-        if rows.beyond is not None:
-            beyond = rows.beyond[:, None], q - (rows.U @ problem.spectrum.coordinates.astype(q.dtype))[:, None]
-        return cls(nodes, q, nodes.seen(rows.U**2), products, beyond)
-
-    def resolvent(self, some: slice) -> tuple[Array, list[Array]]:
-        """Return G_ii and √p_i (Gq)_i, √p_i (GDf*(X))_i for each row at some nodes."""
-        z = self.nodes.z[some]
-        G, Gv = self.squares.at(some), [each.at(some) for each in self.products]
-        if self.beyond is not None:
-            G += self.beyond[0] / z
-            Gv[0] += self.beyond[1] / z
-        return G, [self.root_masses * each for each in Gv]
+    return at
 
 
 def _projected(problem: SpectralProblem) -> list[Array]:
@@ -334,7 +307,9 @@ def _projected(problem: SpectralProblem) -> list[Array]:
     return vectors
 
 
-def _at_nodes(problem: SpectralProblem, view: _View, some: slice, groups: _Groups) -> tuple[Array, Array]:
+def _at_nodes(
+    problem: SpectralProblem, groups: _Groups, is_spanned: bool, z: Array, G: Array, Gv: list[Array]
+) -> tuple[Array, Array]:
     """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
 
     R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i of
@@ -343,16 +318,14 @@ def _at_nodes(problem: SpectralProblem, view: _View, some: slice, groups: _Group
 
         (Gv)_i/(√p_i G_ii) / (1−p_i)z − ⟨f*, ·⟩   and   [vᵀGv − (Gv)_i²/G_ii] / (1−p_i)²z + ‖f*‖²/z.
     """
-    z, projected = view.nodes.z[some], _projected(problem)
-    resolvent = 1 / (z - problem.components.gamma[..., None])
-    G, Gv = view.resolvent(some)
+    projected, resolvent = _projected(problem), 1 / (z - problem.components.gamma[..., None])
     ratio = [vector / G for vector in Gv]
     mass, c = groups.mass[:, None], groups.rest[:, None]
 
     def without(j: int, k: int) -> Array:
         """Σ_i p_i [v_jᵀGv_k − (Gv_j)_i (Gv_k)_i/G_ii]."""
         whole = ((projected[j] * projected[k])[..., None] * resolvent).sum(axis=-2)
-        if j == k == 0 and view.beyond is not None:
+        if j == k == 0 and not is_spanned:
             whole += (1 - projected[0] @ projected[0]) / z
         return mass * whole[..., None, :] - groups.sum(Gv[j] * ratio[k])
 
@@ -381,13 +354,13 @@ def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Arr
         needed, advice = "a filter with a contour is needed, smooth and not too steep", "leave points out by refits"
         raise ValueError(refusal("left_out_predictions", needed, f"{filter!r} at {grid}", advice))
     nodes = Nodes.from_contours(spectrum.gamma, n, interval.largest, [contour])
-    diagonal, products = nodes.seen(U**2), [nodes.seen(U, vector) for vector in spectrum.project(Z.T)]
+    diagonal, products = nodes.sums(U**2), [nodes.sums(U, vector) for vector in spectrum.project(Z.T)]
     g = np.stack([filter.inverse(nodes.z / rest, parameter) for parameter in grid.tolist()]) * (nodes.steps / rest)
     predictions = np.zeros((len(grid), *Z.shape), U.dtype)
     for some in nodes.blocks():
-        G = diagonal.at(some)
+        G = diagonal(some)
         for column, product in enumerate(products):
-            predictions[..., column] += 2 * np.real(g[:, some] @ (product.at(some) / G).T)
+            predictions[..., column] += 2 * np.real(g[:, some] @ (product(some) / G).T)
     return predictions
 
 

@@ -54,11 +54,7 @@ class LeaveOneOut(Scored):
         """Return the leave-one-out scores of every filter's parameters."""
         check_rest(self, 1 - problem.mass_range[1])
         scores = {place: _closed_form(problem, each) for place, each in enumerate(candidates) if each.filter.constant}
-        ways = {
-            contour: {place: candidates[place] for place in places}
-            for contour, places in _contours(problem, candidates).items()
-        }
-        scores.update(_on_contours(problem, ways))
+        scores.update(_on_contours(problem, _contours(problem, candidates)))
         hard = {place: each for place, each in enumerate(candidates) if place not in scores}
         if hard:
             scores.update(_refitted(problem, hard))
@@ -71,8 +67,8 @@ class LeaveOneOut(Scored):
         return candidates.filter.constant or bool(_contours(problem, [candidates]))
 
 
-def _contours(problem: SpectralProblem, candidates: Sequence[Candidates]) -> dict[Contour, list[int]]:
-    """Return contours, as few as will do, with the places of the filters that each is accurate for."""
+def _contours(problem: SpectralProblem, candidates: Sequence[Candidates]) -> dict[Contour, dict[int, Candidates]]:
+    """Return contours, as few as will do, with the filters that each is accurate for, by place."""
     analytic = {
         place: (cast(Filter, each.filter), each.grid)
         for place, each in enumerate(candidates)
@@ -82,11 +78,11 @@ def _contours(problem: SpectralProblem, candidates: Sequence[Candidates]) -> dic
         return {}
     interval = _interval(problem)
     own = {place: accurate_contour(*each, interval) for place, each in analytic.items()}
-    shared: dict[Contour, list[int]] = {}
+    shared: dict[Contour, dict[int, Candidates]] = {}
     for contour in sorted({contour for contour in own.values() if contour}, key=lambda each: -len(each.nodes)):
         served = [place for place, found in own.items() if found and is_accurate(contour, *analytic[place], interval)]
         if served:
-            shared[contour] = served
+            shared[contour] = {place: candidates[place] for place in served}
             own = {place: found for place, found in own.items() if place not in served}
     return shared
 
@@ -116,11 +112,12 @@ def _scores_of_rows(
     problem: SpectralProblem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]
 ) -> list[Array]:
     """Return the rows' part of the scores on each contour, with heavy points left out by a refit."""
-    heavy = _is_heavy(problem, rows)
+    # What is left without a heavy point is a share of its own.
+    heavy = 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
     parts = [_integrated(Moments.from_rows(problem, rows, ~heavy, nodes), candidates)]
     if heavy.any():
         everyone = [each for served in candidates for each in served]
-        parts.append(scores_with_folds_left_out(problem, rows, np.flatnonzero(heavy)[:, None], everyone))
+        parts.append(scores_with_folds_left_out(problem, rows, everyone, np.flatnonzero(heavy)[:, None]))
     return summed(parts)
 
 
@@ -139,11 +136,8 @@ def _refitted(problem: SpectralProblem, candidates: dict[int, Candidates]) -> di
             UserWarning,
             stacklevel=2,
         )
-    return dict(zip(candidates, problem.sum_over_rows(_one_by_one, list(candidates.values())), strict=True))
-
-
-def _one_by_one(problem: SpectralProblem, rows: Rows, candidates: list[Candidates]) -> list[Array]:
-    return scores_with_folds_left_out(problem, rows, np.arange(len(rows.masses))[:, None], candidates)
+    scores = problem.sum_over_rows(scores_with_folds_left_out, list(candidates.values()))
+    return dict(zip(candidates, scores, strict=True))
 
 
 def _interval(problem: SpectralProblem) -> Interval:
@@ -151,11 +145,6 @@ def _interval(problem: SpectralProblem) -> Interval:
     lightest, heaviest = problem.mass_range
     rest = np.array([1 - lightest, max(1 - heaviest, (1 - HEAVY) * (1 - lightest))])
     return Interval(min(problem.spectrum.largest, rest[0] * problem.largest_value), rest, problem.largest_value)
-
-
-def _is_heavy(problem: SpectralProblem, rows: Rows) -> Array:
-    """Say which points are so heavy that what is left without them is a share of its own: few, and refitted without."""
-    return 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
 
 
 def _closed_form(problem: Problem, candidates: Candidates) -> Array:

@@ -19,12 +19,14 @@ AT_LEAST = 4
 
 
 def scores_with_folds_left_out(
-    problem: SpectralProblem, rows: Rows, folds: Array, candidates: Sequence[Candidates]
+    problem: SpectralProblem, rows: Rows, candidates: Sequence[Candidates], folds: Array | None = None
 ) -> list[Array]:
     """Return Σ over folds F, Σ over i in F, of p_i ‖k(x_i, ·) − μ^(−F)‖², with the same fold left out of all filters.
 
-    The folds, of shape (folds, size), number the rows; the scores of each filter have the shape (..., parameters).
+    The folds, of shape (folds, size), number the rows; by default each row is one. The scores of each filter have the
+    shape (..., parameters).
     """
+    folds = np.arange(len(rows.masses))[:, None] if folds is None else folds
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
     chunks = np.array_split(folds, min(len(folds), max(AT_LEAST, size // CHUNK)))
     parts: list[list[Array]] = [[] for _ in chunks]

@@ -141,7 +141,7 @@ class KFold(Scored):
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
         alike = [np.stack([fold for fold in folds if len(fold) == size]) for size in sorted({len(f) for f in folds})]
-        return summed([scores_with_folds_left_out(dense, dense.rows, some, candidates) for some in alike])
+        return summed([scores_with_folds_left_out(dense, dense.rows, candidates, some) for some in alike])
 
     def folds(self, masses: Array) -> list[Array]:
         """Return the rows of each fold, split at random."""
