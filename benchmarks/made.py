@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from muhat._files import check_writable
 
@@ -31,15 +31,6 @@ def made_parquet(
         for points in _groups(rows, d, seed):
             columns = list(np.asfortranarray(points, dtype=dtype).T)
             writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], schema=schema))
-
-
-def made_text(path: str | os.PathLike[str], rows: int, d: int, seed: int) -> None:
-    """Write the same rows to a CSV file with a header, with all their digits."""
-    names = [f"x{place}" for place in range(1, d + 1)]
-    schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
-    with csv.CSVWriter(path, schema) as writer:
-        for points in _groups(rows, d, seed):
-            writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in points.T], schema=schema))
 
 
 def _groups(rows: int, d: int, seed: int) -> Iterator[np.ndarray]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
 
-from benchmarks.made import made_parquet, made_text
+from benchmarks.made import made_parquet
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
-from muhat.data import ArraySource, ReservoirSample, open_batches
+from muhat.data import ArraySource, ReservoirSample
 from muhat.filters import AUTO, FILTERS
 from muhat.gram import FeatureProblem, FeatureSums, Folds, Nystrom
 from muhat.kernels import Gaussian
@@ -125,21 +125,7 @@ def parquet(n: int = 10_000_000, m: int = 200) -> Iterator[Ratio]:
     yield Ratio(f"(l) peak memory of {n:g} rows from Parquet", peak / GIB, 1.0, 2.0, unit=" GiB")
 
 
-def text(n: int = 1_000_000) -> Iterator[Ratio]:
-    """(n) Reading a CSV of 20 columns in batches, against the rows per second of the reader before pyarrow's."""
-    before = 4e4
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "made.csv"
-        made_text(path, n, 20, seed=0)
-        (ours,) = medians(lambda: sum(len(batch) for batch in open_batches(path)), rounds=1)
-    print(f"(n) {n / ours:.3g} rows per second from CSV")
-    yield Ratio(
-        f"(n) reading {n:g} rows of CSV, against {before:g} rows/s", ours, n / before, 10, larger_is_better=True
-    )
-
-
 BENCHMARKS = {
-    text: {"n": 300},
     passes: {"rows": 300, "sizes": (10,)},
     nystrom: {"n": 300, "m": 10},
     growth: {"sizes": (100, 200, 300), "m": 10},

@@ -48,7 +48,7 @@ def _section(module: ModuleType, listed: set[int]) -> Iterator[str]:
             if methods:
                 yield "\n".join(methods) + "\n"
         else:
-            yield f"### `{name}`\nA {type(part).__name__}.\n"
+            yield f"### `{name}`\nOf type `{type(part).__name__}`.\n"
 
 
 def _methods(part: type) -> Iterator[str]:
@@ -75,8 +75,22 @@ def _signature(part: Any) -> str:
         signature = inspect.signature(part)
     except (TypeError, ValueError):
         return ""
-    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
+    parameters = [
+        p.replace(annotation=p.empty, default=_Named(p.default) if inspect.isroutine(p.default) else p.default)
+        for p in signature.parameters.values()
+        if p.name != "self"
+    ]
     return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+
+
+class _Named:
+    """A function as a default, which is shown by its name."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __repr__(self) -> str:
+        return self.function.__name__
 
 
 def _first_line(part: Any) -> str:

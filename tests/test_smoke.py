@@ -94,7 +94,7 @@ def test_density_theory_and_data():
     assert theory.theorem_1(Gaussian(1.0)(X), c=1.0, beta=1.5) is not None
     assert theory.check_definition_1(FILTERS["f-kmse"](), [0.1, 1.0]) is not None
     assert load_dataset("wine").data.shape[0] == 178
-    assert next(iter(SyntheticFamily(d=2).draw([0], n=5, random_state=0))).X.shape == (5, 2)
+    assert next(iter(SyntheticFamily(2).draw([0], n=5, random_state=0))).X.shape == (5, 2)
 
 
 @pytest.mark.parametrize("arguments", [["compare"], ["reproduce", "figure-2", "--quick"]], ids=" ".join)
