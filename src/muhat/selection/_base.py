@@ -313,9 +313,14 @@ def warned_at_edge(choice: Choice) -> Choice:
     return choice
 
 
+def only_choice(rule: Rule, candidates: Candidates, strengths: Array) -> Choice:
+    """Return the choice of the only candidate, which needs no score."""
+    return choice_at(rule, candidates, np.zeros(strengths.shape[:-1], int), np.full(strengths.shape, np.nan), strengths)
+
+
 def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:
     """Return the choice of a filter without a parameter and without a score, which moves nothing: KME's."""
-    return choice_at(rule, Candidates(filter, np.zeros(1)), np.array(0), np.full(1, np.nan), np.zeros(1))
+    return only_choice(rule, Candidates(filter, np.zeros(1)), np.zeros(1))
 
 
 def _plain(value: Any) -> Any:

@@ -25,10 +25,18 @@ from muhat.selection._base import (
     check_rest,
     checked_grid,
     choice_at,
+    only_choice,
     strengths_of,
+    warned_at_edge,
 )
-from muhat.selection._by_products import gcv_choice, gcv_scores, given_choice, k_fold_choices
+from muhat.selection._krylov import Krylov, Leading
 from muhat.selection._leave_out import scores_with_folds_left_out, scores_without
+
+LEADING = 100
+"""Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
+
+NO_ROWS = np.empty(0, np.int64)
+"""The fold that leaves out nothing: the whole sample."""
 
 FACTOR = 4.0
 """How many stochastic errors an estimate may move by Lepski's rule."""
@@ -60,9 +68,24 @@ class GCV(Scored):
         """Return, for each filter, the parameter with the least score."""
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
-        grids = [None if self.grid is None else checked_grid(self, filter, self.grid) for filter in filters]
-        blocks = cast(BlockProblem, problem)
-        return [gcv_choice(self, blocks, *each) for each in zip(filters, grids, strict=True)]
+        return [self._choice_on_blocks(cast(BlockProblem, problem), filter) for filter in filters]
+
+    def _choice_on_blocks(self, problem: BlockProblem, filter: Shrinker) -> Choice:
+        """Return truncated SVD's choice from the leading eigenpairs.
+
+        What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of them.
+        """
+        if self.grid is None:
+            leading = Leading(problem, min(LEADING + 1, problem.n))
+            candidates = Candidates(filter, leading.thresholds())
+        else:
+            candidates = Candidates(filter, checked_grid(self, filter, self.grid))
+            leading = Leading.down_to(problem, float(candidates.grid.min()))
+        kept = leading.kept(candidates.grid)
+        residual = (1 - kept) @ leading.projected**2 + leading.behind
+        scores = _gcv(residual, 1 - kept.sum(axis=-1) / problem.n)
+        choice = self.least(problem, candidates, scores, leading.strengths(kept))
+        return leading.with_solution(choice, kept[choice.index])
 
     def scale(self, problem: Problem) -> Array:
         """Return ‖Aq‖², the score's numerator at full shrinkage."""
@@ -86,7 +109,12 @@ class GCV(Scored):
         unseen = (problem.n - r.shape[-1]) * (1 - filter.at_zero(candidates.grid))
         freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / problem.n
         residual = (r**2 * gap).sum(axis=-1)
-        return np.moveaxis(gcv_scores(residual, freedom), 0, -1)
+        return np.moveaxis(_gcv(residual, freedom), 0, -1)
+
+
+def _gcv(residual: Array, freedom: Array) -> Array:
+    """Return residual/freedom²; no freedom is interpolation, which says nothing and is chosen after all else."""
+    return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
 
 
 @dataclass
@@ -131,7 +159,17 @@ class KFold(Scored):
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
         candidates = [candidates_of(self, self.grid, blocks, filter) for filter in filters]
-        return k_fold_choices(self, blocks, candidates, self.folds(blocks.masses))
+        krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS])
+        return [self._choice(krylov, *each) for each in zip(candidates, krylov.settle(candidates), strict=True)]
+
+    def _choice(self, krylov: Krylov, candidates: Candidates, error: Array) -> Choice:
+        problem, scores = krylov.problem, krylov.scores(candidates)
+        choice = self.least(problem, candidates, scores, krylov.strengths(candidates))
+        if self.grid is None:
+            warned_at_edge(choice)
+        # A candidate that has not settled matters if it was chosen, or might have been.
+        doubtful = scores - error * np.abs(self.scale(problem)) <= choice.score
+        return krylov.with_solution(choice, candidates, error, doubtful)
 
     def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the k-fold scores of every filter's parameters."""
@@ -227,20 +265,28 @@ class Given(Rule):
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
         if Access.SPECTRUM not in problem.access and not filter.constant:
-            return given_choice(self, cast(BlockProblem, problem), candidates)
+            return self._choice_on_blocks(cast(BlockProblem, problem), candidates)
         few = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
         if few and Access.PRODUCTS in problem.access and not problem.batch:
             return self._by_products(cast(DenseProblem, problem), cast(Filter, filter), candidates)
-        strengths = strengths_of(cast(SpectralProblem, problem), candidates)
-        index = np.zeros(strengths.shape[:-1], dtype=np.int64)
-        return choice_at(self, candidates, index, np.full(strengths.shape, np.nan), strengths)
+        return only_choice(self, candidates, strengths_of(cast(SpectralProblem, problem), candidates))
+
+    def _choice_on_blocks(self, problem: BlockProblem, candidates: Candidates) -> Choice:
+        if candidates.filter.needs == Access.LEADING:
+            leading = Leading.down_to(problem, float(candidates.grid[0]))
+            kept = leading.kept(candidates.grid)
+            return leading.with_solution(only_choice(self, candidates, leading.strengths(kept)), kept[0])
+        krylov = Krylov(problem, [NO_ROWS])
+        [error] = krylov.settle([candidates])
+        choice = only_choice(self, candidates, krylov.strengths(candidates))
+        return krylov.with_solution(choice, candidates, error, np.ones(1, dtype=bool))
 
     def _by_products(self, problem: DenseProblem, filter: Filter, candidates: Candidates) -> Choice:
         """Run the filter's own iteration: fewer products with A than an eigendecomposition would cost."""
         parameter = candidates.grid[0]
         x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
         strength = problem.strength_of(x, filter.at_zero(candidates.grid)[0])
-        choice = choice_at(self, candidates, np.array(0), np.full(1, np.nan), np.array([strength]))
+        choice = only_choice(self, candidates, np.array([strength]))
         return replace(choice, solution=problem.root_masses * x)
 
 
