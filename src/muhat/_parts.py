@@ -25,13 +25,7 @@ PAIR = np.array([[0.0], [1.0]])
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for.
-
-    Examples
-    --------
-    >>> as_kernel("laplacian")
-    Laplacian(bandwidth='median')
-    """
+    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
@@ -51,13 +45,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 def as_filter(filter: Any) -> Shrinker:
-    """Return the filter that a name or a filter object stands for.
-
-    Examples
-    --------
-    >>> as_filter("tikhonov")
-    Tikhonov()
-    """
+    """Return the filter that a name or a filter object stands for."""
     if isinstance(filter, Shrinker):
         return filter
     if isinstance(filter, str):
@@ -70,13 +58,7 @@ def as_filter(filter: Any) -> Shrinker:
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
-    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once.
-
-    Examples
-    --------
-    >>> as_filters(["kme", "tikhonov", "f-kmse"])
-    [KME(), Tikhonov()]
-    """
+    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once."""
     given = list(filter) if isinstance(filter, list | tuple) else [filter]
     if not given:
         raise ValueError(refusal("filter", "at least one filter is needed", "an empty list"))
@@ -89,13 +71,7 @@ def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
 
 
 def as_rule(selection: Any) -> Rule:
-    """Return the rule that a name or a rule object stands for.
-
-    Examples
-    --------
-    >>> as_rule("kfold")
-    KFold(n_splits=5, random_state=0, grid=None)
-    """
+    """Return the rule that a name or a rule object stands for."""
     if isinstance(selection, Rule):
         return selection
     if isinstance(selection, str):
@@ -107,13 +83,7 @@ def as_rule(selection: Any) -> Rule:
 
 
 def as_gram(gram: Any) -> str | Approximation:
-    """Return the way to hold the Gram operator that a name or an object stands for.
-
-    Examples
-    --------
-    >>> as_gram("nystrom").n_components is None
-    True
-    """
+    """Return the way to hold the Gram operator that a name or an object stands for."""
     if isinstance(gram, Approximation):
         return gram
     if isinstance(gram, str) and gram in GRAMS:
@@ -126,30 +96,17 @@ def as_gram(gram: Any) -> str | Approximation:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The parts of an estimator, each an object that fits the others.
-
-    Parameters
-    ----------
-    who : str
-        Who asks, for sentences.
-    kernel : Kernel
-        The kernel, its bandwidth perhaps to be learnt.
-    filters : tuple of Shrinker
-        The filters to choose from.
-    rule : Rule
-        The rule asked for.
-    gram : str or Approximation
-        The way to hold the Gram operator.
-    target : Element, array or None
-        f*, an element of the RKHS or weights on the sample.
-    """
+    """The parts of an estimator, each an object that fits the others."""
 
     who: str
+    """Who asks, for sentences."""
     kernel: Kernel
+    """The kernel, its bandwidth perhaps to be learnt."""
     filters: tuple[Shrinker, ...]
     rule: Rule
     gram: str | Approximation
     target: Any = None
+    """f*, an element of the RKHS or weights on the sample."""
 
     @classmethod
     def from_arguments(
@@ -227,16 +184,9 @@ class Parts:
             raise ValueError(refusal(self.who, needed, f"n_samples = {n}", advice))
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
-        """Return the target f* as an element of the RKHS, or refuse it.
+        """Return the target f* as an element of the RKHS, or refuse it unless it has that kernel and so many columns.
 
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel that it must have.
-        columns : int
-            The number of features that its points must have.
-        points : array of shape (n, columns) or None
-            The sample; none where it is not held, so that there is nothing for weights to be on.
+        The points are the sample; none where it is not held, so that there is nothing for weights to be on.
         """
         target = self.target
         if target is None:
