@@ -197,8 +197,8 @@ def test_a_dense_comparison_has_no_error_and_needs_no_note():
 def test_features_that_miss_most_of_the_kernel_are_told():
     X = np.random.default_rng(0).normal(size=(1000, 30))
     comparison = compare(X, filters=["s-kmse"], gram=Nystrom(10), kernel=Laplacian(1.0))
-    assert comparison.how.kept == pytest.approx(comparison.eigenvalues.sum())  # k(x, x) is 1
-    assert comparison.how.kept < 0.1
+    assert comparison.kept == pytest.approx(comparison.eigenvalues.sum())  # k(x, x) is 1
+    assert comparison.kept < 0.1
     assert "scores and risk are of that part alone" in comparison.notes[1]
     assert len(compare(X[:, :1], filters=["s-kmse"], gram=Nystrom(50)).notes) == 1
 

@@ -433,9 +433,12 @@ def test_whole_numbers_are_points_too():
 
 
 REFUSED = {
-    "more landmarks than rows": (Nystrom(41), "Nystrom: m must be at most the number of rows, 40, got 41; take fewer"),
-    "m zero": (Nystrom(0), "Nystrom: m must be a whole number of at least 1, got 0"),
-    "m negative": (RandomFeatures(-2), "RandomFeatures: m must be a whole number of at least 1, got -2"),
+    "more landmarks than rows": (
+        Nystrom(41),
+        "Nystrom: n_components must be at most the number of rows, 40, got 41; take fewer",
+    ),
+    "m zero": (Nystrom(0), "Nystrom: n_components must be a whole number of at least 1, got 0"),
+    "m negative": (RandomFeatures(-2), "RandomFeatures: n_components must be a whole number of at least 1, got -2"),
     "m a fraction": (Nystrom(2.5), "n_components must be a whole number of at least 1, got 2.5"),
     "m a word": (RandomFeatures("many"), "n_components must be a whole number of at least 1, got 'many'"),
     "m true": (Nystrom(True), "n_components must be a whole number of at least 1, got True"),

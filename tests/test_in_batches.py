@@ -416,7 +416,7 @@ class TestRefusals:
                 return self.batches
 
         self.refused(r"^batches: the same rows must come in every pass, got 30 and then 20; give a list", Fewer())
-        self.refused(r"^batches: at least one batch is needed in every pass, got none; give what can be", Once())
+        self.refused(r"^batches: at least one batch is needed in every pass, got none with a row; give a list", Once())
 
     def test_a_number_too_large_for_the_type_of_the_first_batch(self):
         batches = [X.astype(np.float32), np.full((2, 3), 1e39)]
@@ -469,8 +469,8 @@ class TestRefusals:
         self.refused("^batch 1: two dimensions are needed", [X, X[0]])
 
     def test_more_landmarks_than_rows(self):
-        self.refused("^Nystrom: m must be at most the number of rows, 60, got 61", [X], gram=Nystrom(61))
-        with pytest.raises(ValueError, match=r"^Nystrom: m must be at most the number of rows"):
+        self.refused("^Nystrom: n_components must be at most the number of rows, 60, got 61", [X], gram=Nystrom(61))
+        with pytest.raises(ValueError, match=r"^Nystrom: n_components must be at most the number of rows"):
             KernelMean(gram=Nystrom(61)).fit(X)
 
     def test_duplicate_landmarks_are_fine(self):
@@ -482,12 +482,12 @@ class TestRefusals:
     @pytest.mark.parametrize("gram", ["dense", "blocks"])
     def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
         self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
-        with pytest.raises(AttributeError, match=r"has no attribute 'partial_fit'") as caught:
+        with pytest.raises(AttributeError, match=r"rows that come in batches need gram='nystrom'") as caught:
             KernelMean(gram=gram).partial_fit(X)
         assert "rows that come in batches need gram='nystrom'" in str(caught.value.__cause__)
 
     def test_a_precomputed_kernel_takes_no_batches(self):
-        self.refused("^KernelMean: rows that come in batches need a kernel of points", [X], kernel="precomputed")
+        self.refused("a kernel (of points|that can be called on points)", [X], kernel="precomputed")
         assert not hasattr(KernelMean(kernel="precomputed"), "partial_fit")
 
     def test_merging_what_does_not_fit_together(self):
@@ -525,7 +525,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("seed", [-1, None])
     def test_a_seed_that_is_none_in_words(self, seed):
-        with pytest.raises(ValueError, match=r"^KFold: seed must be a whole number"):
+        with pytest.raises(ValueError, match=r"^KFold: random_state must be a whole number"):
             KernelMean(gram=Nystrom(5), selection=KFold(random_state=seed)).fit(X)
 
     def test_an_interrupt_keeps_what_came_before(self):

@@ -13,6 +13,7 @@ from muhat._messages import refusal, unknown_name
 from muhat.embedding import Element, Embedding
 from muhat.filters import ALIASES, AUTO, FILTERS, Shrinker
 from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
+from muhat.gram._plan import access_of, check_batches
 from muhat.kernels import KERNELS, Function, Kernel, Precomputed, SklearnKernel, names_known_to_sklearn
 from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_of_rule
 from muhat.selection._base import Scored
@@ -107,6 +108,8 @@ class Parts:
     gram: str | Approximation
     target: Any = None
     """f*, an element of the RKHS or weights on the sample."""
+    best_of: bool = True
+    """Whether the best of several filters is to be taken, so that one rule must be able to compare them."""
 
     @classmethod
     def from_arguments(
@@ -123,8 +126,7 @@ class Parts:
     ) -> Parts:
         """Resolve names and refuse what is wrong or does not go together.
 
-        ``auto`` names the filters that ``filter="auto"`` stands for; ``best_of`` says that the best of several is to be
-        taken, so that one rule must be able to compare them.
+        ``auto`` names the filters that ``filter="auto"`` stands for.
         """
         rule, way, k = as_rule(selection), as_gram(gram), as_kernel(kernel)
         filters = as_filters(filter, auto)
@@ -148,23 +150,30 @@ class Parts:
                 rule.check(each)
         if isinstance(way, Approximation):
             way.check(k)
-        parts = cls(who, k, tuple(filters), rule, way, target)
+        parts = cls(who, k, tuple(filters), rule, way, target, best_of)
         parts._check_target()
         return parts
 
     def rules(self, access: Access, n: int = MANY) -> list[Rule]:
-        """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows."""
-        return rules_for(self.rule, self.filters, access, n)
+        """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows.
 
-    def comparable_rules(self, access: Access, n: int = MANY) -> list[Rule]:
-        """Return the same for filters of which the best is to be taken; refuse those that no one rule can score."""
-        rules = self.rules(access, n)
+        Filters of which the best is to be taken are refused where no one rule can score them all.
+        """
+        rules = rules_for(self.rule, self.filters, access, n)
         odd = [type(each).__name__ for each, rule in zip(self.filters, rules, strict=True) if rule is not rules[0]]
-        if odd:
+        if self.best_of and odd:
             needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
             advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
             raise ValueError(refusal(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice))
         return rules
+
+    def check_batches(self, rows_again: bool) -> None:
+        """Refuse what rows in batches cannot have, whether or not they can be passed over again."""
+        check_batches(self.gram, self.kernel, self.who)
+        if self.target is not None and not isinstance(self.target, Element):
+            needed = "an Embedding is needed where rows come in batches"
+            raise ValueError(refusal(f"{self.who}(target=…)", needed, type(self.target).__name__))
+        self.rules(access_of("nystrom", rows_again))
 
     def bounded(self, problem: Problem, kernel: Kernel) -> list[Shrinker]:
         """Return the filters for kernels with k(x, x) ≤ κ², as the sample has it where the kernel has no bound."""

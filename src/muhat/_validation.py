@@ -155,6 +155,15 @@ def _check_finite(who: str, X: Array) -> None:
             raise ValueError(refusal(who, "X must be finite", got, "drop or impute them first"))
 
 
+def check_scale(who: str, largest: float, dtype: Any, X: Array) -> None:
+    """Refuse kernel values so large or so small, given the largest k(x, x), that their squares are no numbers."""
+    least, most = float(np.finfo(dtype).tiny) ** 0.5, float(np.finfo(dtype).max) ** 0.5
+    vanished = largest == 0 and 0 < float(np.abs(X).max()) < least
+    if vanished or 0 < largest < least or largest > most:
+        needed = f"the largest k(x, x) must be between {least:.2g} and {most:.2g}"
+        raise ValueError(refusal(who, needed, f"{largest:.3g}", "rescale X"))
+
+
 def checked_masses(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as masses with sum one, or refuse them; equal ones, held once, without weights."""
     if sample_weight is None:

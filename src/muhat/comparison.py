@@ -18,7 +18,6 @@ from muhat.data import ArraySource, ColumnMoments, DaskSource, Source, StreamSou
 from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
-from muhat.gram._plan import access_of, check_batches
 from muhat.kernels import Kernel, Precomputed
 from muhat.mean import KernelMean, Solution, solve, solve_source
 from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
@@ -102,8 +101,8 @@ def compare(
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return Comparison.from_solution(solve_source(parts, rows, best_of=False), parts)
-    return Comparison.from_solution(solve(parts, rows, checked_masses("compare", None, len(rows)), False), parts)
+        return Comparison.from_solution(solve_source(parts, rows), parts)
+    return Comparison.from_solution(solve(parts, rows, checked_masses("compare", None, len(rows))), parts)
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
@@ -132,8 +131,7 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
         rows = checked_sample(KernelMean(), X, reset=True)
         parts.check_enough([LeaveOneOut()], len(rows))
         return rows
-    check_batches(parts.gram, parts.kernel, parts.who)
-    parts.rules(access_of("nystrom"))
+    parts.check_batches(rows_again=True)
     if is_dask(X):
         return DaskSource.from_collection(X)
     if isinstance(X, Iterator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
@@ -19,6 +20,7 @@ from muhat._messages import refusal
 from muhat._parts import Parts, as_gram, as_kernel, choices_by
 from muhat._validation import (
     as_frame,
+    check_scale,
     checked_gram,
     checked_masses,
     checked_sample,
@@ -40,7 +42,7 @@ from muhat.gram import (
     Problem,
     Target,
 )
-from muhat.gram._plan import Plan, access_of, check_batches, plan_in_memory, plan_one_pass
+from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
@@ -104,19 +106,10 @@ class Solution:
         return embedding if self.target is None else embedding + rest * self.target
 
 
-def solve(parts: Parts, X: Array, masses: Array, best_of: bool = True) -> Solution:
+def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     """Hold the Gram operator of rows in memory as planned, and choose a parameter for each filter.
 
-    Parameters
-    ----------
-    parts : Parts
-        Kernel, filters, rule and way to hold the Gram operator.
-    X : array of shape (n, d)
-        The rows, validated; the Gram matrix where the kernel is precomputed.
-    masses : array of shape (n,)
-        p: not negative, with sum one; a row of mass zero does not take part.
-    best_of : bool, default=True
-        Whether all filters must be scored by one rule, because the best is to be taken.
+    X are validated rows, or the Gram matrix of a precomputed kernel; a row of mass zero does not take part.
     """
     present = masses > 0
     n = int(present.sum())
@@ -124,8 +117,8 @@ def solve(parts: Parts, X: Array, masses: Array, best_of: bool = True) -> Soluti
     if isinstance(plan.gram, Approximation):
         rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
         source = ArraySource(rows, None if _are_equal(weights) else weights)
-        return solve_source(parts, source, plan=plan, points=X, best_of=best_of)
-    rules = (parts.comparable_rules if best_of else parts.rules)(plan.access, n)
+        return solve_source(parts, source, plan, points=X)
+    rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
     if isinstance(parts.kernel, Precomputed):
         kernel, points = Precomputed(checked_gram(parts.who, X)), np.arange(len(X))[:, None]
@@ -133,47 +126,31 @@ def solve(parts: Parts, X: Array, masses: Array, best_of: bool = True) -> Soluti
         kernel, points = parts.kernel.resolve(X[present]), X
     target = parts.target_on(kernel, points.shape[1], points)
     problem = _held(plan, kernel, points[present], masses[present], target)
-    return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel), target, points, present)
+    return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel, points), target, points, present)
 
 
-def solve_source(
-    parts: Parts, source: Source, *, plan: Plan | None = None, points: Array | None = None, best_of: bool = True
-) -> Solution:
+def solve_source(parts: Parts, source: Source, plan: Plan | None = None, points: Array | None = None) -> Solution:
     """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
 
     Without a plan, rows that turn out so few that all were drawn in the first pass are held in memory instead.
-
-    Parameters
-    ----------
-    parts : Parts
-        Kernel, filters, rule and way to hold the Gram operator.
-    source : Source
-        The rows.
-    plan : Plan, default=None
-        How the Gram operator is held, if that is known.
-    points : array of shape (n, d), default=None
-        All rows, where they are in memory, for a target of weights on them.
-    best_of : bool, default=True
-        Whether all filters must be scored by one rule, because the best is to be taken.
+    ``points`` are all rows, where they are in memory, for a target of weights on them.
     """
-    rules_of = parts.comparable_rules if best_of else parts.rules
-    rules_of(access_of("nystrom"))  # refuses what cannot be, before the first row
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
     drawn = source.total(partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from))
     if plan is None:
         plan = plan_in_memory(parts.gram, parts.kernel, drawn.count, drawn.rows.itemsize)
         if plan.gram == "dense":
-            return solve(parts, drawn.rows, np.broadcast_to(1 / drawn.count, drawn.count), best_of)
+            return solve(parts, drawn.rows, np.broadcast_to(1 / drawn.count, drawn.count))
     assert isinstance(plan.gram, Approximation)
-    rules = rules_of(plan.access, drawn.count)
+    rules = parts.rules(plan.access, drawn.count)
     parts.check_enough(rules, drawn.count)
     empty = Accumulation.from_rows(parts.kernel, plan.gram, folds_of_rules(rules), drawn.rows)
     accumulated = empty.add_source(source, drawn)
     kernel = accumulated.features.kernel
     target = parts.target_on(kernel, accumulated.features.dimension, points)
     problem = accumulated.problem(source, target)
-    choices = _chosen(parts, rules, problem, kernel)
+    choices = _chosen(parts, rules, problem, kernel, drawn.rows)
     return Solution(kernel, plan, problem, choices, target, accumulated=accumulated)
 
 
@@ -195,8 +172,9 @@ def _held(plan: Plan, kernel: Kernel, points: Array, masses: Array, target: Elem
     return problem
 
 
-def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel) -> list[Choice]:
+def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array) -> list[Choice]:
     """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
+    check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
     filters = parts.bounded(problem, kernel)
     if parts.has_choice or problem.n >= rules[0].least_points:
         return choices_by(rules, problem, filters)
@@ -319,7 +297,7 @@ class KernelMean(BaseEstimator):
         ----------
         X : array or data frame of shape (n, d), also of dask
             The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its workers, of which
-            only sums reach this process.
+            only sums reach this process, and the rows that are drawn to learn features from.
         y : None
             Ignored.
         sample_weight : array of shape (n,), default=None
@@ -355,7 +333,7 @@ class KernelMean(BaseEstimator):
             The fitted estimator. If a batch of an iterator cannot be taken, the rows before it are kept.
         """
         parts = self._parts()
-        check_batches(parts.gram, parts.kernel, parts.who)
+        parts.check_batches(rows_again=not isinstance(batches, Iterator))
         if hasattr(batches, "shape") or isinstance(batches, str | PathLike) or not isinstance(batches, Iterable):
             needed, got = "batches must be an iterable of arrays or data frames", f"a {type(batches).__name__}"
             advice = "give an array to fit, and a path to muhat.open_batches"
@@ -363,7 +341,6 @@ class KernelMean(BaseEstimator):
         self._stream = None
         if isinstance(batches, Iterator):
             return self._fit_iterator(batches)
-        parts.comparable_rules(access_of("nystrom"))
         self._learn_names(batches)
         return self._keep(solve_source(parts, StreamSource(batches)))
 
@@ -481,8 +458,7 @@ class KernelMean(BaseEstimator):
 
     def _fit_dask(self, parts: Parts, X: Any, sample_weight: Any) -> Self:
         """Fit to a dask array or data frame, whose rows stay where they are."""
-        check_batches(parts.gram, parts.kernel, parts.who)
-        parts.comparable_rules(access_of("nystrom"))
+        parts.check_batches(rows_again=True)
         if sample_weight is not None:
             needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
             raise ValueError(refusal(parts.who, needed, "sample_weight", advice))
@@ -531,6 +507,10 @@ class KernelMean(BaseEstimator):
     def _keep(self, solution: Solution) -> Self:
         """Keep the estimate of the best choice."""
         choice, features = solution.best, solution.features
+        if choice.has_open_end:
+            place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
+            advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
+            warnings.warn(f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=3)
         self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
         self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
@@ -566,9 +546,9 @@ class _Stream:
     @classmethod
     def from_parts(cls, parts: Parts) -> _Stream:
         """Return a stream before its first row, or refuse what cannot be fitted in one pass."""
-        check_batches(parts.gram, parts.kernel, parts.who)
+        parts.check_batches(rows_again=False)
         plan = plan_one_pass(parts.gram)
-        return cls(parts, plan, parts.comparable_rules(plan.access))
+        return cls(parts, plan, parts.rules(plan.access))
 
     @property
     def has_rows(self) -> bool:
@@ -599,5 +579,5 @@ class _Stream:
         if self.first:
             choices = [unscored_choice(self.rules[0], KME())]
         else:
-            choices = _chosen(self.parts, self.rules, problem, kernel)
+            choices = _chosen(self.parts, self.rules, problem, kernel, np.ones(1))
         return Solution(kernel, self.plan, problem, choices, target, accumulated=self.accumulated)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class SampleBatch:
 class Source(ABC):
     """A sample in batches, over which sums can be taken as often as they are needed."""
 
+    is_in_memory: ClassVar[bool] = False
+
     @abstractmethod
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
         """Return the sum of ``work(batch)`` over all batches; the sum must not depend on how rows are batched."""
@@ -82,6 +84,7 @@ class ArraySource(LocalSource):
         The number of rows before the array's own, where it is a part of a sample.
     """
 
+    is_in_memory: ClassVar[bool] = True
     X: Array
     weights: Array | None = None
     first: int = 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -78,6 +77,8 @@ class Choice:
     """β, where products with A alone have found it."""
     residual: float | None = None
     """The relative residual or error estimate of the solver, where one iterated."""
+    has_open_end: bool = False
+    """Whether the choice is at the end of a grid that was too dear to widen."""
 
     def __repr__(self) -> str:
         parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
@@ -201,10 +202,10 @@ class Scored(Rule):
         Where that is at the end of a filter's own grid, the grid is widened as long as this lowers the score.
         """
         choices = self._least(problem, [candidates_of(self, self.grid, problem, filter) for filter in filters])
-        if self.grid is not None or problem.batch:
+        if self.grid is not None or problem.batch or Access.SPECTRUM not in problem.access:
             return choices
-        if Access.PRODUCTS not in problem.access:  # every score would take one more pass over the rows
-            return [warned_at_edge(choice) for choice in choices]
+        if Access.ROWS in self.needs(filters[0]) and not problem.rows_are_near:
+            return [with_open_end(choice) for choice in choices]
         for _ in range(WIDENINGS):
             beyond = {place: beyond_edge(choice) for place, choice in enumerate(choices)}
             beyond = {place: grid for place, grid in beyond.items() if len(grid)}
@@ -300,17 +301,9 @@ def beyond_edge(choice: Choice) -> Array:
     return choice.filter.beyond(choice.grid, choice.index) if is_open else np.empty(0)
 
 
-def warned_at_edge(choice: Choice) -> Choice:
-    """Return a choice, with a warning if it is at the end of a grid that is not widened and might be."""
-    if len(beyond_edge(choice)):
-        name, parameter = type(choice.filter).__name__, choice.parameter
-        warnings.warn(
-            f"{name}: the best parameter, {parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to "
-            f"{choice.grid[-1]:.3g}; give a wider one, as in selection={type(choice.rule).__name__}(grid=[...]).",
-            UserWarning,
-            stacklevel=2,
-        )
-    return choice
+def with_open_end(choice: Choice) -> Choice:
+    """Return a choice that says whether it is at the end of a grid that might go on, and was not widened."""
+    return replace(choice, has_open_end=len(beyond_edge(choice)) > 0)
 
 
 def only_choice(rule: Rule, candidates: Candidates, strengths: Array) -> Choice:

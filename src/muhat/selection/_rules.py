@@ -27,7 +27,7 @@ from muhat.selection._base import (
     choice_at,
     only_choice,
     strengths_of,
-    warned_at_edge,
+    with_open_end,
 )
 from muhat.selection._krylov import Krylov, Leading
 from muhat.selection._leave_out import scores_with_folds_left_out, scores_without
@@ -165,8 +165,7 @@ class KFold(Scored):
     def _choice(self, krylov: Krylov, candidates: Candidates, error: Array) -> Choice:
         problem, scores = krylov.problem, krylov.scores(candidates)
         choice = self.least(problem, candidates, scores, krylov.strengths(candidates))
-        if self.grid is None:
-            warned_at_edge(choice)
+        choice = with_open_end(choice) if self.grid is None else choice
         # A candidate that has not settled matters if it was chosen, or might have been.
         doubtful = scores - error * np.abs(self.scale(problem)) <= choice.score
         return krylov.with_solution(choice, candidates, error, doubtful)
