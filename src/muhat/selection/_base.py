@@ -126,10 +126,12 @@ class Rule(BaseEstimator, ABC):
     comparable: ClassVar[bool] = False
     """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
     least_points: ClassVar[int] = 1
+    grid: Any = None
 
     def check(self, filter: Shrinker) -> None:
         """Refuse settings that are none, and a filter that the rule cannot choose for: before the first row is read."""
-        return
+        if self.grid is not None:
+            checked_grid(self, filter, self.grid)
 
     @abstractmethod
     def needs(self, filter: Shrinker) -> Access:
@@ -165,16 +167,10 @@ class Scored(Rule):
     """A rule that minimises a score over a grid."""
 
     comparable: ClassVar[bool] = True
-    grid: Any = None
 
     @abstractmethod
     def scores(self, problem: Any, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the scores of every filter's parameters, shape (..., parameters) each."""
-
-    def check(self, filter: Shrinker) -> None:
-        """Refuse a grid that does not fit the filter."""
-        if self.grid is not None:
-            checked_grid(self, filter, self.grid)
 
     def scale(self, problem: Problem) -> Array:
         """Return the size that a score has before anything cancels in it, by which ties are judged."""

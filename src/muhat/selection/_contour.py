@@ -8,7 +8,7 @@ out of that interval; and so can how much its terms cancel. So contours are trie
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import cast
@@ -199,10 +199,6 @@ class Nodes:
         C = np.ascontiguousarray(sigma[:rank, None] * V[:rank]).view(resolvent.dtype) * scale
         return cls(z, steps, starts, np.ascontiguousarray(Q[:, :rank]), C)
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield some nodes at a time."""
-        return slices(0, len(self.z), NODES_AT_ONCE)
-
     def sums(self, rows: Array, vector: Array | None = None) -> Callable[[slice], Array]:
         """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z; no vector is all ones."""
         if self.Q is not None:
@@ -257,7 +253,10 @@ class Moments:
         """Compute them for the rows that are taken, some nodes at a time."""
         groups, resolvent = _Groups.from_masses(rows.masses, taken), _resolvent(problem, rows, nodes)
         is_spanned = rows.beyond is None
-        blocks = [_at_nodes(problem, groups, is_spanned, nodes.z[some], *resolvent(some)) for some in nodes.blocks()]
+        blocks = [
+            _at_nodes(problem, groups, is_spanned, nodes.z[some], *resolvent(some))
+            for some in slices(0, len(nodes.z), NODES_AT_ONCE)
+        ]
         linear, quadratic = (np.concatenate(parts, axis=-1) * nodes.steps for parts in zip(*blocks, strict=True))
         unshrunk = problem.left_out_of(rows).unshrunk[..., groups.order].sum(axis=-1)
         return cls(nodes, groups.rest, linear, quadratic, unshrunk)
@@ -357,7 +356,7 @@ def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Arr
     diagonal, products = nodes.sums(U**2), [nodes.sums(U, vector) for vector in spectrum.project(Z.T)]
     g = np.stack([filter.inverse(nodes.z / rest, parameter) for parameter in grid.tolist()]) * (nodes.steps / rest)
     predictions = np.zeros((len(grid), *Z.shape), U.dtype)
-    for some in nodes.blocks():
+    for some in slices(0, len(nodes.z), NODES_AT_ONCE):
         G = diagonal(some)
         for column, product in enumerate(products):
             predictions[..., column] += 2 * np.real(g[:, some] @ (product(some) / G).T)

@@ -30,7 +30,7 @@ from muhat.selection._base import (
     with_open_end,
 )
 from muhat.selection._krylov import Krylov, Leading
-from muhat.selection._leave_out import scores_with_folds_left_out, scores_without
+from muhat.selection._leave_one_out import scores_with_folds_left_out, scores_without
 
 LEADING = 100
 """Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
@@ -209,8 +209,7 @@ class Lepski(Rule):
         if filter.parameterless:
             got = f"{type(filter).__name__}, which has no parameter"
             raise ValueError(refusal("Lepski", "a filter with a parameter is needed", got))
-        if self.grid is not None:
-            checked_grid(self, filter, self.grid)
+        super().check(filter)
 
     def needs(self, filter: Shrinker) -> Access:
         """All eigenpairs: distances of all pairs of estimates are taken."""
