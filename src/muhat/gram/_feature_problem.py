@@ -124,13 +124,17 @@ class FeatureProblem(SpectralProblem):
         gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass, self.dtype)
         mean, effective_size = self.V.T @ self.mean_weights, mass**2 / float(sums.squared_masses.sum())
         self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
-        self.trace, self.squared_mean_values = self.spectrum.trace, gamma @ mean**2
-        self.has_target, self.target_squared_norm = target is not None, 0.0
+        self.trace, self.has_target, self.target_squared_norm = self.spectrum.trace, target is not None, 0.0
         inside = np.zeros_like(self.mean_weights)
         if target is not None:
             inside = self.features.coordinates(target)
             self.target_squared_norm = float(inside @ inside) + self.features.outside(target)
         self.components = Components(gamma, mean, self.V.T @ inside, np.asarray(effective_size))
+
+    @property
+    def squared_mean_values(self) -> Array:  # type: ignore[override]
+        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
+        return self.components.gamma @ self.components.mean**2
 
     @cached_property
     def left_out(self) -> LeftOut:  # type: ignore[override]
