@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._parts import Parts, as_gram, as_kernel
+from muhat._parts import Parts, as_gram, as_kernel, choices_by
 from muhat._validation import (
     as_frame,
     check_scale,
@@ -44,7 +44,7 @@ from muhat.gram import (
 )
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Precomputed
-from muhat.selection import Choice, KFold, Rule, choices_by
+from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
 
 LARGE = 1e30
