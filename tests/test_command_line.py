@@ -27,7 +27,6 @@ from muhat.cli import _compare as command
 from muhat.cli._progress import RowsColumn
 from muhat.comparison import compare, passes
 from muhat.data import FileBatches, open_batches, read_table
-from muhat.data._text import TextTable
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.paper.datasets import wine
@@ -369,9 +368,7 @@ def test_the_lines_of_python_of_the_demonstration_and_of_batches_run(monkeypatch
 def test_text_is_parsed_once_where_it_fits_in_memory(monkeypatch, table):
     passes = []
     monkeypatch.setattr(command, "DENSE_UP_TO", 1)
-    monkeypatch.setattr(
-        TextTable, "chunks", lambda self, rows, own=TextTable.chunks: passes.append(1) or own(self, rows)
-    )
+    monkeypatch.setattr(FileBatches, "_chunks", lambda self, own=FileBatches._chunks: passes.append(1) or own(self))
     for memory, expected in ((1e9, 1), (0.0, 4)):
         monkeypatch.setattr(command, "available_memory", lambda memory=memory: memory)
         passes.clear()

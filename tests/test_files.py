@@ -540,8 +540,7 @@ def test_pyarrow_and_our_own_rules_read_the_same_numbers(tmp_path, monkeypatch):
 def test_it_does_not_matter_where_a_block_ends(tmp_path, monkeypatch, size):
     text = 'a,"b\r\nb",c\r\n1,"x\r\n,y",2.5\r\n\r\n# z\r\n-3,"p""q",4e-3'
     path = written(tmp_path, text)
-    monkeypatch.setattr(text_module, "CHUNK_BYTES", size)
-    monkeypatch.setattr(text_module, "HEAD_BYTES", size)
+    monkeypatch.setattr(text_module, "CHUNK_CHARACTERS", size)
     table = read_table(path, drop=["b\nb"])
     assert table.feature_names == ("a", "c")
     np.testing.assert_array_equal(table.data, NUMBERS)

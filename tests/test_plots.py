@@ -15,7 +15,6 @@ from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
 from muhat.plots import (
     COLOURS,
-    MARKERS,
     FilterDisplay,
     LeaveOneOutDisplay,
     comparison_figure,
@@ -46,7 +45,7 @@ def comparison(sample):
 
 
 def test_every_estimator_has_a_colour_and_a_marker_of_its_own():
-    assert set(COLOURS) == set(MARKERS) == set(FILTERS)
+    assert set(COLOURS) == set(FILTERS)
     assert len(set(COLOURS.values())) == len(COLOURS)
 
 

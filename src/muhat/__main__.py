@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -58,14 +59,13 @@ def command_line(imported: Callable[[], object] = lambda: None) -> Typer:
 def _leaving_on_interrupt() -> Iterator[Callable[[], object]]:
     """Leave at once on Ctrl-C until the function that this gives is called, as imports may lose an exception."""
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # Ctrl-C is ignored, as in the background of a shell
-        yield lambda: None
-        return
-    signal.signal(signal.SIGINT, _leave)
+    restore = partial(signal.signal, signal.SIGINT, before)
+    if before is signal.default_int_handler:  # else Ctrl-C is ignored, as in the background of a shell
+        signal.signal(signal.SIGINT, _leave)
     try:
-        yield lambda: signal.signal(signal.SIGINT, before)
+        yield restore
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 def _leave(*_: object) -> None:

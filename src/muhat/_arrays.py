@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -21,6 +21,9 @@ from threadpoolctl import ThreadpoolController
 Array: TypeAlias = npt.NDArray[Any]
 Chunk = TypeVar("Chunk")
 
+_THIS_THREAD = threading.local()
+"""How many cores what the thread calls may use, where that is limited."""
+
 
 def share_between_cores(work: Callable[[Chunk], object], chunks: Iterable[Chunk]) -> None:
     """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
@@ -28,7 +31,8 @@ def share_between_cores(work: Callable[[Chunk], object], chunks: Iterable[Chunk]
     if len(chunks) == 1:
         work(chunks[0])
         return
-    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=_limit_this_thread) as threads:
+    limit = partial(setattr, _THIS_THREAD, "cores", 1)
+    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=limit) as threads:
         for _ in threads.map(work, chunks):
             pass
 
@@ -43,7 +47,7 @@ def available_cores() -> int:
     """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
-    limits = [getattr(_THIS_THREAD, "cores", cores)]
+    limits = [cores, getattr(_THIS_THREAD, "cores", math.inf), cores // _threads_of_dask_worker()]
     backend, n_jobs = get_active_backend()
     if multiprocessing.parent_process() is not None and os.environ.get("OMP_NUM_THREADS", "").isdecimal():
         limits.append(int(os.environ["OMP_NUM_THREADS"]))
@@ -51,10 +55,7 @@ def available_cores() -> int:
         limits.append(1)
     elif n_jobs is not None and hasattr(joblib, "parallel_config"):  # older versions say 1 where nothing is set
         limits.append(joblib.effective_n_jobs(n_jobs))
-    if _ON_ONE_CORE.is_set():
-        limits.append(1)
-    limits.append(cores // _threads_of_dask_worker())
-    return max(1, min(cores, *limits))
+    return max(1, int(min(limits)))
 
 
 @lru_cache(maxsize=8)
@@ -74,23 +75,12 @@ def _threads_of_dask_worker() -> int:
 @contextmanager
 def limit_cores(cores: int) -> Iterator[None]:
     """Let the calling thread use no more than so many cores."""
-    before = getattr(_THIS_THREAD, "cores", None)
-    _THIS_THREAD.cores = cores if before is None else min(cores, before)
+    before = getattr(_THIS_THREAD, "cores", math.inf)
+    _THIS_THREAD.cores = min(cores, before)
     try:
         yield
     finally:
-        if before is None:
-            del _THIS_THREAD.cores
-        else:
-            _THIS_THREAD.cores = before
-
-
-def _limit_this_thread() -> None:
-    """Let what a thread of ours calls stay on its core."""
-    _THIS_THREAD.cores = 1
-
-
-_THIS_THREAD = threading.local()
+        _THIS_THREAD.cores = before
 
 
 def available_memory() -> float:
@@ -103,16 +93,6 @@ def available_memory() -> float:
         group = Path("/sys/fs/cgroup")
         limits.append(float((group / "memory.max").read_text()) - float((group / "memory.current").read_text()))
     return max(min(limits), 0.0)
-
-
-def stay_on_one_core() -> None:
-    """Keep this process on one thread for good: what is shared between cores, BLAS and OpenMP, loaded or not yet."""
-    _ON_ONE_CORE.set()
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-    ThreadpoolController().limit(limits=1)
-
-
-_ON_ONE_CORE = threading.Event()
 
 
 class _BlasOnOneThread:

@@ -52,17 +52,8 @@ def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], objec
 
     A command is imported when it is asked for; then ``imported`` is called, before it runs.
     """
-
-    class Commands(CommandLine):
-        places = commands
-
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            """Return a command, and say so once it is imported."""
-            command = super().get_command(ctx, cmd_name)
-            imported()
-            return command
-
-    app = typer.Typer(cls=Commands, **PLAIN)
+    group = type("Commands", (CommandLine,), {"places": commands, "imported": staticmethod(imported)})
+    app = typer.Typer(cls=group, **PLAIN)
     app.callback(invoke_without_command=True)(about)
     return app
 
@@ -74,29 +65,26 @@ class CommandLine(TyperGroup):
     """
 
     places: Mapping[str, tuple[str, str]]
-    listing = False
+    imported: Callable[[], object]
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands."""
         return list(self.places)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; while all are listed, only its name and its line of help."""
+        """Import a command and return it."""
         if cmd_name not in self.places:
             return None
-        place, summary = self.places[cmd_name]
-        if self.listing:
-            return _as_command(cmd_name, lambda: None, summary)
-        module, _, name = place.partition(":")
-        return _as_command(cmd_name, getattr(import_module(module), name))
+        module, _, name = self.places[cmd_name][0].partition(":")
+        app = typer.Typer(**PLAIN)
+        app.command(cmd_name)(getattr(import_module(module), name))
+        self.imported()
+        return get_command(app)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help of all commands without importing them."""
-        self.listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.listing = False
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Print the names of all commands and what they do, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self.places.items()])
 
     def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Run the command that the arguments name."""
@@ -121,12 +109,6 @@ class CommandLine(TyperGroup):
         return code
 
 
-def _as_command(name: str, function: Callable[..., Any], summary: str | None = None) -> Any:
-    app = typer.Typer(**PLAIN)
-    app.command(name, help=summary)(function)
-    return get_command(app)
-
-
 def say(message: object) -> None:
     """Print one line on stderr."""
     print("muhat:", " ".join(str(message).split()), file=sys.stderr)
@@ -149,10 +131,6 @@ def _explained(problem: Exception) -> tuple[int, str]:
     return BUG, f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints."
 
 
-class OutputError(ValueError):
-    """Standard output cannot be written to."""
-
-
 @contextmanager
 def standard_output() -> Iterator[None]:
     """Say of an error in what is printed here that it is one of standard output; a closed pipe ends quietly."""
@@ -164,16 +142,15 @@ def standard_output() -> Iterator[None]:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
         needed = "a place that can be written to is needed"
-        raise OutputError(refusal("standard output", needed, problem.strerror or problem)) from problem
+        raise ValueError(refusal("standard output", needed, problem.strerror or problem)) from problem
 
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """Print warnings as one line each, those for programmers not at all."""
 
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
-            say(f"warning: {message}")
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        say(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

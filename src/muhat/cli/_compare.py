@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option, echo
 
 from muhat._arrays import available_memory
 from muhat._files import check_writable
@@ -35,6 +36,8 @@ GRAMS = ("auto", "dense", *APPROXIMATIONS)
 FIGURES = (".png", ".svg", ".pdf")
 DEFAULT_FIGURE = Path("muhat-compare.png")
 
+DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
+
 SHARE_OF_MEMORY = 0.25
 """The share of the memory that is left up to which a text file is read at once, as parsing it is what takes time."""
 
@@ -51,7 +54,7 @@ SCORE_DIGITS = range(6, 13)
 def compare_command(
     file: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             show_default=False,
             help="Points in rows: .csv, .tsv, .txt (or these as .gz), .parquet (or a folder of such), .feather, "
@@ -59,82 +62,54 @@ def compare_command(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", show_default=str(DEFAULT_FIGURE), help="Where to save the figure: .png, .svg or .pdf."
-        ),
+        Path | None, Option(metavar="FILE", show_default=str(DEFAULT_FIGURE), help="The figure: .png, .svg or .pdf.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON and nothing else; a figure is then made only with --out.")
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")] = False,
     filter: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", show_default="all", help=f"An estimator, repeatable: {', '.join(FILTERS)}."),
+        Option(metavar="NAME", show_default="all", help=f"An estimator, repeatable: {', '.join(FILTERS)}."),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn.")
+        str, Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn.")
     ] = "gaussian",
     bandwidth: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", show_default="the median distance", help="The bandwidth σ of the kernel."),
+        float | None, Option(metavar="NUMBER", show_default="the median", help="Its bandwidth σ.")
     ] = None,
-    selection: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How parameters are chosen: {', '.join(RULES)}.")
-    ] = "loo",
+    selection: Annotated[str, Option(metavar="NAME", help=f"How parameters are chosen: {', '.join(RULES)}.")] = "loo",
     standardize: Annotated[
-        bool, typer.Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
+        bool, Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
     ] = True,
     drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable, such as a label."),
+        Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable, such as a label."),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="A,B,...", show_default="all", help="The columns to read, between commas.")
+        str | None, Option(metavar="A,B,...", show_default="all", help="The columns to read, between commas.")
     ] = None,
-    only_numeric: Annotated[
-        bool, typer.Option("--only-numeric", help="Leave out columns that are not numbers.")
-    ] = False,
+    only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
     separator: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHARACTER",
-            show_default="learnt from the first lines",
-            help="What divides the fields of a text file; also 'tab' or 'space'.",
-        ),
+        str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
     ] = None,
     gram: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help=f"How to hold the matrix of all pairs: {', '.join(GRAMS)}; the last two take any file."
-        ),
+        str, Option(metavar="NAME", help=f"The matrix of all pairs: {', '.join(GRAMS)}; the last two take any file.")
     ] = "auto",
     features: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="NUMBER",
-            show_default="by the number of rows",
-            help="How many landmarks (nystrom) or random features to take.",
-        ),
+        int | None, Option(min=1, metavar="NUMBER", show_default="by the rows", help="How many landmarks or features.")
     ] = None,
 ) -> None:
     """Compare all estimators on a sample: a table, a verdict and a figure."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         _check_figure(figure)
-    options: dict[str, Any] = {}
-    if kernel != "gaussian" or bandwidth is not None:
-        options["kernel"] = _kernel(kernel, bandwidth)
-    if filter:
-        options["filters"] = filter
-    if selection != "loo":
-        options["selection"] = selection
-    if standardize:
-        options["standardize"] = True
-    if gram != "auto" or features is not None:
-        options["gram"] = _gram(gram, features)
-    reading: dict[str, Any] = {"drop": drop, "columns": columns and columns.split(","), "separator": separator}
-    reading = {name: value for name, value in {**reading, "only_numeric": only_numeric}.items() if value}
+    options = _changed(
+        kernel=_kernel(kernel, bandwidth),
+        filters=filter or None,
+        selection=selection,
+        standardize=standardize,
+        gram=_gram(gram, features),
+    )
+    names = None if columns is None else columns.split(",")
+    reading = _changed(drop=tuple(drop or ()), columns=names, only_numeric=only_numeric, separator=separator)
     shown = not as_json and sys.stderr.isatty()
     sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
     if isinstance(sample, FileBatches):
@@ -146,15 +121,19 @@ def compare_command(
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
-    if as_json:
-        path = None if figure is None else str(figure)
-        result = {"data": sample.name, **comparison.to_dict(), "figure": path, "python": lines}
-        with standard_output():
-            typer.echo(json.dumps(result, allow_nan=False))
-    else:
-        with standard_output():
+    with standard_output():
+        if as_json:
+            path = None if figure is None else str(figure)
+            result = {"data": sample.name, **comparison.to_dict(), "figure": path, "python": lines}
+            echo(json.dumps(result, allow_nan=False))
+        else:
             _print(comparison, sample.name)
-            typer.echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
+            echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
+
+
+def _changed(**options: Any) -> dict[str, Any]:
+    """Return the options that are not the defaults."""
+    return {name: value for name, value in options.items() if value != DEFAULTS[name].default}
 
 
 def _kernel(name: str, bandwidth: float | None) -> str | Kernel:
@@ -181,9 +160,10 @@ def _gram(name: str, features: int | None) -> str | Approximation:
 
 def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:
     """Return a file's rows at once if they are few, or text that fits in memory; else batches to pass over."""
-    if gram == "dense" or (gram == "auto" and batches.has_at_most(DENSE_UP_TO)):
+    if gram == "dense" or (gram == "auto" and batches.most_rows <= DENSE_UP_TO):
         return batches.read()
-    if batches.is_text and batches.most_bytes <= SHARE_OF_MEMORY * available_memory():
+    size = 8 * batches.most_rows * len(batches.columns)
+    if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():
         with ProgressBatches(batches, ["reading"], shown=shown) as rows:
             return DataSet(batches.name, np.concatenate(list(rows)), batches.columns)
     return batches

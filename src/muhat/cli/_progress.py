@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from muhat._arrays import Array
+    from muhat.data import FileBatches
 
 
 def progress_bars(*columns: ProgressColumn, console: Console | None = None, shown: bool = True) -> Progress:
@@ -16,30 +20,10 @@ def progress_bars(*columns: ProgressColumn, console: Console | None = None, show
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not shown)
 
 
-class Batches(Protocol):
-    """Batches of rows that can be iterated anew."""
-
-    @property
-    def n(self) -> int | None:
-        """The number of rows, if it is known."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
 class ProgressBatches:
-    """Batches that show how far a pass over them is.
+    """Batches of a file that show on stderr how far a pass over them is; ``passes`` says what each is for, in order."""
 
-    Parameters
-    ----------
-    batches : iterable of arrays
-        The batches.
-    passes : sequence of str
-        What the passes over them are for, in order.
-    shown : bool
-        Whether stderr is to show it.
-    """
-
-    def __init__(self, batches: Batches, passes: Sequence[str], *, shown: bool) -> None:
+    def __init__(self, batches: FileBatches, passes: Sequence[str], *, shown: bool) -> None:
         self.batches = batches
         self.passes = passes
         self.done = 0
@@ -52,7 +36,7 @@ class ProgressBatches:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Array]:
         """Yield the batches, and show how many of their rows have been worked on."""
         self.done += 1
         task = self.bars.add_task(self._title(), total=self.batches.n)

@@ -1,12 +1,11 @@
 """Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
 
 from muhat.data._dask import DaskSource
-from muhat.data._files import FileBatchError, FileBatches, open_batches, read_table
+from muhat.data._files import DataSet, FileBatches, open_batches, read_table
 from muhat.data._sources import (
     ROWS,
     ArraySource,
     BatchError,
-    Columns,
     SampleBatch,
     Source,
     StreamSource,
@@ -15,17 +14,14 @@ from muhat.data._sources import (
     is_empty,
 )
 from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of
-from muhat.data._table import DataSet, standardized
 
 __all__ = [
     "ROWS",
     "ArraySource",
     "BatchError",
     "ColumnMoments",
-    "Columns",
     "DaskSource",
     "DataSet",
-    "FileBatchError",
     "FileBatches",
     "ReservoirSample",
     "SampleBatch",
@@ -37,5 +33,4 @@ __all__ = [
     "is_empty",
     "open_batches",
     "read_table",
-    "standardized",
 ]

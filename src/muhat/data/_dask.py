@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from operator import add
 from typing import Any
@@ -24,21 +24,13 @@ LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows that are, or can be made, on a worker.
-
-    Parameters
-    ----------
-    rows : Delayed
-        The rows, an array or a data frame.
-    number : int
-        The block's number in its collection, from 0; empty ones count.
-    start : int
-        The number of rows before it.
-    """
+    """Some rows, an array or a data frame, that are, or can be made, on a worker."""
 
     rows: Any
     number: int
+    """That of the block in its collection, from 0; empty ones count."""
     start: int
+    """The number of rows before it."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +39,13 @@ class DaskSource(Source):
 
     What reaches this process is one sum, whatever the number of rows. The tree in which blocks are added depends on how
     the rows are chunked alone, and so does the sum to the last bit, not on how many workers there are.
-
-    Parameters
-    ----------
-    blocks : tuple of Block
-        The blocks that are not empty, at least one.
-    columns : Columns
-        The columns that all of them must have.
-    example : array or data frame
-        A made-up row with these columns.
     """
 
     blocks: tuple[Block, ...]
+    """Those that are not empty, at least one."""
     columns: Columns
     example: Any
+    """A made-up row, an array or a data frame, with these columns."""
 
     @classmethod
     def from_collection(cls, X: Any) -> DaskSource:
@@ -91,35 +76,29 @@ class DaskSource(Source):
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches, computed on the workers.
-
-        The work is in the graph once: the blocks refer to it.
-        """
+        """Return the sum of ``work(batch)`` over all batches, computed on the workers."""
         from dask import delayed
 
-        on_block, added = (delayed(each, pure=False, traverse=False) for each in (_total_of_block, _added))
-        once = delayed(_OnBlock(work, self.columns, len(self.blocks)), pure=False, traverse=False)
-        level = [on_block(once, block.rows, block.number, block.start) for block in self.blocks]
+        on_block = partial(_total_of_block, work, self.columns, len(self.blocks))  # sent to the workers once
+        called, added, once = (delayed(each, pure=False, traverse=False) for each in (_called, _added, on_block))
+        level = [called(once, block.rows, block.number, block.start) for block in self.blocks]
         while len(level) > 1:
             level = [added(level[first : first + FAN_IN]) for first in range(0, len(level), FAN_IN)]
         return _computed(level[0], work)
 
 
-@dataclass(frozen=True)
-class _OnBlock:
-    """What each block is worked on by, sent to the workers once, and how many blocks there are."""
-
-    work: Callable[[SampleBatch], Any]
-    columns: Columns
-    blocks: int
-
-
-def _total_of_block(do: _OnBlock, rows: Any, number: int, start: int) -> Any:
+def _total_of_block(
+    work: Callable[[SampleBatch], Sum], columns: Columns, n_blocks: int, rows: Any, number: int, start: int
+) -> Sum:
     """Return the sum over a block, in chunks that fit the cache, on no more cores than other blocks leave."""
     if hasattr(rows, "dtypes") and all(kind.kind in "fiub" for kind in rows.dtypes):
-        rows = rows.astype(do.columns.dtype)  # what is missing in a column of whole numbers becomes NaN
-    with limit_cores(max(1, available_cores() // do.blocks)):
-        return ArraySource(checked_batch(rows, number, do.columns, start), first=start).total(do.work)
+        rows = rows.astype(columns.dtype)  # what is missing in a column of whole numbers becomes NaN
+    with limit_cores(max(1, available_cores() // n_blocks)):
+        return ArraySource(checked_batch(rows, number, columns, start), first=start).total(work)
+
+
+def _called(function: Callable[..., Sum], *arguments: Any) -> Sum:
+    return function(*arguments)
 
 
 def _added(parts: list[Sum]) -> Sum:

@@ -8,7 +8,9 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 
@@ -17,9 +19,18 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._files import FileError
 from muhat._messages import refusal
-from muhat.data._formats import READABLE, ArrowTable, BadRows, Chunk, NumpyTable, Table, Wanted, no_rows, reason
+from muhat.data._formats import (
+    LOOKED_AT,
+    ArrowTable,
+    NumpyTable,
+    RowsError,
+    Table,
+    Wanted,
+    listed,
+    no_rows,
+    refuse_unreadable,
+)
 from muhat.data._sources import BatchError
-from muhat.data._table import DataSet
 from muhat.data._text import TextTable
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -39,9 +50,6 @@ BEGINNINGS = {
 MOST_COMPRESSED = 20
 """How many times smaller gzip makes text of numbers, at most."""
 
-LISTED = 3
-"""How many places an error names."""
-
 ENOUGH = 20
 """Rows from which on one may say what a column looks like."""
 
@@ -51,11 +59,36 @@ MOST_LABELS = 20
 """The most different values that a label has."""
 
 
-class FileBatchError(FileError, BatchError):
-    """A batch of a file that cannot be read; the batches before it were good.
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A sample with names.
 
-    The sentence names the file, and the line of a text file.
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    data : array of shape (n, d)
+        The points, in rows; unscaled.
+    feature_names : tuple of str
+        The names of the d columns.
+    target : array of shape (n,) or None
+        What others predict from the data, numbers or names of classes; a kernel mean has no use for it.
+    source : str
+        Where it comes from, in one line.
+    licence : str
+        On what terms, in one line.
     """
+
+    name: str
+    data: Array
+    feature_names: tuple[str, ...]
+    target: Array | None = None
+    source: str = ""
+    licence: str = ""
+
+
+class FileBatchError(FileError, BatchError):
+    """A batch of a file that cannot be read; the batches before it were good."""
 
 
 class FileBatches:
@@ -84,14 +117,17 @@ class FileBatches:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             path = _saved_standard_input(Path(folder))
         self._path = path
-        _check_readable(path, self._who)
-        self._states = _states(_files(path))
-        self._table = _opened(path, self._who, wanted, separator)
-        self.name = path.name if path.is_dir() and path.suffix.lower() != ".parquet" else _stem(path)
+        with refuse_unreadable(self._who):
+            _check_not_empty(path, self._who)
+            self._states = _states(_files(path))
+            self._table = _opened(path, self._who, wanted, separator)
+        self.name = path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
         self.columns = self._table.columns
         self.n = self._table.n
         self.rows = rows
-        _warn_of_columns(self._who, self.columns, self._table.head())
+        with suppress(FileError):  # which the first pass raises
+            head = next(filter(len, self._table.chunks(LOOKED_AT)), np.empty((0, len(self.columns))))
+            _warn_of_columns(self._who, self.columns, head[:LOOKED_AT])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -101,43 +137,30 @@ class FileBatches:
         BatchError
             If a batch cannot be read as numbers, none of them missing, or if the file is no longer what it was.
         """
-        batch, n_waiting, total = 0, 0, 0
-        waiting: list[Chunk] = []
+        batch, n_waiting = 0, 0
+        waiting: list[Array] = []
         try:
-            self._check_unchanged()
             for chunk in self._chunks():
-                waiting, n_waiting = [*waiting, chunk], n_waiting + len(chunk.values)
+                waiting.append(chunk)
+                n_waiting += len(chunk)
                 while n_waiting >= self.rows:
-                    taken, waiting = _divided(waiting, self.rows)
-                    n_waiting -= self.rows
-                    yield self._checked(taken)
-                    batch, total = batch + 1, total + self.rows
-            if waiting:
-                yield self._checked(waiting)
-                total += n_waiting
-        except BadRows as problem:
-            row = problem.row if problem.row is not None else n_waiting if problem.at_row else None
+                    cut = len(waiting[-1]) - (n_waiting - self.rows)
+                    self._check_unchanged(self._states)
+                    yield np.concatenate([*waiting[:-1], waiting[-1][:cut]])
+                    waiting, n_waiting = [waiting[-1][cut:]], n_waiting - self.rows
+                    batch += 1
+            self._check_unchanged(self._states)
+            if n_waiting:
+                yield np.concatenate(waiting)
+        except RowsError as problem:
+            row = n_waiting if problem.at_row else None
             raise FileBatchError(problem.sentence(batch), batch, row) from problem.__cause__
-        self.n = total
+        self.n = batch * self.rows + n_waiting
 
     def read(self) -> DataSet:
-        """Read all rows at once.
-
-        Returns
-        -------
-        table : DataSet
-            The sample, named after the file.
-
-        Raises
-        ------
-        FileError
-            If it cannot be read as numbers, none of them missing, or if the file is no longer what it was.
-        """
-        try:
-            self._check_unchanged()
-            values = self._checked(list(self._chunks()))
-        except BadRows as problem:
-            raise FileError(problem.sentence()) from problem.__cause__
+        """Return all rows at once, as a sample named after the file, or raise FileError as `read_table` does."""
+        values = np.concatenate(list(self._chunks()))
+        self._check_unchanged(self._states)
         self.n = len(values)
         return DataSet(self.name, values, self.columns)
 
@@ -147,64 +170,33 @@ class FileBatches:
         return isinstance(self._table, TextTable)
 
     @property
-    def most_bytes(self) -> int:
-        """The most memory that all its numbers can take: in text, a number and its separator are two bytes or more."""
+    def most_rows(self) -> int:
+        """The most rows it can have: in text, a number and its separator are two bytes or more."""
         if self.n is not None:
-            return 8 * self.n * len(self.columns)
+            return self.n
         size = sum(size for size, _ in self._states.values())
-        return 4 * size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1)
+        return size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1) // (2 * len(self.columns)) + 1
 
-    def has_at_most(self, rows: int) -> bool:
-        """Whether it surely has no more than so many rows, as far as that is seen quickly: of text, by its lines."""
-        try:
-            return self._table.at_most(rows)
-        except (OSError, BadRows) as problem:
-            raise _as_file_error(self._who, problem) from problem
-
-    def _chunks(self) -> Iterator[Chunk]:
+    def _chunks(self) -> Iterator[Array]:
         """Read the file; if that fails because it has changed, say so."""
+        self._check_unchanged([*self._states, *_files(self._path)])
         try:
-            yield from self._table.chunks(self.rows)
-        except (OSError, BadRows, FileError) as problem:
-            self._check_unchanged()
-            if isinstance(problem, OSError):
-                raise BadRows(self._who, READABLE, reason(problem)) from problem
+            with refuse_unreadable(self._who):
+                yield from self._table.chunks(self.rows)
+        except FileError:
+            self._check_unchanged(self._states)
             raise
 
-    def _checked(self, chunks: list[Chunk]) -> Array:
-        """Return the rows of chunks, or refuse missing values and files that have changed meanwhile."""
-        for path in dict.fromkeys(chunk.path for chunk in chunks):
-            self._check_unchanged(Path(path) if self._path.is_dir() else self._path)
-        values = np.concatenate([chunk.values for chunk in chunks])
-        good = np.isfinite(values)
-        if not good.all():
-            self._refuse_missing(chunks, good)
-        return values
-
-    def _refuse_missing(self, chunks: list[Chunk], good: Array) -> None:
-        """Refuse missing and infinite values by row and column."""
-        places = [place for chunk in chunks for place in chunk.places or [0] * len(chunk.values)]
-        paths = [chunk.path for chunk in chunks for _ in range(len(chunk.values))]
-        rows = np.flatnonzero(~good.all(axis=1)).tolist()
-        names = [repr(self.columns[column]) for column in np.flatnonzero(~good.all(axis=0))]
-        several = "s" if len(rows) > 1 else ""
-        kind = "missing or infinite values" if several else "a missing or infinite value"
-        place = f"{self._table.unit}{several} {_listed([str(places[row]) for row in rows])}"
-        place += " of the file" if self._table.unit == "row" else ""
-        place += f", column{'s' if len(names) > 1 else ''} {_listed(names)}"
-        needed, advice = "every value must be there and finite", "drop or impute them first"
-        raise BadRows(paths[rows[0]], needed, kind, place, advice, row=rows[0])
-
-    def _check_unchanged(self, file: Path | None = None) -> None:
-        """Refuse a file, by default any, that is new, gone, or written to since all were opened."""
+    def _check_unchanged(self, files: Iterable[Path]) -> None:
+        """Refuse files that are new, gone, or written to since all were opened."""
         needed, advice = "the data must stay as they were when they were opened", "open them again"
         try:
-            states = _states([*self._states, *_files(self._path)] if file is None else [file])
+            states = _states(files)
         except OSError as problem:
-            got = "no such file any more" if isinstance(problem, FileNotFoundError) else reason(problem)
-            raise BadRows(self._who, needed, got, advice=advice) from problem
+            got = "no such file any more" if isinstance(problem, FileNotFoundError) else problem.strerror
+            raise RowsError(self._who, needed, got, advice=advice) from problem
         if any(self._states.get(file) != state for file, state in states.items()):
-            raise BadRows(self._who, needed, "another size or time of change", advice=advice)
+            raise RowsError(self._who, needed, "another size or time of change", advice=advice)
 
 
 def open_batches(
@@ -267,10 +259,7 @@ def open_batches(
     for option, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
             raise TypeError(refusal("open_batches", f"{option} must be a list of names", repr(names)))
-    try:
-        return FileBatches(Path(path), Wanted(columns, drop, only_numeric), int(rows), separator)
-    except (OSError, BadRows) as problem:
-        raise _as_file_error(str(path), problem) from problem
+    return FileBatches(Path(path), Wanted(columns, drop, only_numeric), int(rows), separator)
 
 
 def read_table(
@@ -310,13 +299,7 @@ def read_table(
     >>> trees.feature_names, trees.data.tolist()
     (('height', 'girth'), [[21.3, 8.3], [19.8, 8.6]])
     """
-    return open_batches(
-        path, drop, rows=READ_ROWS, columns=columns, only_numeric=only_numeric, separator=separator
-    ).read()
-
-
-READ_ROWS = 2**16
-"""Rows of a Parquet file or an array that are read together where all are wanted."""
+    return open_batches(path, drop, columns=columns, only_numeric=only_numeric, separator=separator).read()
 
 
 def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
@@ -328,7 +311,7 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
             needed = "a file or a folder of .parquet files is needed"
             raise FileError(refusal(who, needed, "a folder without any", "name a file"))
         for file in files:
-            _check_readable(file, str(file))
+            _check_not_empty(file, str(file))
         return ArrowTable(files, who, wanted)
     if ending not in ENDINGS:
         got = f"the ending {path.suffix!r}" if path.suffix else "none"
@@ -346,10 +329,6 @@ def _ending(path: Path) -> str:
     return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
 
 
-def _stem(path: Path) -> str:
-    return path.name[: len(path.name) - len(_ending(path))]
-
-
 def _saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, as passes need to read it anew."""
     path = folder / "standard input"
@@ -361,21 +340,12 @@ def _saved_standard_input(folder: Path) -> Path:
     return path.rename(path.with_name(path.name + ending))
 
 
-def _check_readable(path: Path, who: str) -> None:
+def _check_not_empty(path: Path, who: str) -> None:
     """Refuse what is not there or is a file with nothing in it."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        raise FileError(refusal(who, "a file is needed", "no such file", "check the name")) from None
-    except ValueError as problem:
-        raise FileError(refusal(who, READABLE, reason(problem))) from problem
-    if not size and not path.is_dir():
+    if not path.exists():
+        raise FileError(refusal(who, "a file is needed", "no such file", "check the name"))
+    if path.is_file() and not path.stat().st_size:
         raise no_rows(who, "an empty file")
-
-
-def _as_file_error(who: str, problem: OSError | BadRows) -> FileError:
-    """Return the error of a file that cannot be opened."""
-    return FileError(problem.sentence() if isinstance(problem, BadRows) else refusal(who, READABLE, reason(problem)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -386,31 +356,16 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in inside if file.is_file())
 
 
-def _states(files: list[Path]) -> dict[Path, tuple[int, int]]:
+def _states(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
     """Return what shows that a file was written to: its size and the time of its last change."""
     return {file: ((stat := file.stat()).st_size, stat.st_mtime_ns) for file in files}
 
 
-def _divided(chunks: list[Chunk], rows: int) -> tuple[list[Chunk], list[Chunk]]:
-    """Return the first rows of chunks that have enough of them, and the rest; only the last chunk is cut."""
-    *whole, last = chunks
-    cut = rows - sum(len(chunk.values) for chunk in whole)
-    return [*whole, last[:cut]], [last[cut:]] if cut < len(last.values) else []
-
-
-def _listed(words: list[str]) -> str:
-    """Return the first few words, and how many more there are."""
-    more = f" and {len(words) - LISTED} more" if len(words) > LISTED else ""
-    return ", ".join(words[:LISTED]) + more
-
-
 def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
     """Warn of columns that look like row numbers, ids or labels in the first rows."""
-    if len(head) < ENOUGH or not np.isfinite(head).all():
-        return
     looks: dict[str, list[str]] = {"an id": [], "a label": []}
     for name, column in zip(names, head.T, strict=True):
-        if (column != np.round(column)).any():
+        if len(column) < ENOUGH or (column != np.round(column)).any():
             continue
         steps = np.sign(np.diff(column))
         different = len(np.unique(column))
@@ -421,6 +376,5 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
             looks["a label"].append(repr(name))
     for kind, found in looks.items():
         if found:
-            subject = f"columns {_listed(found)} look" if len(found) > 1 else f"column {found[0]} looks"
-            advice = "drop what is no feature"
-            warnings.warn(f"{who}: {subject} like {kind}; {advice}.", UserWarning, stacklevel=4)
+            subject = f"columns {listed(found)} look" if len(found) > 1 else f"column {found[0]} looks"
+            warnings.warn(f"{who}: {subject} like {kind}; drop what is no feature.", UserWarning, stacklevel=4)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, has_finite_sum
 from muhat._files import FileError
 from muhat._messages import refusal, unknown_name
 
@@ -21,46 +22,61 @@ READABLE = "a readable file is needed"
 PARQUET_BUFFER = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
 
+LOOKED_AT = 1000
+"""How many rows are looked at when a file is opened, for what its columns seem to hold."""
 
-@dataclass(frozen=True)
-class Chunk:
-    """Some rows of a table in their order, NaN where a value is missing."""
-
-    values: Array
-    places: Sequence[int]
-    """The line (from 1) or row (from 0) of each in its file; empty for text where all is finite, as no one asks."""
-    path: str
-    """The name of the file."""
-
-    def __getitem__(self, rows: slice) -> Chunk:
-        return Chunk(self.values[rows], self.places[rows], self.path)
+LISTED = 3
+"""How many places an error names."""
 
 
-class BadRows(Exception):  # noqa: N818 — becomes an error where it is known in which batch
+class RowsError(FileError):
     """Something in a file that cannot be read: the rows before it have been yielded.
 
-    ``at_row`` says that it is the fault of the row after these, ``row`` which row of a batch it is, if that is known.
+    ``at_row`` says that it is the fault of the row after these, and not of the file.
     """
 
     def __init__(
-        self,
-        path: str,
-        needed: str,
-        got: object,
-        place: str = "",
-        advice: str = "",
-        *,
-        at_row: bool = False,
-        row: int | None = None,
+        self, who: str, needed: str, got: object, place: str = "", advice: str = "", at_row: bool = False
     ) -> None:
-        super().__init__(path, needed, got)
-        self.path, self.needed, self.got, self.place, self.advice = path, needed, got, place, advice
-        self.at_row, self.row = at_row, row
+        super().__init__(who, needed, got, place, advice, at_row)
+        self.at_row = at_row
+
+    def __str__(self) -> str:
+        return self.sentence()
 
     def sentence(self, batch: int | None = None) -> str:
         """Return the sentence, with the number of the batch if rows are read in batches."""
-        where = ", ".join(filter(None, ("" if batch is None else f"batch {batch}", self.place)))
-        return refusal(self.path, self.needed, f"{self.got} in {where}" if where else self.got, self.advice)
+        who, needed, got, place, advice, _ = self.args
+        where = ", ".join(filter(None, ("" if batch is None else f"batch {batch}", place)))
+        return refusal(who, needed, f"{got} in {where}" if where else got, advice)
+
+
+def not_numeric(
+    who: str, name: str, value: object, place: str, advice: str = "drop or encode that column"
+) -> RowsError:
+    """Return the error of a value in a column that is no number."""
+    return RowsError(who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True)
+
+
+@contextmanager
+def refuse_unreadable(who: str, *errors: type[Exception], got: str = "{}") -> Iterator[None]:
+    """Refuse a file in one sentence where reading it raises an error of the system or one of these."""
+    try:
+        yield
+    except (OSError, *errors) as problem:  # type: ignore[misc]  # a tuple that is not known yet
+        reason = getattr(problem, "strerror", None) or str(problem).split("\n")[0].split(". ")[0].rstrip(".")
+        raise RowsError(who, READABLE, got.format(reason) if isinstance(problem, errors) else reason) from problem
+
+
+def no_rows(who: str, got: str) -> FileError:
+    """Return the error of a file without a row of numbers."""
+    return FileError(refusal(who, "at least one row of numbers is needed", got))
+
+
+def listed(words: Sequence[object]) -> str:
+    """Return the first few words, and how many more there are."""
+    more = f" and {len(words) - LISTED} more" if len(words) > LISTED else ""
+    return ", ".join(map(str, words[:LISTED])) + more
 
 
 @dataclass(frozen=True)
@@ -71,8 +87,8 @@ class Wanted:
     drop: Sequence[str] = ()
     only_numeric: bool = False
 
-    def places(self, who: str, names: Sequence[str]) -> list[int]:
-        """Return the places of the columns to read, by name alone, or refuse names that are not there."""
+    def places(self, who: str, names: Sequence[str], is_numeric: Callable[[int], bool]) -> list[int]:
+        """Return the places of the columns to read, or refuse names that are not there."""
         for option, asked in (("column to drop", self.drop), ("column to read", self.columns or ())):
             for name in asked:
                 if name not in names:
@@ -81,66 +97,43 @@ class Wanted:
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
             raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
+        if self.only_numeric:
+            kept = [place for place in kept if is_numeric(place)]
+        if not kept:
+            raise FileError(refusal(who, "at least one column of numbers is needed", "none"))
         return kept
 
-    def numeric(self, who: str, kept: list[int], is_numeric: Sequence[bool]) -> list[int]:
-        """Return those of the columns that are numeric, if only these are wanted."""
-        if not self.only_numeric:
-            return kept
-        numeric = [place for place in kept if is_numeric[place]]
-        if not numeric:
-            raise FileError(refusal(who, "at least one column of numbers is needed", "none"))
-        return numeric
 
-
-class Table(Protocol):
+class Table(ABC):
     """A table in a file of which little has been read yet; it is known to have a row."""
 
     columns: tuple[str, ...]
-    n: int | None
+    n: int | None = None
     """Number of rows, None for a text file, which does not say."""
-    unit: Literal["line", "row"]
-    """What the places of a chunk count."""
 
-    def head(self) -> Array:
-        """Return the first rows, NaN for what is no number."""
+    @abstractmethod
+    def chunks(self, rows: int) -> Iterator[Array]:
+        """Read it from its start, about so many rows at a time or more; all are finite."""
 
-    def at_most(self, rows: int) -> bool:
-        """Whether it surely has no more than so many rows, as far as that is seen quickly."""
-
-    def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Read it from its start, about so many rows at a time or more, never none."""
-
-
-def no_rows(who: str, got: str) -> FileError:
-    """Return the error of a file without a row of numbers."""
-    return FileError(refusal(who, "at least one row of numbers is needed", got))
-
-
-def reason(problem: Exception) -> str:
-    """Return why something failed, without the details of an implementation."""
-    return getattr(problem, "strerror", None) or str(problem).split("\n")[0].split(". ")[0].rstrip(".")
-
-
-def check_pyarrow(who: str) -> None:
-    """Refuse a file that pyarrow reads if there is none."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        advice = "pip install 'muhat[cli]'"
-        raise FileError(refusal(who, "pyarrow is needed to read it", "none installed", advice)) from None
+    def _finite(self, who: str, values: Array, places: Sequence[int], unit: str = "row") -> Iterator[Array]:
+        """Yield rows up to the first with a missing or infinite value, which is refused by its place in the file."""
+        good = None if has_finite_sum(values) else np.isfinite(values)
+        if good is None or good.all():
+            yield values
+            return
+        rows = np.flatnonzero(~good.all(axis=1)).tolist()
+        yield values[: rows[0]]
+        names = [repr(self.columns[column]) for column in np.flatnonzero(~good.all(axis=0))]
+        several = "s" if len(rows) > 1 else ""
+        place = f"{unit}{several} {listed([places[row] for row in rows])}"
+        place += " of the file" if unit == "row" else ""
+        place += f", column{'s' if len(names) > 1 else ''} {listed(names)}"
+        got = "missing or infinite values" if several else "a missing or infinite value"
+        needed, advice = "every value must be there and finite", "drop or impute them first"
+        raise RowsError(who, needed, got, place, advice, at_row=True)
 
 
-class _OfKnownSize:
-    n: int | None
-    unit: Literal["line", "row"] = "row"
-
-    def at_most(self, rows: int) -> bool:
-        """Whether it has no more than so many rows."""
-        return self.n is not None and self.n <= rows
-
-
-class NumpyTable(_OfKnownSize):
+class NumpyTable(Table):
     """A two-dimensional array in a ``.npy`` file or the only one of an ``.npz``; float32 stays, others become float64.
 
     A ``.npy`` file is memory-mapped, the array of an ``.npz`` is in memory while it is read.
@@ -150,20 +143,16 @@ class NumpyTable(_OfKnownSize):
         self.path, self.who = path, who
         array = self._load()
         names = [f"column {place}" for place in range(1, array.shape[1] + 1)]
-        self.kept = wanted.places(who, names)
+        self.kept = wanted.places(who, names, lambda _: True)
         self.columns = tuple(names[place] for place in self.kept)
         self.n = len(array)
 
-    def head(self) -> Array:
-        """Return the first rows."""
-        return self._numbers(self._load()[:LOOKED_AT])
-
-    def chunks(self, rows: int) -> Iterator[Chunk]:
+    def chunks(self, rows: int) -> Iterator[Array]:
         """Read it by memory maps, one for each chunk: the pages of one that stays open would count as our memory."""
         loaded = self._load() if self.path.suffix.lower() == ".npz" else None
         for start in range(0, self.n or 0, rows):
             values = self._numbers((self._load() if loaded is None else loaded)[start : start + rows])
-            yield Chunk(values, range(start, start + len(values)), self.who)
+            yield from self._finite(self.who, values, range(start, start + rows))
 
     def _numbers(self, array: Array) -> Array:
         every = self.kept == list(range(array.shape[1]))
@@ -172,16 +161,16 @@ class NumpyTable(_OfKnownSize):
 
     def _load(self) -> Array:
         """Return the array in the file, or refuse what is no table of numbers."""
-        try:
+        damaged = "no array of numbers, or a damaged one ({})"
+        with refuse_unreadable(self.who, ValueError, EOFError, BadZipFile, LookupError, got=damaged):
             array = np.load(self.path, allow_pickle=False, mmap_mode="r")
+            names: list[str] = getattr(array, "files", [])
             if not isinstance(array, np.ndarray):
                 with array as archive:
-                    if len(archive.files) != 1:
-                        got = f"an archive of several arrays ({', '.join(archive.files)})"
-                        raise BadRows(self.who, "a file with one array is needed", got, advice="save one to a file")
-                    array = archive[archive.files[0]]
-        except (ValueError, EOFError, BadZipFile, KeyError) as problem:
-            raise BadRows(self.who, READABLE, f"no array of numbers, or a damaged one ({reason(problem)})") from problem
+                    array = archive[names[0]]
+        if len(names) > 1:
+            got = f"an archive of several arrays ({', '.join(names)})"
+            raise FileError(refusal(self.who, "a file with one array is needed", got, "save one to a file"))
         if array.ndim != 2:
             needed = "an array of two dimensions is needed, points in rows"
             advice = "save array.reshape(-1, 1) if it is one column" if array.ndim == 1 else "save array.reshape(n, -1)"
@@ -193,11 +182,7 @@ class NumpyTable(_OfKnownSize):
         return array
 
 
-LOOKED_AT = 1000
-"""How many rows are looked at when a file is opened, for what its columns seem to hold."""
-
-
-class ArrowTable(_OfKnownSize):
+class ArrowTable(Table):
     """A Parquet, Feather or Arrow file, or several Parquet files with the same columns, one after the other."""
 
     def __init__(self, files: Sequence[Path], who: str, wanted: Wanted) -> None:
@@ -209,32 +194,25 @@ class ArrowTable(_OfKnownSize):
                 needed = f"a folder's files must have the columns of its first, {', '.join(map(repr, names))}"
                 got = ", ".join(map(repr, file.names))
                 raise FileError(refusal(file.who, needed, got, "read them one by one or move it away"))
-        numeric = [all(file.is_numeric(place) for file in self.files) for place in range(len(names))]
-        kept = wanted.numeric(who, wanted.places(who, names), numeric)
+        kept = wanted.places(who, names, lambda place: all(file.is_numeric(place) for file in self.files))
         for file, place in product(self.files, kept):
             if not file.is_numeric(place):
-                file.refuse_words(place)
+                file.refuse_words(names[place])
         self.columns = tuple(names[place] for place in kept)
-        self.n = sum(file.rows for file in self.files)
+        self.n = sum(file.n for file in self.files)
         if not self.n:
             raise no_rows(who, "a header only")
         singles = all(str(file.types[place]) == "float" for file in self.files for place in kept)
         self.dtype = np.float32 if singles else np.float64
 
-    def head(self) -> Array:
-        """Return the first rows."""
-        chunk = next(self.chunks(LOOKED_AT), None)
-        return np.empty((0, len(self.columns))) if chunk is None else chunk.values
-
-    def chunks(self, rows: int) -> Iterator[Chunk]:
+    def chunks(self, rows: int) -> Iterator[Array]:
         """Read it in the record batches of the files, those of Parquet with at most so many rows."""
         for file in self.files:
-            row = 0
+            start = 0
             for batch in file.batches(self.columns, rows):
-                if batch.num_rows:
-                    values = _numbers(batch, self.columns, self.dtype)
-                    yield Chunk(values, range(row, row + len(values)), file.who)
-                    row += len(values)
+                values = as_floats(batch, self.columns, self.dtype)
+                yield from self._finite(file.who, values, range(start, start + len(values)))
+                start += len(values)
 
 
 class _ArrowFile:
@@ -247,20 +225,11 @@ class _ArrowFile:
             schema = file.schema_arrow if self.is_parquet else file.schema
             self.names: list[str] = schema.names
             self.types: list[Any] = schema.types
-            self.rows = self._count(file)
+            n = file.metadata.num_rows if self.is_parquet else None
+        self.n: int = sum(batch.num_rows for batch in self.batches(self.names[:1])) if n is None else n
 
-    def _count(self, file: Any) -> int:
-        """Return the number of rows, from what the file says of itself; a stream has to be read for it."""
-        from pyarrow import dataset
-
-        if self.is_parquet:
-            return int(file.metadata.num_rows)
-        if hasattr(file, "num_record_batches"):
-            return int(dataset.dataset(self.path, format="ipc").count_rows())
-        return sum(batch.num_rows for batch in file)
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches with these columns."""
+    def batches(self, columns: Sequence[str], rows: int = LOOKED_AT) -> Iterator[Any]:
+        """Yield record batches with these columns, those of Parquet with so many rows."""
         with self._opened(columns) as file:
             if self.is_parquet:
                 yield from file.iter_batches(batch_size=rows, columns=list(columns))
@@ -275,8 +244,8 @@ class _ArrowFile:
         import pyarrow
         from pyarrow import ipc, parquet
 
-        kind = self.path.suffix.lower()[1:]
-        try:
+        damaged = f"no {self.path.suffix.lower()[1:]} file, or a damaged one ({{}})"
+        with refuse_unreadable(self.who, pyarrow.ArrowException, got=damaged):
             if self.is_parquet:
                 with parquet.ParquetFile(self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
                     yield file
@@ -287,9 +256,6 @@ class _ArrowFile:
                     is_stream = file.read(6) != b"ARROW1"
                     file.seek(0)
                     yield (ipc.open_stream if is_stream else ipc.open_file)(file, options=options)
-        except pyarrow.ArrowException as problem:
-            got = f"no {kind} file, or a damaged one ({reason(problem)})"
-            raise BadRows(self.who, READABLE, got) from problem
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers or booleans."""
@@ -298,29 +264,31 @@ class _ArrowFile:
         tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
         return any(test(self.types[place]) for test in tests)
 
-    def refuse_words(self, place: int) -> None:
+    def refuse_words(self, name: str) -> None:
         """Refuse a column of anything but numbers, with the first value that is there."""
-        name = self.names[place]
-        batches = self.batches([name], LOOKED_AT)
-        values = chain.from_iterable(batch.column(batch.schema.names.index(name)).to_pylist() for batch in batches)
+        values = (value for batch in self.batches([name]) for value in batch.to_pydict()[name])
         row, value = next(((row, value) for row, value in enumerate(values) if value is not None), (0, None))
-        raise BadRows(self.who, *not_numeric(name, repr(value), f"row {row}"))
+        raise not_numeric(self.who, name, value, f"row {row}")
 
 
-def not_numeric(name: str, value: str, place: str, advice: str = "drop or encode that column") -> tuple[str, ...]:
-    """Return what is said of a value that is no number: what was needed, what it is, where, and what to do."""
-    return f"column {name!r} must be numeric", value, place, advice
+def check_pyarrow(who: str) -> None:
+    """Refuse a file that pyarrow reads if there is none."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        advice = "pip install 'muhat[cli]'"
+        raise FileError(refusal(who, "pyarrow is needed to read it", "none installed", advice)) from None
 
 
-def _numbers(batch: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:
-    """Return columns of a record batch side by side, NaN where a value is missing.
+def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:
+    """Return columns of a pyarrow table or record batch side by side, NaN where a value is missing.
 
     Reading a column of Parquet also reads those whose names begin with its name and a point, so they are picked again.
     """
     import pyarrow
 
-    kind, found = pyarrow.from_numpy_dtype(dtype), batch.schema.names
-    values = np.empty((batch.num_rows, len(names)), dtype)
+    kind, found = pyarrow.from_numpy_dtype(dtype), rows.schema.names
+    values = np.empty((rows.num_rows, len(names)), dtype)
     for place, name in enumerate(names):
-        values[:, place] = batch.column(found.index(name)).cast(kind, safe=False).to_numpy(zero_copy_only=False)
+        values[:, place] = rows.column(found.index(name)).cast(kind, safe=False).to_numpy(zero_copy_only=False)
     return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -31,21 +31,13 @@ Sum = TypeVar("Sum", bound=Summable)
 
 @dataclass(frozen=True)
 class SampleBatch:
-    """Some rows of a sample.
-
-    Parameters
-    ----------
-    X : array of shape (rows, d)
-        The rows, finite floats.
-    start : int
-        The number of rows before them.
-    weights : array of shape (rows,), default=None
-        Their weights, positive; none is one each.
-    """
+    """Some rows of a sample, finite floats."""
 
     X: Array
     start: int
+    """The number of rows before them."""
     weights: Array | None = None
+    """Positive; none is one each."""
 
 
 class Source(ABC):
@@ -72,22 +64,13 @@ class LocalSource(Source):
 
 @dataclass(frozen=True)
 class ArraySource(LocalSource):
-    """An array in chunks; one that is memory-mapped is never in memory at once.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The rows, finite floats.
-    weights : array of shape (n,), default=None
-        Their weights, positive; none is one each.
-    first : int, default=0
-        The number of rows before the array's own, where it is a part of a sample.
-    """
+    """An array of finite floats in chunks; one that is memory-mapped is never in memory at once."""
 
     is_in_memory: ClassVar[bool] = True
     X: Array
     weights: Array | None = None
     first: int = 0
+    """The number of rows before the array's own, where it is a part of a sample."""
 
     def __iter__(self) -> Iterator[SampleBatch]:
         for start in range(0, len(self.X), ROWS):
@@ -97,12 +80,10 @@ class ArraySource(LocalSource):
 
 @dataclass(frozen=True)
 class StreamSource(LocalSource):
-    """Batches from anywhere, each checked when it arrives and joined or cut to chunks; empty ones are skipped.
+    """Arrays, data frames or pyarrow tables, iterated anew for each pass; empty ones are skipped.
 
-    Parameters
-    ----------
-    batches : iterable of arrays, data frames or pyarrow tables
-        Iterated anew for each pass. All must have the columns of the first, whose type of numbers all take.
+    Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the first, whose type of
+    numbers all take.
     """
 
     batches: Iterable[Any]
@@ -114,10 +95,8 @@ class StreamSource(LocalSource):
                 yield SampleBatch(X[first : first + ROWS], start + first)
             start += len(X)
         if not start:
-            needed, advice = (
-                "at least one batch is needed in every pass",
-                "give a list of arrays, or an iterator of them",
-            )
+            advice = "give a list of arrays, or an iterator of them"
+            needed = "at least one batch is needed in every pass"
             raise ValueError(refusal("batches", needed, "none with a row", advice))
 
     def _joined(self) -> Iterator[Array]:
@@ -130,7 +109,7 @@ class StreamSource(LocalSource):
                 if is_empty(values):
                     continue
                 X = checked_batch(values, number, columns, start)
-                columns = columns or Columns.from_batch(X, values)
+                columns = columns or Columns(X.shape[1], X.dtype, names_of(values))
                 start += len(X)
                 waiting.append(X)
                 if start - yielded >= ROWS:
@@ -146,15 +125,7 @@ class StreamSource(LocalSource):
 
 @dataclass(frozen=True)
 class TransformedSource(Source):
-    """A sample whose rows are transformed batch by batch.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    change : callable
-        Maps an array of rows to the transformed rows.
-    """
+    """A sample whose rows are transformed batch by batch."""
 
     source: Source
     change: Callable[[Array], Array]
@@ -165,7 +136,7 @@ class TransformedSource(Source):
 
 
 def _on_transformed(work: Callable[[SampleBatch], Sum], change: Callable[[Array], Array], batch: SampleBatch) -> Sum:
-    return work(SampleBatch(change(batch.X), batch.start, batch.weights))
+    return work(replace(batch, X=change(batch.X)))
 
 
 class BatchError(ValueError):
@@ -196,11 +167,6 @@ class Columns:
     dtype: np.dtype
     names: tuple[str, ...] | None = None
 
-    @classmethod
-    def from_batch(cls, X: Array, values: Any) -> Columns:
-        """Return the columns of a batch: X is its array, ``values`` the array or data frame it was given as."""
-        return cls(X.shape[1], X.dtype, names_of(values))
-
 
 def names_of(values: Any) -> tuple[str, ...] | None:
     """Return the names of a data frame's columns, None for an array."""
@@ -216,34 +182,23 @@ def is_empty(values: Any) -> bool:
 def checked_batch(values: Any, number: int, columns: Columns | None = None, first: int | None = None) -> Array:
     """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
 
-    Parameters
-    ----------
-    values : array or data frame
-        The batch.
-    number : int
-        Its number, from 0.
-    columns : Columns, default=None
-        The columns it must have, if they are known; it takes the type of their numbers.
-    first : int, default=None
-        The number of rows before it, if that is known.
+    It must have the columns, if they are known, and takes the type of their numbers; ``first`` rows are before it.
     """
-    who = f"batch {number}"
     if np.ma.is_masked(values):
-        got, advice = "masked ones", "fill or drop them first"
-        raise BatchError(refusal(who, "every value must be there", got, advice), number)
+        raise _refused(number, "every value must be there", "masked ones", "fill or drop them first")
     X = np.asarray(values)
     if X.dtype == object:  # a data frame of numbers, booleans and integers, some of them missing
         with suppress(TypeError, ValueError):
             X = values.to_numpy(np.float64, na_value=np.nan) if hasattr(values, "columns") else X.astype(np.float64)
     if X.dtype.kind not in "fiub":
-        raise BatchError(refusal(who, "numbers are needed", f"values of type {X.dtype}"), number)
+        raise _refused(number, "numbers are needed", f"values of type {X.dtype}")
     if X.ndim != 2:
         advice = "reshape it with X.reshape(-1, 1) if it is one feature"
-        raise BatchError(refusal(who, "two dimensions are needed, points in rows", f"shape {X.shape}", advice), number)
+        raise _refused(number, "two dimensions are needed, points in rows", f"shape {X.shape}", advice)
     if columns is not None:
-        _check_columns(who, X, values, number, columns)
+        _check_columns(X, values, number, columns)
     if not X.shape[0]:
-        raise BatchError(refusal(who, "at least one row is needed", "an empty batch"), number)
+        raise _refused(number, "at least one row is needed", "an empty batch")
     as_given = X
     if columns is not None:
         with np.errstate(over="ignore"):
@@ -253,28 +208,31 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
     if not has_finite_sum(X):
         wrong = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if wrong.size:
-            _refuse_row(who, as_given, X, number, int(wrong[0]), first)
+            raise _bad_row(as_given, X, number, int(wrong[0]), first)
     return np.ascontiguousarray(X)
 
 
-def _refuse_row(who: str, as_given: Array, X: Array, number: int, row: int, first: int | None) -> None:
-    """Refuse a row with a number that is not finite, or no longer is once it has the type of the first batch."""
+def _refused(number: int, needed: str, got: object, advice: str = "", row: int | None = None) -> BatchError:
+    return BatchError(refusal(f"batch {number}", needed, got, advice), number, row)
+
+
+def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None) -> BatchError:
+    """Return the error of a row that is not finite, or no longer is once it has the type of the first batch."""
     needed, advice = "numbers must be finite", "drop or impute that row"
     kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
     if np.isfinite(as_given[row]).all():
         needed, kind = f"numbers must be finite in {X.dtype}, the type of the first batch", "one that is too large"
         advice = f"give all batches as {as_given.dtype}"
     where = f"{kind} in its row {row}" + ("" if first is None else f" (row {first + row} of all)")
-    raise BatchError(refusal(who, needed, where, advice), number, row)
+    return _refused(number, needed, where, advice, row)
 
 
-def _check_columns(who: str, X: Array, values: Any, number: int, columns: Columns) -> None:
+def _check_columns(X: Array, values: Any, number: int, columns: Columns) -> None:
     advice = "give every batch the same columns, in the same order"
     if X.shape[1] != columns.count:
-        needed = f"{columns.count} columns are needed, as the first batch has"
-        raise BatchError(refusal(who, needed, X.shape[1], advice), number)
+        raise _refused(number, f"{columns.count} columns are needed, as the first batch has", X.shape[1], advice)
     names = names_of(values)
     if names and columns.names and names != columns.names:
-        place = next(place for place, (its, first) in enumerate(zip(names, columns.names, strict=True)) if its != first)
+        place = next(place for place, name in enumerate(names) if name != columns.names[place])
         needed = f"column {place} must be {columns.names[place]!r}, as in the first batch"
-        raise BatchError(refusal(who, needed, repr(names[place]), advice), number)
+        raise _refused(number, needed, repr(names[place]), advice)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,26 +41,16 @@ class ReservoirSample:
     """A uniform subsample without replacement: the rows whose number has the least hash, however they are batched.
 
     Two of them add up to the subsample of both samples.
-
-    Parameters
-    ----------
-    rows : array of shape (at most size, d)
-        The rows, in the order of the sample.
-    numbers : array of int
-        Their places in the sample.
-    size : int
-        The most rows it keeps.
-    random_state : int
-        The seed of the hash.
-    count : int
-        The number of rows it was drawn from.
     """
 
     rows: Array
     numbers: Array
+    """The places of the rows in the sample, whose order they have."""
     size: int
+    """The most rows it keeps."""
     random_state: int
     count: int
+    """The number of rows it was drawn from."""
 
     @classmethod
     def from_batch(cls, batch: SampleBatch, size: int, random_state: int = 0) -> ReservoirSample:
@@ -70,8 +60,7 @@ class ReservoirSample:
 
     def __add__(self, other: ReservoirSample) -> ReservoirSample:
         rows, numbers = np.concatenate([self.rows, other.rows]), np.concatenate([self.numbers, other.numbers])
-        count = self.count + other.count
-        return ReservoirSample(rows, numbers, self.size, self.random_state, count)._cut_to_size()
+        return replace(self, rows=rows, numbers=numbers, count=self.count + other.count)._cut_to_size()
 
     def _cut_to_size(self) -> ReservoirSample:
         """Return the subsample with no more rows than it may have, in their order."""
@@ -79,7 +68,7 @@ class ReservoirSample:
         if len(order) > self.size:
             least = np.argpartition(scrambled(self.numbers, self.random_state), self.size)[: self.size]
             order = least[np.argsort(self.numbers[least])]
-        return ReservoirSample(self.rows[order], self.numbers[order], self.size, self.random_state, self.count)
+        return replace(self, rows=self.rows[order], numbers=self.numbers[order])
 
 
 @dataclass(frozen=True)
@@ -88,15 +77,6 @@ class ColumnMoments:
 
     A column is measured in units of a power of two near its largest value, which rounds nothing and lets no square
     overflow or vanish.
-
-    Parameters
-    ----------
-    count : int
-        The number of rows.
-    low, high : arrays of shape (d,)
-        The least and the largest value of each column.
-    mean, squares : arrays of shape (d,)
-        m = (1/n) Σ x_i and Σ (x_i − m)², in units of ``unit``.
     """
 
     count: int
@@ -104,6 +84,7 @@ class ColumnMoments:
     high: Array
     mean: Array
     squares: Array
+    """Σ (x_i − mean)²; both in units of ``unit``."""
 
     @classmethod
     def from_batch(cls, batch: SampleBatch) -> ColumnMoments:

@@ -14,15 +14,18 @@ import numpy as np
 from muhat._arrays import Array
 from muhat.paper._estimators import NAMES, display_name
 from muhat.paper._experiment import Experiment, Results, Row
-from muhat.plots._style import COLOURS as FILTER_COLOURS
-from muhat.plots._style import MARKERS as FILTER_MARKERS
+from muhat.plots._style import STYLES as FILTER_STYLES
 from muhat.plots._style import require_matplotlib, style, without_frame, zero_is_kme
 
-COLOURS = {**FILTER_COLOURS, "auto": "#5D5D5D", "maximum likelihood": "#808080", "k-means": "#B3B3B3"}
-"""A colour for each estimator, greys for what is not one filter."""
+STYLES = {
+    **FILTER_STYLES,
+    "auto": ("#5D5D5D", "X"),
+    "maximum likelihood": ("#808080", "d"),
+    "k-means": ("#B3B3B3", "p"),
+}
+"""A colour and a marker for each estimator, greys for what is not one filter."""
 
-MARKERS = {**FILTER_MARKERS, "auto": "X", "maximum likelihood": "d", "k-means": "p"}
-"""A marker for each, for those who print in black and white."""
+COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 
 DASHES = {"paper": "-", "loo": (0, (4, 1.5)), "oracle": "-"}
 """How lines are drawn: with the rules of the paper, with ours, and with the loss known."""
@@ -83,7 +86,7 @@ def blank(height: float, width: float = WIDTH) -> Any:
 
 def style_of(estimator: str) -> dict[str, Any]:
     """Return an estimator's own colour and marker, as keywords of matplotlib."""
-    return style(COLOURS.get(estimator), MARKERS.get(estimator))
+    return style(*STYLES.get(estimator, ()))
 
 
 @dataclass(frozen=True, eq=False)

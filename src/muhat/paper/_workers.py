@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, stay_on_one_core
+from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat._messages import refusal
 from muhat.paper._checkpoints import FinishedTask
 from muhat.paper._experiment import Experiment, Settings, Task
@@ -122,7 +122,6 @@ def _start_worker(alive: Connection) -> None:
     """Set up a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
-    stay_on_one_core()
 
 
 def _end_with_parent(alive: Connection) -> None:

@@ -1,11 +1,10 @@
 """Displays of the library: leave-one-out curves and filters of a comparison, and figures in files."""
 
 from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
-from muhat.plots._style import COLOURS, MARKERS, save
+from muhat.plots._style import COLOURS, save
 
 __all__ = [
     "COLOURS",
-    "MARKERS",
     "Curve",
     "Display",
     "FilterDisplay",

@@ -13,7 +13,7 @@ from muhat._arrays import Array
 from muhat.comparison import HARDLY, Comparison, Row
 from muhat.filters import Filter
 from muhat.mean import KernelMean
-from muhat.plots._style import axes_or_new, logarithmic, require_matplotlib, style_of, without_frame, zero_is_kme
+from muhat.plots._style import STYLES, axes_or_new, logarithmic, require_matplotlib, style, without_frame, zero_is_kme
 
 DECADES = 6
 """How far below the largest eigenvalue the picture of the filters goes."""
@@ -29,43 +29,29 @@ SHORT_LABELS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One estimator's curve.
-
-    Attributes
-    ----------
-    estimator : str
-        The estimator's name, by which it gets its colour.
-    label : str
-        Its name and parameter, for the legend.
-    x, y : array
-        The curve.
-    joined : bool
-        Whether neighbouring points are joined by a line.
-    chosen : tuple of float
-        The point of the chosen parameter, where the curve is of several.
-    """
+    """One estimator's curve."""
 
     estimator: str
+    """The estimator's name, by which it gets its colour."""
     label: str
+    """Its name and parameter, for the legend."""
     x: Array
     y: Array
     joined: bool = True
+    """Whether neighbouring points are joined by a line."""
     chosen: tuple[float, float] = (0.0, 0.0)
+    """The point of the chosen parameter, where the curve is of several."""
 
     @property
     def style(self) -> dict[str, Any]:
         """The estimator's own colour and marker, as keywords of matplotlib."""
-        return style_of(self.estimator)
+        return style(*STYLES.get(self.estimator, ()))
 
 
 class Display:
-    """What the displays have in common: what they are made from, where they are drawn, and their legend.
+    """What the displays have in common: what they are made from, where they are drawn, and their legend."""
 
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    """
+    curves: Sequence[Curve]
 
     @classmethod
     def from_estimator(cls, estimator: KernelMean) -> Self:
@@ -90,22 +76,22 @@ class Display:
         Returns
         -------
         self : Display
-            With ``ax_`` and ``figure_``.
+            With ``ax_`` and ``figure_``, where it was drawn.
         """
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.draw(self.ax_)
+        self._draw(self.ax_)
         without_frame(self.ax_)
-        if legend:
-            _legend_beside(self.ax_, self.legend())
+        if legend:  # to the right of the axes, where it covers nothing
+            self.ax_.legend(*_entries(self.legend()), loc="upper left", bbox_to_anchor=(1.1, 1), frameon=False)
         return self
-
-    def draw(self, ax: Any) -> None:
-        """Draw the curves and name the axes."""
-        raise NotImplementedError
 
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them."""
+        return {curve.label: curve for curve in self.curves}
+
+    def _draw(self, ax: Any) -> None:
+        """Draw the curves and name the axes."""
         raise NotImplementedError
 
 
@@ -137,8 +123,7 @@ class LeaveOneOutDisplay(Display):
         """Return the display of a comparison; estimators without a leave-one-out score are not in it."""
         return cls([_score_curve(row, row.improvements) for row in comparison.rows if row.improvements is not None])
 
-    def draw(self, ax: Any) -> None:
-        """Draw the curves and name the axes."""
+    def _draw(self, ax: Any) -> None:
         limits = self._limits()
         zero_is_kme(ax)
         for curve in self.curves:
@@ -155,8 +140,7 @@ class LeaveOneOutDisplay(Display):
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them; a choice that is off the scale is marked there."""
         limits = self._limits()
-        labels = [curve.label if limits.contain(curve.chosen) else _off_scale(curve) for curve in self.curves]
-        return dict(zip(labels, self.curves, strict=True))
+        return {curve.label if limits.contain(curve.chosen) else _off_scale(curve): curve for curve in self.curves}
 
     def _limits(self) -> _Limits:
         """Return limits that show the peak of every curve, and every choice that is not far worse than KME."""
@@ -194,11 +178,6 @@ class FilterDisplay(Display):
         The eigenvalues of K/n.
     curves : sequence of Curve
         γ and s_λ(γ): a line for a function of γ, a point for each eigenvalue otherwise.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     """
 
     eigenvalues: Array
@@ -211,27 +190,21 @@ class FilterDisplay(Display):
         gamma = comparison.eigenvalues[shown]
         return cls(gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows])
 
-    def draw(self, ax: Any) -> None:
-        """Draw the curves and name the axes."""
+    def _draw(self, ax: Any) -> None:
         for place, curve in enumerate(self.curves):
             if curve.joined:
                 # One marker on each line, at a place of its own.
                 at = [int(CURVE_POINTS * (place + 1) / (len(self.curves) + 1))]
                 ax.plot(curve.x, curve.y, linewidth=1.6, markersize=6, markevery=at, **curve.style)
             else:
-                ax.plot(
-                    curve.x, curve.y, linestyle="", zorder=3, **{**curve.style, "markersize": 4, "markeredgewidth": 0.3}
-                )
+                small = {**curve.style, "markersize": 4, "markeredgewidth": 0.3}
+                ax.plot(curve.x, curve.y, linestyle="", zorder=3, **small)
         ax.plot(self.eigenvalues, np.full(len(self.eigenvalues), -0.07), "|", color="black", markersize=7, alpha=0.6)
         logarithmic(ax.xaxis)
         ax.set_ylim(-0.13, max(1.08, *(1.03 * curve.y.max(initial=0) for curve in self.curves)))
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
         ax.set_xlabel(r"eigenvalue $\gamma$ of $K/n$  (ticks: the sample's)")
         ax.set_ylabel(r"share kept  $s_\lambda(\gamma)$")
-
-    def legend(self) -> dict[str, Curve]:
-        """Return the curves by what a legend calls them."""
-        return {curve.label: curve for curve in self.curves}
 
 
 def comparison_figure(comparison: Comparison) -> Any:
@@ -288,8 +261,3 @@ def _entries(curves: dict[str, Curve]) -> tuple[list[Any], list[str]]:
         Line2D([], [], linewidth=1.6 if curve.joined else 0, markersize=6, **curve.style) for curve in curves.values()
     ]
     return handles, list(curves)
-
-
-def _legend_beside(ax: Any, curves: dict[str, Curve]) -> None:
-    """Put a legend to the right of the axes, where it covers nothing."""
-    ax.legend(*_entries(curves), loc="upper left", bbox_to_anchor=(1.1, 1), frameon=False)

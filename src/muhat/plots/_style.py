@@ -10,29 +10,20 @@ from typing import Any
 from muhat._files import atomic_write
 from muhat._messages import refusal
 
-COLOURS = {
-    "kme": "#000000",
-    "s-kmse": "#E69F00",
-    "f-kmse": "#0072B2",
-    "iterated-tikhonov": "#56B4E9",
-    "landweber": "#D55E00",
-    "nu-method": "#CC79A7",
-    "tsvd": "#009E73",
-    "componentwise": "#F0E442",
+STYLES = {
+    "kme": ("#000000", "o"),
+    "s-kmse": ("#E69F00", "s"),
+    "f-kmse": ("#0072B2", "o"),
+    "iterated-tikhonov": ("#56B4E9", "D"),
+    "landweber": ("#D55E00", "^"),
+    "nu-method": ("#CC79A7", "v"),
+    "tsvd": ("#009E73", "P"),
+    "componentwise": ("#F0E442", "h"),
 }
-"""A colour for each filter, the same in every picture (Okabe and Ito's, which colour-blind readers can distinguish)."""
+"""A colour for each filter, the same in every picture (Okabe and Ito's, which colour-blind readers can distinguish),
+and a marker for those who print in black and white."""
 
-MARKERS = {
-    "kme": "o",
-    "s-kmse": "s",
-    "f-kmse": "o",
-    "iterated-tikhonov": "D",
-    "landweber": "^",
-    "nu-method": "v",
-    "tsvd": "P",
-    "componentwise": "h",
-}
-"""A marker for each, for those who print in black and white."""
+COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 
 OTHER_COLOUR, OTHER_MARKER = "#999999", "*"
 """For a filter of the user's own."""
@@ -55,19 +46,9 @@ def require_matplotlib(who: str = "muhat.plots") -> None:
 
 
 def save(figure: Any, path: str | PathLike[str]) -> None:
-    """Write a figure in one atomic step; the same figure makes the same file, byte for byte.
+    """Write a matplotlib figure in one atomic step, as .png, .svg or .pdf by the ending of the path.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        What to write.
-    path : str or path
-        Where to; its ending, .png, .svg or .pdf, says in which format.
-
-    Raises
-    ------
-    FileError
-        If the place cannot be written to.
+    The same figure makes the same file, byte for byte. A place that cannot be written to raises FileError.
     """
     require_matplotlib()
     from matplotlib import rc_context
@@ -77,19 +58,9 @@ def save(figure: Any, path: str | PathLike[str]) -> None:
         atomic_write(path, lambda file: figure.savefig(file, format=form, dpi=DPI, metadata=UNDATED.get(form)))
 
 
-def style(colour: str | None, marker: str | None) -> dict[str, Any]:
-    """Return a colour and a marker as keywords of matplotlib, those of other filters where none is given."""
-    return {
-        "color": colour or OTHER_COLOUR,
-        "marker": marker or OTHER_MARKER,
-        "markeredgecolor": "black",
-        "markeredgewidth": 0.6,
-    }
-
-
-def style_of(estimator: str) -> dict[str, Any]:
-    """Return an estimator's own colour and marker, as keywords of matplotlib."""
-    return style(COLOURS.get(estimator), MARKERS.get(estimator))
+def style(colour: str = OTHER_COLOUR, marker: str = OTHER_MARKER) -> dict[str, Any]:
+    """Return a colour and a marker, by default those of a filter of the user's own, as keywords of matplotlib."""
+    return {"color": colour, "marker": marker, "markeredgecolor": "black", "markeredgewidth": 0.6}
 
 
 def axes_or_new(ax: Any) -> Any:

@@ -81,17 +81,9 @@ class ExactLosses:
         return [DenseProblem(DenseGram(matrix, self._masses)) for matrix in self.matrices]
 
     def of_shrinkage(self, s: Array) -> Array:
-        """Return ‖s(Ĉ)μ̂ − μ_P‖² = Σ_i s_i²⟨μ̂, v_i⟩² − 2 s_i ⟨μ̂, v_i⟩⟨v_i, μ_P⟩ + ‖μ_P‖².
+        """Return ‖s(Ĉ)μ̂ − μ_P‖² = Σ_i s_i²⟨μ̂, v_i⟩² − 2 s_i ⟨μ̂, v_i⟩⟨v_i, μ_P⟩ + ‖μ_P‖², of shape (m, parameters).
 
-        Parameters
-        ----------
-        s : array of shape (parameters, m, n)
-            What is kept of each component of each sample, for each parameter.
-
-        Returns
-        -------
-        losses : array of shape (m, parameters)
-            The loss on each sample, for each parameter.
+        ``s``, of shape (parameters, m, n), is what is kept of each component of each sample.
         """
         moved = (s**2 * self._own - 2 * s * self._with_truth).sum(axis=-1)
         return np.maximum(moved.T + self.squared_norms[:, None], 0)
@@ -105,19 +97,16 @@ class ExactLosses:
         return self.of_shrinkage(choice.shrinkage(self.problem)[None])[:, 0]
 
     def of_multiples(self, s: Array) -> Array:
-        """Return the losses of sμ̂ for every s, of shape (m, parameters), without a decomposition."""
-        return self._of_multiples(np.broadcast_to(s, (len(self.cross), len(s))))
+        """Return ‖sμ̂ − μ_P‖² = s²‖μ̂‖² − 2s⟨μ̂, μ_P⟩ + ‖μ_P‖², of shape (m, parameters), without a decomposition.
+
+        ``s`` has the shape (parameters,), or (m, parameters) where it differs between samples.
+        """
+        squared, cross, norms = self._mean_squared, self._mean_with_truth, self.squared_norms
+        return np.maximum(squared[:, None] * s**2 - 2 * cross[:, None] * s + norms[:, None], 0)
 
     def of_best_multiple(self) -> Array:
         """Return the losses of sμ̂ for the best s in [0, 1] of each sample, of shape (m,)."""
-        return self._of_multiples(np.clip(self._mean_with_truth / self._mean_squared, 0, 1)[:, None])[:, 0]
-
-    def _of_multiples(self, s: Array) -> Array:
-        """Return ‖sμ̂ − μ_P‖² = s²‖μ̂‖² − 2s⟨μ̂, μ_P⟩ + ‖μ_P‖² for s of shape (m, parameters)."""
-        squared, cross, norms = (
-            each[:, None] for each in (self._mean_squared, self._mean_with_truth, self.squared_norms)
-        )
-        return np.maximum(squared * s**2 - 2 * cross * s + norms, 0)
+        return self.of_multiples(np.clip(self._mean_with_truth / self._mean_squared, 0, 1)[:, None])[:, 0]
 
     @property
     def _masses(self) -> Array:
