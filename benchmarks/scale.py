@@ -81,7 +81,7 @@ def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> It
         features = Nystrom(m).resolve(kernel, X[:20_000])
         summing = partial(FeatureSums.from_batch, features=features, folds=Folds())
         sums = source.total(summing)
-        problem = FeatureProblem.from_sums(features, sums, source)
+        problem = FeatureProblem(features, sums, source)
         filters = [FILTERS[name]().bounded_by(1.0) for name in AUTO]
         drawing, adding, leaving = medians(
             lambda: source.total(partial(ReservoirSample.from_batch, size=20_000)),

@@ -341,7 +341,7 @@ def test_what_products_do_not_give_is_refused_in_one_sentence(options, sentence)
 
 
 def test_a_threshold_that_keeps_too_many_components_is_refused(monkeypatch):
-    monkeypatch.setattr("muhat.selection._by_products.MEMORY", 3 * 200 * 8 * 10)
+    monkeypatch.setattr(krylov, "MEMORY", 3 * 200 * 8 * 10)
     with pytest.raises(ValueError, match="no more than 10 components"):
         KernelMean(kernel=KERNEL, filter="tsvd", gram="blocks", selection=Fixed(1e-9)).fit(sample(200))
 

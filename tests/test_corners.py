@@ -65,7 +65,7 @@ def test_matern_kernels_of_large_order_tend_to_the_gaussian(nu):
 
 def test_the_expansion_for_large_order_meets_the_bessel_function():
     exponents = -np.geomspace(1e-6, 30, 200)
-    just_below, just_above = (Matern(1.0, nu=nu).profile(exponents.copy()) for nu in (100.0, np.nextafter(100.0, 101)))
+    just_below, just_above = (Matern(1.0, nu=nu)._profile(exponents.copy()) for nu in (100.0, np.nextafter(100.0, 101)))
     np.testing.assert_allclose(just_above, just_below, rtol=1e-10)
 
 
@@ -156,7 +156,7 @@ def test_whole_numbers_are_points_too():
 
 
 def test_points_and_targets_of_another_width_are_refused():
-    with pytest.raises(ValueError, match=r"points in rows of 3 features are needed, got shape \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(25, 3\)"):
         KernelMean(kernel=KERNEL).fit(X).embedding_([[0.0, 1.0]])
     target = Embedding(KERNEL, np.ones((2, 2)), np.ones(2))
     with pytest.raises(ValueError, match="the target's points must have 3 features, as X has, got 2"):

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from catalogue import SAMPLES, SEED
 from muhat import Embedding, KernelMean
 from muhat import density as module
-from muhat.density import MatchedMixture, Objective, kmeans_start
+from muhat.density import MatchedMixture, _Objective, kmeans_start
 from muhat.kernels import Gaussian, Laplacian, Mixture, Scaled
 
 KERNELS = {
@@ -100,7 +100,7 @@ class TestTheObjective:
     @given(problems())
     def test_is_the_squared_distance_of_the_closed_form_over_the_squared_norm(self, problem):
         embedding, mixture = problem
-        objective = Objective.from_embedding(embedding)
+        objective = _Objective.from_embedding(embedding)
         value, _ = objective(at(objective, mixture))
         expected = mixture.squared_distance(embedding) / embedding.squared_norm()
         assert value == pytest.approx(expected, abs=1e-8 * cancels(objective, embedding))
@@ -110,7 +110,7 @@ class TestTheObjective:
         rng = np.random.default_rng(SEED)
         for d in (1, 3, 8):
             embedding, mixture = random_embedding(rng, 12, d, KERNELS[name]), random_mixture(rng, 3, d)
-            objective = Objective.from_embedding(embedding)
+            objective = _Objective.from_embedding(embedding)
             expected = mixture.squared_distance(embedding) / embedding.squared_norm()
             assert objective(at(objective, mixture))[0] == pytest.approx(
                 expected, abs=CANCELLED * cancels(objective, embedding)
@@ -120,7 +120,7 @@ class TestTheObjective:
     def test_is_the_average_over_draws_from_the_mixture(self, name):
         rng = np.random.default_rng(SEED)
         embedding, mixture = random_embedding(rng, 6, 2, KERNELS[name]), random_mixture(rng, 3, 2)
-        objective = Objective.from_embedding(embedding)
+        objective = _Objective.from_embedding(embedding)
         one, other = mixture.sample(1500, rng), mixture.sample(1500, rng)
         of_pairs = embedding.kernel(one, other).diagonal() - embedding(one) - embedding(other)
         squared_distances = of_pairs + embedding.squared_norm()
@@ -131,7 +131,7 @@ class TestTheObjective:
     @given(problems())
     def test_has_the_gradient_of_its_central_differences(self, problem):
         embedding, mixture = problem
-        objective = Objective.from_embedding(embedding)
+        objective = _Objective.from_embedding(embedding)
         vector = at(objective, mixture)
         gap = np.abs(objective(vector)[1] - central_difference(objective, vector)).max()
         assert gap < 1e-5 * cancels(objective, embedding)
@@ -141,14 +141,14 @@ class TestTheObjective:
     def test_has_that_gradient_to_many_digits_for_every_kernel(self, name, r, d):
         rng = np.random.default_rng(SEED + r + d)
         embedding = random_embedding(rng, 12, d, KERNELS[name])
-        objective = Objective.from_embedding(embedding)
+        objective = _Objective.from_embedding(embedding)
         vector = at(objective, random_mixture(rng, r, d))
         gap = np.abs(objective(vector)[1] - central_difference(objective, vector)).max()
         assert gap < DIFFERENCED * cancels(objective, embedding)
 
     def test_has_no_slope_where_a_component_is_out_of_the_kernels_sight(self):
         embedding = Embedding(Gaussian(1.0), X, np.full(len(X), 1 / len(X)))
-        objective = Objective.from_embedding(embedding)
+        objective = _Objective.from_embedding(embedding)
         value, gradient = objective(at(objective, Mixture.isotropic([1.0], [[1e9, 0.0]], [1.0])))
         assert value == pytest.approx(1 + 1 / 3 / objective.squared_norm)
         assert np.abs(gradient[1:-1]).max() == 0
@@ -158,7 +158,7 @@ class TestTheObjective:
         near, far = np.round(X, 3), np.round(X, 3) + 2.0**20
         values = []
         for points, shift in ((near, 0.0), (far, 2.0**20)):
-            objective = Objective.from_embedding(Embedding(Gaussian(0.5), points, weights))
+            objective = _Objective.from_embedding(Embedding(Gaussian(0.5), points, weights))
             mixture = Mixture.isotropic(TRUTH.weights, TRUTH.means + shift, [0.5, 1.5])
             values.append(objective(at(objective, mixture)))
         assert values[1][0] == pytest.approx(values[0][0], rel=1e-7)
@@ -168,8 +168,8 @@ class TestTheObjective:
         weights = np.append(np.full(len(X), 1 / len(X)), 0.0)
         with_another = Embedding(Gaussian(1.0), np.vstack([X, [[1e3, 1e3]]]), weights)
         one, other = (
-            Objective.from_embedding(with_another),
-            Objective.from_embedding(Embedding(Gaussian(1.0), X, weights[:-1])),
+            _Objective.from_embedding(with_another),
+            _Objective.from_embedding(Embedding(Gaussian(1.0), X, weights[:-1])),
         )
         assert one.unit == other.unit
         np.testing.assert_allclose(one(at(one, TRUTH))[1], other(at(other, TRUTH))[1], atol=1e-13)

@@ -45,7 +45,7 @@ def settled(parameter, name):
 def problem_of(approximation, rows=X, weights=None, target=None, folds=None, kernel=KERNEL):
     z = approximation.resolve(kernel, rows)
     source = ArraySource(rows, weights)
-    return FeatureProblem.from_sums(
+    return FeatureProblem(
         z, source.total(lambda batch: FeatureSums.from_batch(batch, z, folds or Folds())), source, target
     )
 

@@ -17,8 +17,8 @@ from catalogue import KERNELS, SAMPLES, SEED
 from muhat import KernelMean
 from muhat import kernels as muhat_kernels
 from muhat._parts import as_kernel
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, SklearnKernel, _radial
-from muhat.kernels._radial import median_distance
+from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, SklearnKernel, _own
+from muhat.kernels._own import median_distance
 
 ACCURATE = 1e-12
 
@@ -121,7 +121,7 @@ def test_the_bandwidth_is_the_median_of_the_pairs():
 def test_beyond_its_limit_the_median_comes_from_seeded_pairs(monkeypatch):
     X = np.random.default_rng(SEED).normal(size=(400, 3))
     exact = median_distance(X, "euclidean")
-    monkeypatch.setattr(_radial, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(_own, "EXACT_UP_TO", 100)
     sampled = median_distance(X, "euclidean")
     assert sampled == median_distance(X, "euclidean")
     assert sampled == pytest.approx(exact, rel=5e-3)

@@ -368,11 +368,21 @@ def test_a_kernel_with_a_bad_parameter_is_refused(kernel: Kernel, sentence: str)
         ([-0.5, 1.5], np.zeros((2, 1)), np.zeros((2, 1, 1)), "must not be negative"),
         ([[1.0]], np.zeros((1, 1)), np.zeros((1, 1, 1)), r"weights must have the shape \(r,\)"),
         ([], np.zeros((0, 1)), np.zeros((0, 1, 1)), r"weights must have the shape \(r,\)"),
-        ([1.0], np.zeros((2, 1)), np.zeros((2, 1, 1)), "with r = 1 as for the weights"),
-        ([1.0], np.zeros(1), np.zeros((1, 1, 1)), r"means must have the shape \(r, d\)"),
-        ([1.0], np.zeros((1, 2)), np.zeros((1, 2)), r"shape \(r, d, d\) = \(1, 2, 2\), got shape \(1, 2\)"),
-        ([1.0], np.zeros((1, 2)), [[[1.0, 0.5], [0.0, 1.0]]], "must be symmetric, got a difference of 0.5"),
-        ([1.0], np.zeros((1, 2)), [[[1.0, 2.0], [2.0, 1.0]]], "semi-definite, got an eigenvalue of -1 in component 0"),
+        ([1.0], np.zeros((2, 1)), np.zeros((2, 1, 1)), r"means must have the shape \(1, d\), got shape \(2, 1\)"),
+        ([1.0], np.zeros(1), np.zeros((1, 1, 1)), r"means must have the shape \(1, d\), got shape \(1,\)"),
+        ([1.0], np.zeros((1, 2)), np.zeros((1, 2)), r"have the shape \(1, 2, 2\), got shape \(1, 2\); use"),
+        (
+            [1.0],
+            np.zeros((1, 2)),
+            [[[1.0, 0.5], [0.0, 1.0]]],
+            r"component 0 must be symmetric, got S\[0, 1\] = 0.5 and",
+        ),
+        (
+            [1.0],
+            np.zeros((1, 2)),
+            [[[1.0, 2.0], [2.0, 1.0]]],
+            "component 0 must be positive semi-definite, got an eigenvalue of -0.33 times",
+        ),
         ([np.nan], np.zeros((1, 1)), np.zeros((1, 1, 1)), "weights must be finite"),
         ([1.0], np.full((1, 1), np.inf), np.zeros((1, 1, 1)), "means must be finite"),
         ([1.0], [["a"]], np.zeros((1, 1, 1)), "means must be an array of numbers"),
@@ -385,11 +395,11 @@ def test_what_is_no_mixture_is_refused(weights: object, means: object, covarianc
 
 
 def test_what_does_not_fit_the_mixture_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"X must have the shape \(n, 3\), got shape \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(3, 3\)"):
         P.mean(Linear(), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="both mixtures must have 3 dimensions, got 1"):
+    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(3, 3\) and \(1, 1\)"):
         P.inner(Linear(), Mixture.isotropic([1.0], [[0.0]], [1.0]))
-    with pytest.raises(ValueError, match=r"variances must have the shape \(r,\)"):
+    with pytest.raises(ValueError, match=r"variances must have the shape \(1,\), got shape \(2,\)"):
         Mixture.isotropic([1.0], [[0.0]], [1.0, 2.0])
     with pytest.raises(ValueError, match="whole number of at least 1, got 0"):
         P.sample(0, SEED)

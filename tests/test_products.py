@@ -209,7 +209,7 @@ def test_a_product_of_nothing_is_nothing(kernel, shape):
 
 def test_an_error_in_a_thread_reaches_the_caller():
     class Broken(Matern):
-        def profile(self, exponent):
+        def _profile(self, exponent):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -97,7 +97,7 @@ class Moments:
     mean_diagonal: float
 
     @classmethod
-    def of(cls, P: Mixture, kernel: Kernel) -> "Moments":
+    def from_mixture(cls, P: Mixture, kernel: Kernel) -> "Moments":
         return cls(P.inner(kernel, P), P.expected_diagonal(kernel))
 
     def kme_risk(self, n: int) -> float:
@@ -135,7 +135,7 @@ def test_inside_the_class_simple_shrinkage_beats_the_empirical_mean_for_every_n(
     share: float, beta: float, kernel: Kernel, shift: float, variance: float, d: int
 ) -> None:
     P = Mixture.isotropic([0.4, 0.6], [[shift] * d, [-shift] + [0.0] * (d - 1)], [variance, 2 * variance])
-    moments = Moments.from_rows(P, kernel)
+    moments = Moments.from_mixture(P, kernel)
     c = share * largest_c(moments.squared_norm / moments.mean_diagonal, beta)
     assert moments.squared_norm < admissible_fraction(c, beta) * moments.mean_diagonal
     for n in (1, 2, 3, 5, 10, 100):
@@ -171,7 +171,7 @@ def test_the_exact_risk_of_simple_shrinkage_is_its_average_loss(kernel: Kernel) 
     n, c, beta, rng = 8, 3.0, 1.5, np.random.default_rng(SEED)
     weights = np.full(n, 1 / n / (1 + c * n**-beta))
     losses = [P.squared_distance(Embedding(kernel, P.sample(n, rng), weights)) for _ in range(2000)]
-    assert_is_the_average_of(np.array(losses), Moments.from_rows(P, kernel).shrunk_risk(n, c, beta))
+    assert_is_the_average_of(np.array(losses), Moments.from_mixture(P, kernel).shrunk_risk(n, c, beta))
 
 
 @settings(max_examples=100, deadline=None)
@@ -181,7 +181,7 @@ def test_under_the_linear_kernel_the_class_bounds_the_mean_by_the_trace_of_the_c
 ) -> None:
     A = admissible_fraction(c, beta)
     P = Mixture.isotropic([1.0], [[length] + [0.0] * (d - 1)], [0.7])
-    moments = Moments.from_rows(P, Linear())
+    moments = Moments.from_mixture(P, Linear())
     inside = moments.squared_norm < A * moments.mean_diagonal
     james_stein = length < np.sqrt(0.7 * d * A / (1 - A))
     assert inside == (length**2 / (0.7 * d) < A / (1 - A)) == james_stein
@@ -213,7 +213,7 @@ def test_a_point_of_mass_two_counts_as_much_as_its_share_of_all_pairs() -> None:
 def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_right(kernel: Kernel) -> None:
     P = Mixture.isotropic([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.3])
     n, c, beta, rng = 100, 50.0, 1.5, np.random.default_rng(SEED)
-    moments = Moments.from_rows(P, kernel)
+    moments = Moments.from_mixture(P, kernel)
     answers = [theorem_1(DenseGram.from_sample(kernel, P.sample(n, rng)), c, beta) for _ in range(500)]
     assert_is_the_average_of(np.array([answer.squared_norm for answer in answers]), moments.squared_norm)
     if isinstance(kernel, Linear):
@@ -594,7 +594,7 @@ def test_the_smooth_operator_maps_the_empirical_mean_to_the_spectral_estimate(
     filter = FILTERS[name]()
     assert isinstance(filter, Filter)
     estimate = KernelMean(kernel=kernel, filter=filter, selection=Fixed(parameter)).fit(X).embedding_
-    F = SmoothOperator.from_sample(kernel, X, filter, parameter)
+    F = SmoothOperator(kernel, X, filter, parameter)
     mu_hat = Embedding(kernel, X, np.full(20, 1 / 20))
     Y = np.random.default_rng(SEED + 1).normal(size=(10, 3))
     np.testing.assert_allclose(F(mu_hat)(Y), estimate(Y), rtol=1e-8, atol=1e-10)
@@ -605,10 +605,10 @@ def test_the_smooth_operator_is_linear_and_symmetric_on_the_whole_space() -> Non
     X, kernel = rng.normal(size=(15, 2)), Gaussian(1.0)
     f, g = (Embedding(kernel, rng.normal(size=(4, 2)), rng.normal(size=4)) for _ in range(2))
     for filter in (Tikhonov(), SimpleShrinkage(), NuMethod()):
-        F = SmoothOperator.from_sample(kernel, X, filter, 3)
+        F = SmoothOperator(kernel, X, filter, 3)
         assert F(f).inner(g) == pytest.approx(f.inner(F(g)))
         np.testing.assert_allclose(F(f + 2 * g)(X), F(f)(X) + 2 * F(g)(X), rtol=1e-9)
-    np.testing.assert_allclose(SmoothOperator.from_sample(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
+    np.testing.assert_allclose(SmoothOperator(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
 
 
 def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> None:
@@ -617,7 +617,7 @@ def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> No
     f = Embedding(Gaussian(1.0), rng.normal(size=(3, 2)), rng.normal(size=3))
     # Ĉ(Ĉ+λ)⁻¹f = (1/n) Σ_j a_j k(x_j, ·) with a = (K/n + λ)⁻¹ f(X): F̂f + λ(Ĉ+λ)⁻¹f = f.
     a = np.linalg.solve(Gaussian(1.0)(X) / 12 + lam * np.eye(12), f(X))
-    smoothed = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), lam)(f)
+    smoothed = SmoothOperator(Gaussian(1.0), X, Tikhonov(), lam)(f)
     np.testing.assert_allclose(smoothed.weights, a / 12, rtol=1e-9)
 
 
@@ -631,7 +631,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
         R = np.eye(n) - M @ K
         return float(np.trace(R.T @ K @ R) / n + lam * np.trace(M.T @ K @ M @ K))
 
-    F = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), lam)
+    F = SmoothOperator(Gaussian(1.0), X, Tikhonov(), lam)
     images = np.column_stack([F(Embedding(F.kernel, X, e)).weights for e in np.eye(n)])  # F k(x_j, ·) = Σ_i (MK)_ij …
     M = np.linalg.solve(K, images.T).T
     for _ in range(20):
@@ -642,7 +642,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
 
 def test_a_bandwidth_is_learnt_from_the_sample_by_the_smooth_operator() -> None:
     X = np.random.default_rng(SEED).normal(size=(10, 2))
-    assert SmoothOperator.from_sample("gaussian", X, Tikhonov(), 0.1).kernel == Gaussian().resolve(X)
+    assert SmoothOperator("gaussian", X, Tikhonov(), 0.1).kernel == Gaussian().resolve(X)
 
 
 # Equation 5 and whitening
@@ -696,9 +696,9 @@ class Unstated(Filter):
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        (lambda: admissible_fraction(0.0, 2.0), "admissible_fraction: c must be above 0 and finite, got 0.0"),
+        (lambda: admissible_fraction(0.0, 2.0), "admissible_fraction: c must be positive and finite, got 0.0"),
         (lambda: admissible_fraction(1.0, 1.0), "beta must be above 1 and finite, got 1.0"),
-        (lambda: admissible_fraction(1.0, 2.0, n=-1), "n must be above 0"),
+        (lambda: admissible_fraction(1.0, 2.0, n=-1), "n must be positive"),
         (lambda: theorem_1(DenseGram.from_sample(Gaussian(1.0), np.zeros((1, 1))), 1.0, 2.0), "at least 2 points"),
         (
             lambda: theorem_1(DenseGram.from_sample(Linear(), np.zeros((3, 1))), 1.0, 2.0),
@@ -719,18 +719,18 @@ class Unstated(Filter):
         ),
         (lambda: whitening([1.0, 2.0]), "points must be real numbers in two dimensions"),
         (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0), "Gaussian and Laplacian .*pass l1_norm"),
-        (lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0), "bandwidth must be above 0 .* got 'median'"),
+        (lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0), "bandwidth must be positive .* got 'median'"),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
-        (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0, l1_norm=-1.0), "l1_norm must be above 0"),
+        (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0, l1_norm=-1.0), "l1_norm must be positive"),
         (lambda: theorem_2([-1.0], [0.0]), "must not be negative .*got Δ_i from -1.0"),
         (lambda: theorem_3(Unstated(), 0.1, n=10, beta=1.0, source_norm=1.0), "states its constants .*measures them"),
         (lambda: theorem_3(Tikhonov(), 2.0, n=10, beta=1.0, source_norm=1.0), "a λ of at most κ² = 1, got λ = 2"),
         (lambda: theorem_3(Tikhonov(), -1.0, n=10, beta=1.0, source_norm=1.0), "λ must be positive"),
-        (lambda: theorem_3(Tikhonov(), 0.1, n=0, beta=1.0, source_norm=1.0), "n must be above 0"),
-        (lambda: theorem_3(Tikhonov(), 0.1, n=10, beta=1.0, source_norm=1.0, tau=-1.0), "tau must be above 0"),
-        (lambda: rates(Tikhonov(), 0.0), "beta must be above 0"),
+        (lambda: theorem_3(Tikhonov(), 0.1, n=0, beta=1.0, source_norm=1.0), "n must be positive"),
+        (lambda: theorem_3(Tikhonov(), 0.1, n=10, beta=1.0, source_norm=1.0, tau=-1.0), "tau must be positive"),
+        (lambda: rates(Tikhonov(), 0.0), "beta must be positive"),
         (lambda: check_definition_1(Tikhonov(), [2.0]), "a λ of at most κ² = 1, got λ = 2"),
-        (lambda: check_definition_1(Tikhonov(), [0.1], kappa2=0.0), "kappa2 must be above 0"),
+        (lambda: check_definition_1(Tikhonov(), [0.1], kappa2=0.0), "kappa2 must be positive"),
         (lambda: check_definition_1(Tikhonov(), [0.1], exponents=[2.0]), "at most the filter's qualification 1"),
         (lambda: check_definition_1(Tikhonov(), [0.1], exponents=[]), "exponents must be some"),
         (lambda: check_definition_1(NuMethod(), [1.5]), "whole number"),

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from muhat._messages import refusal
-
 Array: TypeAlias = npt.NDArray[Any]
 Chunk = TypeVar("Chunk")
 
@@ -28,7 +26,11 @@ _THIS_THREAD = threading.local()
 
 
 def share_between_cores(work: Callable[[Chunk], object], chunks: Iterable[Chunk]) -> None:
-    """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile."""
+    """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
+    chunks = list(chunks)
+    if len(chunks) == 1:
+        work(chunks[0])
+        return
     limit = partial(setattr, _THIS_THREAD, "cores", 1)
     with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=limit) as threads:
         for _ in threads.map(work, chunks):
@@ -133,10 +135,3 @@ def has_finite_sum(values: Array) -> bool:
 def rounding(values: Array) -> float:
     """Return the rounding unit of an array's type."""
     return float(np.finfo(values.dtype).eps)
-
-
-def check_same_columns(X: Array, Y: Array) -> None:
-    """Refuse two samples whose points have different numbers of features."""
-    if np.shape(X)[1:] != np.shape(Y)[1:]:
-        needed, got = "points with the same number of features are needed", f"shapes {np.shape(X)} and {np.shape(Y)}"
-        raise ValueError(refusal("kernel", needed, got))

@@ -15,7 +15,8 @@ from muhat.filters import ALIASES, AUTO, FILTERS, Shrinker
 from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
 from muhat.gram._plan import access_of, check_batches
 from muhat.kernels import KERNELS, Function, Kernel, Precomputed, SklearnKernel, names_known_to_sklearn
-from muhat.selection import RULES, Rule, name_of_rule, rules_for
+from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_of_rule
+from muhat.selection._base import Scored
 
 MANY = 10**9
 """More rows than any filter is refitted for: what is refused of so many is refused whatever their number."""
@@ -25,13 +26,7 @@ PAIR = np.array([[0.0], [1.0]])
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for.
-
-    Examples
-    --------
-    >>> as_kernel("laplacian")
-    Laplacian(bandwidth='median')
-    """
+    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
@@ -51,13 +46,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 def as_filter(filter: Any) -> Shrinker:
-    """Return the filter that a name or a filter object stands for.
-
-    Examples
-    --------
-    >>> as_filter("tikhonov")
-    Tikhonov()
-    """
+    """Return the filter that a name or a filter object stands for."""
     if isinstance(filter, Shrinker):
         return filter
     if isinstance(filter, str):
@@ -70,13 +59,7 @@ def as_filter(filter: Any) -> Shrinker:
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
-    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once.
-
-    Examples
-    --------
-    >>> as_filters(["kme", "tikhonov", "f-kmse"])
-    [KME(), Tikhonov()]
-    """
+    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once."""
     given = list(filter) if isinstance(filter, list | tuple) else [filter]
     if not given:
         raise ValueError(refusal("filter", "at least one filter is needed", "an empty list"))
@@ -89,13 +72,7 @@ def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
 
 
 def as_rule(selection: Any) -> Rule:
-    """Return the rule that a name or a rule object stands for.
-
-    Examples
-    --------
-    >>> as_rule("kfold")
-    KFold(n_splits=5, random_state=0, grid=None)
-    """
+    """Return the rule that a name or a rule object stands for."""
     if isinstance(selection, Rule):
         return selection
     if isinstance(selection, str):
@@ -107,13 +84,7 @@ def as_rule(selection: Any) -> Rule:
 
 
 def as_gram(gram: Any) -> str | Approximation:
-    """Return the way to hold the Gram operator that a name or an object stands for.
-
-    Examples
-    --------
-    >>> as_gram("nystrom").n_components is None
-    True
-    """
+    """Return the way to hold the Gram operator that a name or an object stands for."""
     if isinstance(gram, Approximation):
         return gram
     if isinstance(gram, str) and gram in GRAMS:
@@ -126,33 +97,19 @@ def as_gram(gram: Any) -> str | Approximation:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The parts of an estimator, each an object that fits the others.
-
-    Parameters
-    ----------
-    who : str
-        Who asks, for sentences.
-    kernel : Kernel
-        The kernel, its bandwidth perhaps to be learnt.
-    filters : tuple of Shrinker
-        The filters to choose from.
-    rule : Rule
-        The rule asked for.
-    gram : str or Approximation
-        The way to hold the Gram operator.
-    target : Element, array or None
-        f*, an element of the RKHS or weights on the sample.
-    best_of : bool
-        Whether the best of several filters is to be taken, so that one rule must be able to compare them.
-    """
+    """The parts of an estimator, each an object that fits the others."""
 
     who: str
+    """Who asks, for sentences."""
     kernel: Kernel
+    """The kernel, its bandwidth perhaps to be learnt."""
     filters: tuple[Shrinker, ...]
     rule: Rule
     gram: str | Approximation
     target: Any = None
+    """f*, an element of the RKHS or weights on the sample."""
     best_of: bool = True
+    """Whether the best of several filters is to be taken, so that one rule must be able to compare them."""
 
     @classmethod
     def from_arguments(
@@ -236,16 +193,9 @@ class Parts:
             raise ValueError(refusal(self.who, needed, f"n_samples = {n}", advice))
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
-        """Return the target f* as an element of the RKHS, or refuse it.
+        """Return the target f* as an element of the RKHS, or refuse it unless it has that kernel and so many columns.
 
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel that it must have.
-        columns : int
-            The number of features that its points must have.
-        points : array of shape (n, columns) or None
-            The sample; none where it is not held, so that there is nothing for weights to be on.
+        The points are the sample; none where it is not held, so that there is nothing for weights to be on.
         """
         target = self.target
         if target is None:
@@ -286,3 +236,70 @@ class Parts:
         if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
             needed = "an Embedding or finite weights, one for each row of the sample, are needed"
             raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))
+
+
+def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
+    """Return the rule that chooses for each filter: the one asked for, or another that stands in for it.
+
+    The same everywhere, from what the rule and the filter need and what the way to hold the Gram operator gives:
+
+    - Leave-one-out is exact and cheap for filters that are analytic or constant. Truncated SVD, the component-wise rule
+      and filters of your own that jump take a refit for each point: up to ``REFIT_UP_TO`` points these are done;
+      beyond, and where rows do not come again, generalised cross-validation, the paper's rule for truncated SVD, stands
+      in.
+    - Where there are only products with A, or rows come once, k-fold stands in for leave-one-out of smooth filters.
+    - A filter without a parameter has nothing to choose; among others it is scored by leave-one-out or its stand-in.
+    - GCV is flat for filters that treat all components alike: leave-one-out stands in.
+    - What is left is refused, before the first row is read.
+
+    Filters that are compared share one rule where they can.
+
+    Examples
+    --------
+    >>> from muhat.filters import TruncatedSVD
+    >>> rules_for(LeaveOneOut(), [TruncatedSVD()], Access.SPECTRUM | Access.ROWS, n=1000)
+    [GCV(grid=None)]
+    """
+    rules = [_rule_for(rule, filter, access, n) for filter in filters]
+    fallback = next((each for each in rules if isinstance(each, KFold)), rule)
+    if fallback is not rule:
+        rules = [
+            fallback if filter.needs == Access.PRODUCTS else own for own, filter in zip(rules, filters, strict=True)
+        ]
+    one_of_each: dict[str, Rule] = {}
+    return [one_of_each.setdefault(repr(each), each) for each in rules]
+
+
+def choices_by(rules: Sequence[Rule], problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
+    """Return each filter's choice by its rule; what filters with the same rule share is computed once."""
+    found: dict[int, Choice] = {}
+    for rule in {id(rule): rule for rule in rules}.values():
+        places = [place for place, own in enumerate(rules) if own is rule]
+        found.update(zip(places, rule.choices(problem, [filters[place] for place in places]), strict=True))
+    return [found[place] for place in range(len(filters))]
+
+
+def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
+    if filter.parameterless and not (isinstance(rule, Scored) and rule.grid is None):
+        rule = LeaveOneOut()  # there is nothing to choose, and a score is all that is wanted
+    for candidate in (rule, _stand_in(rule, filter, n)):
+        if candidate is not None and access.covers(candidate.needs(filter)) and candidate.can_choose(filter, n):
+            return candidate
+    name = type(filter).__name__
+    needed = f"{type(rule).__name__} needs all eigenpairs for {name}"
+    if Access.SPECTRUM in access:
+        needed = f"{type(rule).__name__} cannot choose for {name} where rows come once"
+    got = "products with A alone" if Access.PRODUCTS in access else "rows that do not come again"
+    advice = (
+        "use gram='dense' or 'nystrom'" if filter.needs == Access.SPECTRUM else "use selection='kfold' or gram='dense'"
+    )
+    raise ValueError(refusal("gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice))
+
+
+def _stand_in(rule: Rule, filter: Shrinker, n: int) -> Rule | None:
+    """Return the rule that chooses where the one asked for cannot, with the same grid."""
+    if isinstance(rule, LeaveOneOut):
+        if filter.needs == Access.PRODUCTS:
+            return KFold(max(2, min(KFold.n_splits, n)), grid=rule.grid)
+        return GCV(rule.grid)
+    return LeaveOneOut(rule.grid) if isinstance(rule, GCV) and filter.constant else None

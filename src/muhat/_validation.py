@@ -14,18 +14,15 @@ from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
 
 
-def positive(part: object, name: str, value: object, alternative: str = "") -> float:
-    """Return a parameter as a float, or refuse it unless it is positive; ``part`` is whose it is, or its name."""
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < inf:
-        return float(value)
-    raise ValueError(refusal(_name(part), f"{name} must be positive and finite{alternative}", repr(value)))
+def positive(part: object, name: str, value: object, alternative: str = "", above: float = 0.0) -> float:
+    """Return a parameter as a float, or refuse it unless it is finite and above a number, zero if none is given.
 
-
-def above(part: object, name: str, value: object, least: float) -> float:
-    """Return a parameter as a float, or refuse it unless it is finite and above ``least``."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least < float(value) < inf:
+    ``part`` is the object whose parameter it is, or its name.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
         return float(value)
-    raise ValueError(refusal(_name(part), f"{name} must be above {least:g} and finite", repr(value)))
+    needed = f"{name} must be {f'above {above:g}' if above else 'positive'} and finite{alternative}"
+    raise ValueError(refusal(_name(part), needed, repr(value)))
 
 
 def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
@@ -62,6 +59,16 @@ def as_points(X: Any) -> Array:
         advice = "reshape one feature with X.reshape(-1, 1)" if values.ndim == 1 else ""
         raise ValueError(refusal("kernel", POINTS, got, advice))
     return values
+
+
+def as_two_samples(X: Any, Y: Any) -> tuple[Array, Array]:
+    """Return the points of X and of Y, which must have as many features; without Y, those of X twice."""
+    X = as_points(X)
+    Y = X if Y is None else as_points(Y)
+    if X.shape[1] != Y.shape[1]:
+        got = f"shapes {X.shape} and {Y.shape}"
+        raise ValueError(refusal("kernel", "points with the same number of features are needed", got))
+    return X, Y
 
 
 POINTS = "points must be real numbers in two dimensions, one point in each row"
@@ -196,7 +203,7 @@ def checked_gram(who: str, K: Array) -> Array:
     """Return a precomputed Gram matrix, exactly symmetric, or refuse it."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}"))
-    _check_symmetric(who, "a precomputed kernel must be symmetric", K)
+    check_symmetric(who, "a precomputed kernel must be symmetric", K)
     return (K + K.T) / 2
 
 
@@ -205,7 +212,7 @@ def check_values(K: Array, kernel: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         check_finite(K.sum(), kernel)
     if not kernel.positive_semidefinite:
-        _check_symmetric(type(kernel).__name__, "k(x, y) = k(y, x) is needed", K)
+        check_symmetric(type(kernel).__name__, "k(x, y) = k(y, x) is needed", K)
 
 
 def check_finite(total: float, kernel: Any) -> None:
@@ -215,19 +222,20 @@ def check_finite(total: float, kernel: Any) -> None:
         raise ValueError(refusal(type(kernel).__name__, needed, got, "rescale X or choose another kernel"))
 
 
-def check_semidefinite(gamma: Array) -> None:
-    """Refuse eigenvalues of a Gram matrix, in rising order, that are below zero by more than rounding."""
+def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram matrix") -> None:
+    """Refuse eigenvalues, in rising order, that are below zero by more than rounding."""
     allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
     if np.any(gamma[..., 0] < -allowed):
         share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
-        needed = "the Gram matrix must be positive semi-definite"
         got = f"an eigenvalue of {share:.2g} times the largest"
-        raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
+        advice = "use one that is, or clip its spectrum"
+        raise ValueError(refusal(who, f"{what} must be positive semi-definite", got, advice))
 
 
-def _check_symmetric(who: str, needed: str, K: Array) -> None:
+def check_symmetric(who: str, needed: str, K: Array, name: str = "K") -> None:
+    """Refuse a matrix that is not symmetric up to rounding, and say where."""
     gap = np.abs(K - K.T)
     if gap.max() > rounding(K) ** 0.5 * np.abs(K).max():
         i, j = np.unravel_index(gap.argmax(), gap.shape)
-        got = f"K[{i}, {j}] = {K[i, j]:.6g} and K[{j}, {i}] = {K[j, i]:.6g}"
-        raise ValueError(refusal(who, needed, got, "take (K + K.T)/2 if that is meant"))
+        got = f"{name}[{i}, {j}] = {K[i, j]:.6g} and {name}[{j}, {i}] = {K[j, i]:.6g}"
+        raise ValueError(refusal(who, needed, got, f"take ({name} + {name}.T)/2 if that is meant"))

@@ -21,7 +21,8 @@ from muhat._parts import as_gram, as_kernel
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.gram import RandomFeatures
-from muhat.kernels import Gaussian, Kernel, Mixture, Scaled, Sum
+from muhat.kernels import Gaussian, Kernel, Mixture
+from muhat.kernels._base import terms
 from muhat.mean import KernelMean
 
 WIDEST = 1e3
@@ -137,7 +138,7 @@ class MatchedMixture(DensityMixin, BaseEstimator):
 
     def _match(self, embedding: Embedding, start: Mixture | None = None) -> Self:
         """Minimise ‖μ_Q − μ‖² from a start, in units of the points' spread."""
-        objective = Objective.from_embedding(embedding)
+        objective = _Objective.from_embedding(embedding)
         centre, unit = objective.centre, objective.unit
         if start is None:
             first = _vector(kmeans_start(objective.points, self.n_components, self.n_init, self.random_state))
@@ -248,7 +249,7 @@ def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: An
 
 
 @dataclass(frozen=True)
-class Objective:
+class _Objective:
     """‖μ_Q − μ‖²/‖μ‖² with its gradient, for μ = Σ_i β_i k(x_i, ·) and k = Σ_g a_g exp(−‖x−y‖²/2τ_g).
 
     The points are components of no variance and of mass −β, so that μ_Q − μ is the kernel mean of Σ_a b_a N(y_a, w_a I)
@@ -268,7 +269,7 @@ class Objective:
     unit: float
 
     @classmethod
-    def from_embedding(cls, embedding: Embedding) -> Objective:
+    def from_embedding(cls, embedding: Embedding) -> _Objective:
         """Return the objective of an embedding; points of weight zero do not take part."""
         gaussians = [(factor, positive(k, "bandwidth", k.bandwidth)) for factor, k in _gaussians(embedding.kernel)]
         points, weights = embedding.points.astype(np.float64), embedding.weights.astype(np.float64)
@@ -327,12 +328,8 @@ def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) ->
 
 def _gaussians(kernel: Kernel) -> list[tuple[float, Gaussian]]:
     """Return a kernel as a sum of multiples of Gaussians: their factors and themselves, or refuse it."""
-    if isinstance(kernel, Gaussian):
-        return [(1.0, kernel)]
-    if isinstance(kernel, Sum):
-        return _gaussians(kernel.left) + _gaussians(kernel.right)
-    if isinstance(kernel, Scaled):
-        outer = positive(kernel, "factor", kernel.factor)
-        return [(outer * factor, gaussian) for factor, gaussian in _gaussians(kernel.kernel)]
-    needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"
-    raise ValueError(refusal("MatchedMixture", needed, repr(kernel), "use KernelMean(kernel='gaussian')"))
+    others = [part for _, part in terms(kernel) if not isinstance(part, Gaussian)]
+    if others:
+        needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"
+        raise ValueError(refusal("MatchedMixture", needed, repr(others[0]), "use KernelMean(kernel='gaussian')"))
+    return [(factor, part) for factor, part in terms(kernel) if isinstance(part, Gaussian)]

@@ -11,23 +11,17 @@ import numpy as np
 
 from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
-from muhat._validation import as_points, frozen
+from muhat._validation import as_points, as_two_samples, frozen
 from muhat.kernels import Kernel, Mixture
 
 
 class Element(ABC):
-    """A vector of a space of functions: its values, its geometry and its algebra.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        k, whose RKHS this is, or is near to.
-    weights : array
-        What the function is a sum with; it is linear in them.
-    """
+    """A vector of a space of functions: its values, its geometry and its algebra."""
 
     kernel: Kernel
+    """k, whose RKHS this is, or is near to."""
     weights: Array
+    """What the function is a sum with; it is linear in them."""
 
     @abstractmethod
     def __call__(self, Y: Array) -> Array:
@@ -46,16 +40,13 @@ class Element(ABC):
         """Return the paper's loss ‖f − μ_P‖² for a distribution P with a kernel mean in closed form."""
 
     @abstractmethod
-    def _check_same_space(self, other: Element) -> None:
-        """Refuse an element of another space."""
+    def _check_same_space(self, other: Element) -> None: ...
 
     @abstractmethod
-    def _plus(self, other: Any) -> Self:
-        """Return the sum with an element of the same space."""
+    def _plus(self, other: Any) -> Self: ...
 
     @abstractmethod
-    def _times(self, factor: float) -> Self:
-        """Return the multiple."""
+    def _times(self, factor: float) -> Self: ...
 
     def norm(self) -> float:
         """Return ‖f‖."""
@@ -131,11 +122,7 @@ class Embedding(Element):
     def __call__(self, Y: Array) -> Array:
         """Return the function's values at the rows of Y."""
         Y = as_points(Y)
-        if Y.shape[1] != self.points.shape[1]:
-            needed = f"points in rows of {self.points.shape[1]} features are needed"
-            raise ValueError(refusal("Embedding", needed, f"shape {Y.shape}"))
-        if self.points.dtype.kind == "f":
-            Y = Y.astype(self.points.dtype, copy=False)
+        Y = Y.astype(self.points.dtype, copy=False) if self.points.dtype.kind == "f" else Y
         return self.kernel.product(Y, self.weights, self.points)
 
     def inner(self, other: Embedding) -> float:
@@ -174,14 +161,10 @@ class Embedding(Element):
 
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, Embedding):
-            advice = (
-                "carry this one over first: features.embedding(features.coordinates(f)), features being the other's"
-            )
+            advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
             raise ValueError(refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice))
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with one kernel, its bandwidth a number"
             raise ValueError(refusal("Embedding", needed, repr(other.kernel), advice))
-        if self.points.shape[1] != other.points.shape[1]:
-            needed = f"both embeddings must have points of {self.points.shape[1]} features"
-            raise ValueError(refusal("Embedding", needed, other.points.shape[1]))
+        as_two_samples(self.points, other.points)  # refuses points of other dimensions

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._parts import Parts, as_gram, as_kernel
+from muhat._parts import Parts, as_gram, as_kernel, choices_by
 from muhat._validation import (
     as_frame,
     check_scale,
@@ -44,7 +44,7 @@ from muhat.gram import (
 )
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Precomputed
-from muhat.selection import Choice, KFold, Rule, choices_by
+from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
 
 LARGE = 1e30
@@ -53,25 +53,7 @@ LARGE = 1e30
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A sample's problem and every filter's choice: what an estimator, or a comparison, is made from.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k, every parameter a number.
-    plan : Plan
-        How the Gram operator is held, and why.
-    problem : Problem
-        What filters and rules work on.
-    choices : list of Choice
-        The choice for each filter.
-    target : Element or None
-        f*, an element of the RKHS.
-    points, present : arrays of shape (n, d) and (n,), default=None
-        The rows in memory, and which of them have a mass.
-    accumulated : Accumulation, default=None
-        The features and what rows sum up to, where the Gram operator is held by these.
-    """
+    """A sample's problem and every filter's choice: what an estimator, or a comparison, is made from."""
 
     kernel: Kernel
     plan: Plan
@@ -80,7 +62,9 @@ class Solution:
     target: Element | None
     points: Array | None = None
     present: Array | None = None
+    """The rows in memory, and which of them have a mass."""
     accumulated: Accumulation | None = None
+    """The features and what rows sum up to, where the Gram operator is held by these."""
 
     @property
     def features(self) -> FeatureMap | None:

@@ -1,9 +1,9 @@
 """Filters s_λ: what is left of each component of the empirical mean. One small class per estimator of the paper."""
 
 from muhat.filters._base import Filter, Iteration, Shrinker
-from muhat.filters._componentwise import Componentwise
 from muhat.filters._spectral import (
     KME,
+    Componentwise,
     IteratedTikhonov,
     Landweber,
     NuMethod,
@@ -32,13 +32,7 @@ AUTO = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method"
 
 
 def name_of(filter: Shrinker) -> str:
-    """Return the name of an estimator of the paper, or the class's own.
-
-    Examples
-    --------
-    >>> name_of(Tikhonov())
-    'f-kmse'
-    """
+    """Return the name of an estimator of the paper, such as 'f-kmse', or the class's own."""
     return next((name for name, kind in FILTERS.items() if type(filter) is kind), type(filter).__name__)
 
 

@@ -141,7 +141,7 @@ class Filter(Shrinker):
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers, or refuse it."""
         values = as_numbers(grid)
-        if values.ndim != 1 or not values.size or not (values > 0).all() or not np.isfinite(values).all():
+        if values.ndim != 1 or not values.size or not ((values > 0) & (values < np.inf)).all():
             needed = "λ must be positive and finite, a number or a list of them"
             raise ValueError(refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less"))
         return values

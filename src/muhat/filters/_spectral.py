@@ -1,4 +1,4 @@
-"""The filters of the paper's Table 1: s_λ(γ), what is left of a component with eigenvalue γ of K/n."""
+"""The estimators of the paper: the filters s_λ(γ) of its Table 1, γ an eigenvalue of K/n, and the rule of Theorem 2."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from scipy.special import jv
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._validation import positive
-from muhat.filters._base import NONE, Formula, Iteration, Product, as_numbers
-from muhat.gram import Access, Problem, SpectralProblem
+from muhat.filters._base import NONE, Formula, Iteration, Product, Shrinker, as_numbers
+from muhat.gram import Access, Components, Problem, SpectralProblem
+from muhat.gram._problem import quotient
 
 ROUNDING = 1e-14
 """A minimiser below this is a rounding error of zero: nothing is to be shrunk."""
@@ -28,6 +29,12 @@ THRESHOLDS = 100
 
 DISTINCT = 1 + 1e-8
 """Eigenvalues whose quotient is less are one: no threshold goes between them."""
+
+ALONE = 1e-9
+"""Effective sizes closer to one than this are a single point, which tells nothing of its noise."""
+
+SAME = 1e-8
+"""Eigenvalues closer than this share of the largest belong to one eigenspace."""
 
 
 class Constant(Formula):
@@ -365,3 +372,49 @@ class TruncatedSVD(Formula):
         between = np.sqrt(positive * following)[positive > DISTINCT * following]
         kept = np.unique(np.geomspace(1, len(between), THRESHOLDS).round().astype(int))
         return between[kept - 1][::-1]
+
+
+@dataclass
+class Componentwise(Shrinker):
+    """s_i = 1 − α_i with α_i = Δ_i/(Δ_i + (f*_i − μ_i)²), the best shrinkage of component i (Theorem 2), estimated.
+
+    The estimates are μ_i ≈ ⟨μ̂, v_i⟩ and Δ_i ≈ (γ_i − ⟨μ̂, v_i⟩²)/(n − 1). Within an eigenspace, where the basis is not
+    unique, one axis is laid along μ̂ − f*, so that the result does not depend on the eigensolver.
+
+    It is no function of γ alone, so that its exact leave-one-out score takes an eigendecomposition for each point.
+    """
+
+    parameterless: ClassVar[bool] = True
+
+    def on(self, components: Components, grid: Array) -> Array:
+        """Return s_i of every component."""
+        gap = components.mean - components.target
+        spaces = _eigenspaces(components.gamma)
+        squared_gap = _sum_within(spaces, gap**2)
+        along = _sum_within(spaces, gap * components.mean)
+        mean = quotient(along**2, squared_gap)
+        spread = np.maximum(components.gamma - mean, 0)
+        others = components.effective_size - 1
+        noise = np.divide(spread, others, out=np.zeros_like(spread), where=others > ALONE)
+        total = noise + squared_gap
+        s = np.divide(squared_gap, total, out=np.ones_like(total), where=total > 0)
+        return np.broadcast_to(s, (len(grid), *s.shape))
+
+    def at_zero(self, grid: Array) -> Array:
+        """Return 1: no noise, no shrinkage."""
+        return np.ones(len(grid))
+
+
+def _eigenspaces(gamma: Array) -> Array:
+    """Number the eigenspaces: ascending eigenvalues that lie close together share a number."""
+    tolerance = SAME * gamma.max(axis=-1, keepdims=True, initial=0)
+    steps = np.diff(gamma, axis=-1, prepend=gamma[..., :1]) > tolerance
+    return np.cumsum(steps, axis=-1)
+
+
+def _sum_within(spaces: Array, values: Array) -> Array:
+    """Return, for each component, the sum of the values over its eigenspace."""
+    size = spaces.shape[-1]
+    labels = spaces.reshape(-1, size) + size * np.arange(spaces.size // size)[:, None]
+    sums = np.bincount(labels.ravel(), values.ravel(), minlength=spaces.size)
+    return sums[labels].reshape(values.shape).astype(values.dtype)

@@ -1,22 +1,11 @@
 """How the Gram matrix is held: dense, matrix-free blocks, Nyström or random features; and the plan that chooses."""
 
-from muhat.gram._blocks import BlockGram, BlockProblem
-from muhat.gram._dense import DenseGram, DenseProblem
 from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSums, Folds
 from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap
+from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem, Target
 from muhat.gram._nystrom import Nystrom, NystromFeatures
 from muhat.gram._plan import APPROXIMATIONS, GRAMS
-from muhat.gram._problem import (
-    Access,
-    Components,
-    Gram,
-    LeftOut,
-    Problem,
-    Rows,
-    SpectralProblem,
-    Spectrum,
-    Target,
-)
+from muhat.gram._problem import Access, Components, Gram, LeftOut, Problem, Rows, SpectralProblem, Spectrum
 from muhat.gram._random_features import FourierFeatures, RandomFeatures
 
 __all__ = [

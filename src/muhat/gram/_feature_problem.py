@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
+from muhat.embedding import Element
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._problem import Access, Components, Eigenvalues, HeldOut, LeftOut, Rows, SpectralProblem, quotient
 from muhat.kernels import Kernel
@@ -34,37 +36,25 @@ class Folds:
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sums over the rows of each fold, w_i being the weights and z_i the features; those of two samples add up.
-
-    Parameters
-    ----------
-    folds : Folds
-        How rows are split.
-    count : array of shape (folds,)
-        The number of rows.
-    mass, squared_masses : arrays of shape (folds,)
-        Σ w_i and Σ w_i².
-    mean : array of shape (folds, r)
-        Σ w_i z_i.
-    covariance : array of shape (folds, r, r)
-        Σ w_i z_i z_iᵀ.
-    own : float
-        Σ w_i k(x_i, x_i), of the kernel itself.
-    weight_range : tuple of float
-        The least and the largest w_i.
-    largest_value : float
-        max k(x_i, x_i).
-    """
+    """Sums over the rows of each fold, w_i being the weights and z_i the features; those of two samples add up."""
 
     folds: Folds
     count: Array
+    """The number of rows of each fold."""
     mass: Array
+    """Σ w_i, of each fold."""
     squared_masses: Array
+    """Σ w_i²."""
     mean: Array
+    """Σ w_i z_i: shape (folds, r)."""
     covariance: Array
+    """Σ w_i z_i z_iᵀ: shape (folds, r, r)."""
     own: float
+    """Σ w_i k(x_i, x_i) over all rows, of the kernel itself."""
     weight_range: tuple[float, float]
+    """The least and the largest w_i."""
     largest_value: float
+    """max k(x_i, x_i)."""
 
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
@@ -92,17 +82,11 @@ class FeatureSums:
         )
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
-        return FeatureSums(
-            self.folds,
-            self.count + other.count,
-            self.mass + other.mass,
-            self.squared_masses + other.squared_masses,
-            self.mean + other.mean,
-            self.covariance + other.covariance,
-            self.own + other.own,
-            (min(self.weight_range[0], other.weight_range[0]), max(self.weight_range[1], other.weight_range[1])),
-            max(self.largest_value, other.largest_value),
-        )
+        added = ("count", "mass", "squared_masses", "mean", "covariance", "own")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in added}
+        least, most = zip(self.weight_range, other.weight_range, strict=True)
+        largest_value = max(self.largest_value, other.largest_value)
+        return replace(self, **sums, weight_range=(min(least), max(most)), largest_value=largest_value)
 
     @property
     def n(self) -> int:
@@ -115,130 +99,42 @@ class FeatureSums:
         return float(self.mass.sum())
 
 
-@dataclass(frozen=True)
-class FeatureSpectrum(Eigenvalues):
-    """Eigenpairs of the features' covariance Σ p_i z_i z_iᵀ, whose eigenvalues are those of A for the kernel ⟨z, z⟩.
-
-    Parameters
-    ----------
-    gamma : array of shape (r,)
-        Eigenvalues, ascending, positive.
-    V : array of shape (features, r)
-        Eigenvectors, in columns.
-    mean : array of shape (r,)
-        Vᵀμ̂.
-    effective_size : float
-        1/Σp_i².
-    """
-
-    gamma: Array
-    V: Array
-    mean: Array
-    effective_size: float
-
-    @classmethod
-    def from_sums(cls, sums: FeatureSums, dtype: np.dtype) -> FeatureSpectrum:
-        """Decompose the covariance of all rows; eigenvalues that are rounding errors of zero are left out."""
-        mass = sums.total_mass
-        gamma, V = np.linalg.eigh(sums.covariance.sum(axis=0) / mass)
-        kept = gamma > len(gamma) * float(np.finfo(dtype).eps) * gamma[-1]
-        if not kept.any():
-            kept[-1] = True
-        gamma, V = np.maximum(gamma[kept], 0), V[:, kept]
-        effective_size = mass**2 / float(sums.squared_masses.sum())
-        return cls(gamma, V, V.T @ (sums.mean.sum(axis=0) / mass), effective_size)
-
-    @property
-    def coordinates(self) -> Array:  # type: ignore[override]
-        """Uᵀq = Vᵀμ̂/√γ."""
-        return quotient(self.mean, np.sqrt(self.gamma))
-
-
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class FeatureProblem(SpectralProblem):
     """The problem of a sample under the kernel ⟨z(x), z(y)⟩ of a feature map.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        z.
-    sums : FeatureSums
-        What the rows sum up to.
-    spectrum : FeatureSpectrum
-        The eigenpairs of their covariance.
-    source : Source or None
-        The rows, to be passed over again; none where they are gone.
-    target_coordinates : array, default=None
-        The coordinates of f* in feature space; none is f* = 0.
-    target_squared_norm : float, default=0.0
-        ‖f*‖², with the part that the features do not span.
+    The eigenvalues of A for that kernel are those of the features' covariance Σ p_i z_i z_iᵀ.
     """
 
     features: FeatureMap
     sums: FeatureSums
-    spectrum: FeatureSpectrum
     source: Source | None = None
-    target_coordinates: Array | None = None
-    target_squared_norm: float = 0.0
+    """The rows, to be passed over again; none where they are gone."""
+    target: InitVar[Element | None] = None
+    """f*; none is f* = 0."""
 
-    @classmethod
-    def from_sums(
-        cls, features: FeatureMap, sums: FeatureSums, source: Source | None = None, target: Any = None
-    ) -> FeatureProblem:
-        """Return the problem with its eigenpairs; the target is an element of the RKHS or none."""
-        spectrum = FeatureSpectrum.from_sums(sums, features.dtype)
-        if target is None:
-            return cls(features, sums, spectrum, source)
-        inside = features.coordinates(target)
-        return cls(features, sums, spectrum, source, inside, float(inside @ inside) + features.outside(target))
-
-    @property
-    def access(self) -> Access:  # type: ignore[override]
-        """What features give: all eigenpairs, and the rows where these can be passed over again."""
-        return Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
-
-    @property
-    def n(self) -> int:  # type: ignore[override]
-        """The number of points."""
-        return self.sums.n
+    def __post_init__(self, target: Element | None) -> None:
+        sums, mass = self.sums, self.sums.total_mass
+        self.access = Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
+        self.rows_are_near = self.source is None or self.source.is_in_memory
+        self.n, self.dtype, self.largest_value = sums.n, self.features.dtype, sums.largest_value
+        self.rank = min(self.features.n_components, self.n)
+        self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
+        self.mean_weights = sums.mean.sum(axis=0) / mass
+        gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass, self.dtype)
+        mean, effective_size = self.V.T @ self.mean_weights, mass**2 / float(sums.squared_masses.sum())
+        self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
+        self.trace, self.has_target, self.target_squared_norm = self.spectrum.trace, target is not None, 0.0
+        inside = np.zeros_like(self.mean_weights)
+        if target is not None:
+            inside = self.features.coordinates(target)
+            self.target_squared_norm = float(inside @ inside) + self.features.outside(target)
+        self.components = Components(gamma, mean, self.V.T @ inside, np.asarray(effective_size))
 
     @property
-    def rank(self) -> int:  # type: ignore[override]
-        """The number of components that m landmarks or features can have."""
-        return min(self.features.n_components, self.n)
-
-    @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
-        """The type of the sample's numbers."""
-        return self.features.dtype
-
-    @property
-    def has_target(self) -> bool:  # type: ignore[override]
-        """Whether f* is not zero."""
-        return self.target_coordinates is not None
-
-    @property
-    def largest_value(self) -> float:  # type: ignore[override]
-        """max k(x_i, x_i)."""
-        return self.sums.largest_value
-
-    @property
-    def mass_range(self) -> tuple[float, float]:  # type: ignore[override]
-        """The least and the largest p_i."""
-        least, largest = self.sums.weight_range
-        return least / self.sums.total_mass, largest / self.sums.total_mass
-
-    @property
-    def mean_weights(self) -> Array:  # type: ignore[override]
-        """The coordinates of μ̂ in feature space."""
-        return self.sums.mean.sum(axis=0) / self.sums.total_mass
-
-    @cached_property
-    def components(self) -> Components:  # type: ignore[override]
-        """μ̂ and f* in the kernel PCA basis: Vᵀμ̂ and Vᵀf*."""
-        spectrum, target = self.spectrum, self.target_coordinates
-        inside = np.zeros_like(spectrum.mean) if target is None else spectrum.V.T @ target
-        return Components(spectrum.gamma, spectrum.mean, inside, np.asarray(spectrum.effective_size))
+    def squared_mean_values(self) -> Array:  # type: ignore[override]
+        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
+        return self.components.gamma @ self.components.mean**2
 
     @cached_property
     def left_out(self) -> LeftOut:  # type: ignore[override]
@@ -246,19 +142,13 @@ class FeatureProblem(SpectralProblem):
         least, largest = self.mass_range
         if least < largest and self.source is not None:
             return LeftOut(*self.sum_over_rows(_left_out))
-        p, (mean_norm, target_mean) = np.array([1 / self.spectrum.effective_size]), self._norms
-        own, mean, target = (np.array([each]) for each in (self.spectrum.trace, mean_norm, target_mean))
-        return LeftOut.from_sums(p, np.ones(1), own, mean, target, mean_norm, target_mean, self.target_squared_norm)
+        p, mean, target = np.array([1 / self.spectrum.effective_size]), *self.norms[:2]
+        return LeftOut.from_sums(p, np.ones(1), self.trace[None], mean, target, self.norms)
 
     @property
-    def rows_are_near(self) -> bool:  # type: ignore[override]
-        """Whether rows are in memory."""
-        return self.source is None or self.source.is_in_memory
-
-    @property
-    def fold_sums(self) -> HeldOut:
+    def fold_sums(self) -> HeldOut:  # type: ignore[override]
         """The folds that rows were split into as they were summed up."""
-        sums, V = self.sums, self.spectrum.V
+        sums, V = self.sums, self.V
         filled = sums.count > 0
         if filled.sum() < 2:
             got = f"all {self.n} in one"
@@ -273,18 +163,6 @@ class FeatureProblem(SpectralProblem):
             covariance=covariance,
         )
 
-    @property
-    def _norms(self) -> tuple[Array, Array]:
-        """‖μ̂‖² and ⟨f*, μ̂⟩."""
-        return self.spectrum.squared_norm, self.components.mean @ self.components.target
-
-    def left_out_of(self, rows: Rows) -> LeftOut:
-        """Return what is left without each of these rows."""
-        p, q = rows.masses, rows.root_masses
-        mean_norm, target_mean = self._norms
-        mean, target = q * rows.mean_values, q * rows.target_values
-        return LeftOut.from_sums(p, p, rows.own, mean, target, mean_norm, target_mean, self.target_squared_norm)
-
     def rows(self, batch: SampleBatch) -> Rows:
         """Return a batch of the sample in the eigenbasis."""
         weights = np.ones(len(batch.X)) if batch.weights is None else batch.weights
@@ -292,14 +170,8 @@ class FeatureProblem(SpectralProblem):
         root_gamma = np.sqrt(self.spectrum.gamma).astype(self.dtype)
         psi = self._rotated(batch.X)
         psi *= np.sqrt(masses).astype(self.dtype)[:, None]  # √p_i φ_i
-        own, mean, target = (
-            psi_sums.astype(self.dtype)
-            for psi_sums in (
-                np.einsum("ij,ij->i", psi, psi),
-                psi @ self.components.mean.astype(self.dtype),
-                psi @ self.components.target.astype(self.dtype),
-            )
-        )
+        own = np.einsum("ij,ij->i", psi, psi)
+        mean, target = (psi @ each.astype(self.dtype) for each in (self.components.mean, self.components.target))
         U = np.divide(psi, root_gamma, out=psi, where=root_gamma > 0)
         beyond = 1 - np.einsum("ij,ij->i", U, U)
         beyond[np.abs(beyond) < SPANNED] = 0
@@ -308,18 +180,28 @@ class FeatureProblem(SpectralProblem):
     @cached_property
     def _rotated(self) -> Callable[[Array], Array]:
         """x ↦ Vᵀz(x)."""
-        return self.features.rotated(self.spectrum.V)
+        return self.features.rotated(self.V)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
         """Return the sums of what the work returns for each batch, in one pass over the rows."""
         assert self.source is not None, "rules that look at rows are not asked where rows are gone"
-        parts = self.source.total(partial(_work_on, replace(self, source=None), work, arguments))
-        return list(parts)
+        without_source = copy(self)
+        without_source.source = None
+        return list(self.source.total(partial(_work_on, without_source, work, arguments)))
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
         """Return the coordinates, in feature space, of f* + s(Ĉ)(μ̂ − f*) beside (1 − s(0)) f*."""
         shrunk = s * self.components.mean - (s - s_at_zero) * self.components.target
-        return self.spectrum.V @ shrunk
+        return self.V @ shrunk
+
+
+def _eigenpairs(covariance: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return eigenvalues, ascending, and eigenvectors; those that are rounding errors of zero are left out."""
+    gamma, V = np.linalg.eigh(covariance)
+    kept = gamma > len(gamma) * float(np.finfo(dtype).eps) * gamma[-1]
+    if not kept.any():
+        kept[-1] = True
+    return np.maximum(gamma[kept], 0), V[:, kept]
 
 
 class _Parts(list[Array]):
@@ -341,23 +223,12 @@ def _left_out(problem: FeatureProblem, rows: Rows) -> list[Array]:
 
 @dataclass(frozen=True)
 class Accumulation:
-    """What is kept of the rows so far; two with the same features and folds add up.
-
-    Parameters
-    ----------
-    features : FeatureMap
-        z, the same for all rows.
-    folds : Folds
-        How rows are split into folds.
-    error : float, default=0.0
-        What the features' mean misses on some rows.
-    sums : FeatureSums, default=None
-        What the rows so far sum up to; none before the first.
-    """
+    """What is kept of the rows so far; two with the same features and folds add up."""
 
     features: FeatureMap
     folds: Folds
     error: float = 0.0
+    """What the features' mean misses on some rows."""
     sums: FeatureSums | None = None
 
     @classmethod
@@ -379,10 +250,10 @@ class Accumulation:
             raise ValueError(refusal("batches", needed, got, "give a list, or an iterator, which is passed over once"))
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
-    def problem(self, source: Source | None = None, target: Any = None) -> FeatureProblem:
+    def problem(self, source: Source | None = None, target: Element | None = None) -> FeatureProblem:
         """Return the problem of the rows, with their source where they can be passed over again."""
         assert self.sums is not None, "there are rows in it"
-        return FeatureProblem.from_sums(self.features, self.sums, source, target)
+        return FeatureProblem(self.features, self.sums, source, target)
 
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features.dtype != other.features.dtype:

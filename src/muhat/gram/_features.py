@@ -23,7 +23,7 @@ class FeatureMap(ABC):
     """x ↦ z(x), a vector of r features with ⟨z(x), z(y)⟩ ≈ k(x, y).
 
     A map is never changed once it is made. It can be pickled, and sent to other machines so that all have the same; two
-    maps are equal if they have the same kernel and the same landmarks or frequencies.
+    maps are equal if they have the same kernel, type and landmarks or frequencies.
 
     Attributes
     ----------
@@ -31,27 +31,23 @@ class FeatureMap(ABC):
         k, with every parameter a number.
     dtype : dtype
         The type of the points that the map was made for.
+    n_components : int
+        The number m of landmarks or random features that were asked for.
+    size : int
+        The number of features r, at most m.
+    dimension : int
+        The number of columns d that points have.
     """
 
     kernel: Kernel
     dtype: np.dtype[Any]
+    n_components: int
+    size: int
+    dimension: int
+    made_from: ClassVar[str]
+    """The attribute that has the landmarks or frequencies."""
     error_unit: ClassVar[str] = "the norm of the RKHS"
     """What ``error`` is measured in."""
-
-    @property
-    @abstractmethod
-    def n_components(self) -> int:
-        """The number of landmarks or random features that were asked for."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """The number of features r, at most m."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """The number of columns d that points have."""
 
     @abstractmethod
     def _features(self, X: Array) -> Array:
@@ -86,20 +82,17 @@ class FeatureMap(ABC):
         """Return how far the mean of k(x_i, ·) over the rows of X is from the map's, at the price of their pairs."""
 
     def __call__(self, X: Array) -> Array:
-        """Return the features of the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Points, in rows.
-
-        Returns
-        -------
-        array of shape (n, r)
-            Z, with Z Zᵀ ≈ k(X, X), in the type of X.
-        """
+        """Return the features Z of the rows of X, with Z Zᵀ ≈ k(X, X), in the type of X."""
         X = self._points(X)
         return self._features(X.astype(np.result_type(X, self.dtype), copy=False)).astype(X.dtype, copy=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FeatureMap) or type(self) is not type(other):
+            return NotImplemented
+        same = self.kernel == other.kernel and self.dtype == other.dtype
+        return same and np.array_equal(getattr(self, self.made_from), getattr(other, self.made_from))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def _points(self, X: Array) -> Array:
         X = np.asarray(X)
@@ -140,27 +133,15 @@ class Approximation(BaseEstimator, ABC):
 
     @abstractmethod
     def resolve(self, kernel: Kernel, X: Array) -> FeatureMap:
-        """Return the feature map of a kernel.
+        """Return the feature map of a kernel, of which every parameter is a number.
 
-        Parameters
-        ----------
-        kernel : Kernel
-            k, with every parameter a number.
-        X : array of shape (n, d)
-            Rows to learn from: the data, or a sample of it drawn uniformly.
+        X are the rows to learn from: the data, or a sample of it drawn uniformly.
         """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩, a vector in the space that a feature map spans.
-
-    Parameters
-    ----------
-    features : FeatureMap
-        z.
-    coordinates : array of shape (r,)
-        c.
+    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span.
 
     Examples
     --------

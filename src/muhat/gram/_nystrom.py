@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,32 +29,27 @@ class NystromFeatures(FeatureMap):
 
     The functions Σ_j W_ji k(l_j, ·) are an orthonormal basis of the landmarks' span, so that z(x) are the coordinates
     of k(x, ·) projected onto it and Z Zᵀ = K_nm K_mm⁺ K_mn. Eigenvalues up to m·ε times the largest, ε the rounding
-    unit of the points' type, are rounding errors of zero and have no feature: landmarks may repeat.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k, with every parameter a number.
-    landmarks : array of shape (m, d)
-        L; a copy is kept.
-    dtype : dtype
-        The type of the points; the eigenpairs are computed in float64 whatever it is.
+    unit of the points' type, are rounding errors of zero and have no feature: landmarks may repeat. Eigenpairs are
+    computed in float64 whatever that type is.
     """
 
     kernel: Kernel
     landmarks: Array
+    """L, of shape (m, d), copied."""
     dtype: np.dtype[Any]
     whitening: Array = field(init=False, repr=False)
     """W, of shape (m, r), in float64."""
+    made_from: ClassVar[str] = "landmarks"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
-        object.__setattr__(self, "landmarks", np.array(self.landmarks, self.dtype))
-        object.__setattr__(self, "whitening", self._whitening())
+        landmarks = np.array(self.landmarks, self.dtype)
+        whitening = self._whitening(landmarks.astype(np.float64))
+        vars(self).update(dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening)
+        vars(self).update(n_components=len(landmarks), size=whitening.shape[1], dimension=landmarks.shape[1])
 
-    def _whitening(self) -> Array:
+    def _whitening(self, landmarks: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
-            K = self.kernel(self.landmarks.astype(np.float64))
+            K = self.kernel(landmarks)
         check_values(K, self.kernel)
         gamma, Q = np.linalg.eigh(K)
         check_semidefinite(gamma)
@@ -62,21 +57,6 @@ class NystromFeatures(FeatureMap):
         if not kept.any():  # k vanishes on all landmarks: one feature that is zero everywhere
             return np.zeros((len(K), 1))
         return Q[:, kept] / np.sqrt(gamma[kept])
-
-    @property
-    def n_components(self) -> int:
-        """The number of landmarks."""
-        return len(self.landmarks)
-
-    @property
-    def size(self) -> int:
-        """The number of features r, the rank of K_mm."""
-        return int(self.whitening.shape[1])
-
-    @property
-    def dimension(self) -> int:
-        """The number of columns d that points have."""
-        return int(self.landmarks.shape[1])
 
     def _features(self, X: Array) -> Array:
         return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ self.whitening.astype(X.dtype, copy=False)
@@ -116,14 +96,6 @@ class NystromFeatures(FeatureMap):
         """Return ‖μ̂ − P μ̂‖ for the mean μ̂ of k(x_i, ·) over the rows of X; rounding makes it √ε where it is zero."""
         X = self._points(X).astype(np.float64)
         return float(np.sqrt(self.outside(Embedding(self.kernel, X, np.full(len(X), 1 / len(X))))))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NystromFeatures):
-            return NotImplemented
-        same = self.kernel == other.kernel and self.dtype == other.dtype
-        return same and np.array_equal(self.landmarks, other.landmarks)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(eq=False, repr=False)
@@ -185,7 +157,7 @@ class Nystrom(Approximation):
         return NystromFeatures(kernel, chosen, X.dtype)
 
     def _drawn(self, kernel: Kernel, X: Array) -> Array:
-        n, random_state = len(X), self.random_state
+        n, rng = len(X), np.random.default_rng(self.random_state)
         m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
@@ -194,13 +166,13 @@ class Nystrom(Approximation):
         if m == n:
             return X
         if self.landmarks == "uniform":
-            rows = _uniform(X, m, random_state)
+            rows = rng.choice(n, m, replace=False, shuffle=False)
         elif self.landmarks == "k-means++":
-            rows = _spread(X, m, random_state)
+            rows = _spread(X, m, self.random_state)
         else:
-            rows = _by_leverage(
-                X, m, random_state, lambda some: NystromFeatures(kernel, X[some], X.dtype)(X), kernel.diagonal(X)
-            )
+            pilot = NystromFeatures(kernel, X[rng.choice(n, m, replace=False)], X.dtype)
+            scores = leverage(pilot(X), kernel.diagonal(X), m)
+            rows = rng.choice(n, m, replace=False, p=scores / scores.sum(), shuffle=False)
         return X[np.sort(rows)]
 
     def _given(self, X: Array) -> Array:
@@ -234,11 +206,6 @@ def _needs_matrix(kernel: Kernel) -> bool:
     return isinstance(kernel, Precomputed) or any(_needs_matrix(part) for part in parts)
 
 
-def _uniform(X: Array, m: int, random_state: int) -> Array:
-    """Return the numbers of m rows, each as likely as any other."""
-    return np.random.default_rng(random_state).choice(len(X), m, replace=False, shuffle=False)
-
-
 def _spread(X: Array, m: int, random_state: int) -> Array:
     """Return the numbers of m rows drawn by k-means++: each by its squared distance to those before it."""
     from sklearn.cluster import kmeans_plusplus  # here, as it takes long to import
@@ -249,29 +216,13 @@ def _spread(X: Array, m: int, random_state: int) -> Array:
     return kmeans_plusplus(moved / unit, m, random_state=np.random.RandomState(random_state))[1]
 
 
-def _by_leverage(X: Array, m: int, random_state: int, pilot: Callable[[Array], Array], diagonal: Array) -> Array:
-    """Return the numbers of m rows drawn without replacement in proportion to their ridge leverage scores."""
-    rng = np.random.default_rng(random_state)
-    scores = leverage(pilot(rng.choice(len(X), m, replace=False)), diagonal, m)
-    return rng.choice(len(X), m, replace=False, p=scores / scores.sum(), shuffle=False)
-
-
 def leverage(Z: Array, diagonal: Array, m: int) -> Array:
-    """Return the approximate ridge leverage scores ℓ_i = [K (K + nλ)⁻¹]_ii, all positive.
+    """Return the approximate ridge leverage scores ℓ_i = [K (K + nλ)⁻¹]_ii, all positive, to draw m landmarks by.
 
-    With K ≈ Z Zᵀ from a pilot, ℓ_i is z_iᵀ (ZᵀZ + nλ)⁻¹ z_i and, for what the pilot does not see of the point,
+    With a pilot's features Z, ℓ_i is z_iᵀ (ZᵀZ + nλ)⁻¹ z_i and, for what the pilot does not see of the point,
     (k(x_i, x_i) − ‖z_i‖²)/nλ; one at most. The ridge nλ is the trace of K that its leading m/2 components leave over,
     spread over m/2: components below it are too many for m landmarks to catch one by one. Their number above it, the
     sum of the scores, is then at most m.
-
-    Parameters
-    ----------
-    Z : array of shape (n, r)
-        The pilot's features.
-    diagonal : array of shape (n,)
-        k(x_i, x_i).
-    m : int
-        How many landmarks will be drawn.
     """
     sigma, V = np.linalg.eigh(Z.T @ Z)
     leading = max(m // 2, 1)

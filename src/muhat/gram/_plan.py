@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from muhat._arrays import available_memory
 from muhat._messages import refusal
-from muhat.gram._blocks import BlockProblem
-from muhat.gram._dense import DenseProblem
 from muhat.gram._features import Approximation
+from muhat.gram._in_memory import BlockProblem, DenseProblem
 from muhat.gram._nystrom import Nystrom
 from muhat.gram._problem import Access
 from muhat.gram._random_features import RandomFeatures
@@ -59,10 +58,13 @@ def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: 
         return Plan(gram, "as asked", access_of(gram))
     if isinstance(kernel, Precomputed):
         return Plan("dense", "the Gram matrix was given", access_of("dense"))
-    why = _why_not_dense(n, itemsize)
-    if not why:
-        return Plan("dense", f"{n} rows are few enough for one eigendecomposition", access_of("dense"))
-    return Plan(Nystrom(), why, access_of("nystrom"))
+    if n > DENSE_UP_TO:
+        return Plan(Nystrom(), f"{n} rows are too many for an eigendecomposition", access_of("nystrom"))
+    needed = MATRICES * itemsize * n**2
+    if needed > SHARE * available_memory():
+        why = f"the matrices of {n} rows take {needed / 2**30:.3g} GiB, more than half of the available memory"
+        return Plan(Nystrom(), why, access_of("nystrom"))
+    return Plan("dense", f"{n} rows are few enough for one eigendecomposition", access_of("dense"))
 
 
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
@@ -80,13 +82,3 @@ def plan_one_pass(gram: str | Approximation) -> Plan:
     if gram == "auto":
         return Plan(Nystrom(), "rows that come once are never held together", access)
     return Plan(gram, "as asked", access)
-
-
-def _why_not_dense(n: int, itemsize: int) -> str:
-    """Return why rows are too many for a matrix of all their pairs; nothing if they are not."""
-    if n > DENSE_UP_TO:
-        return f"{n} rows are too many for an eigendecomposition"
-    needed = MATRICES * itemsize * n**2
-    if needed > SHARE * available_memory():
-        return f"the matrices of {n} rows take {needed / 2**30:.3g} GiB, more than half of the available memory"
-    return ""

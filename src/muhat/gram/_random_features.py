@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,41 +25,19 @@ class FourierFeatures(FeatureMap):
 
     Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the ω_j have the law that
     k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k, with every parameter a number.
-    frequencies : array of shape (m/2, d)
-        The ω_j; a copy is kept, and their type is the map's.
     """
 
     kernel: Kernel
     frequencies: Array
+    """The ω_j, of shape (m/2, d), copied; their type is the map's."""
+    made_from: ClassVar[str] = "frequencies"
     error_unit: ClassVar[str] = "its values (root mean square)"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "frequencies", np.array(self.frequencies))
-
-    @property
-    def n_components(self) -> int:
-        """The number of features, two for each frequency."""
-        return self.size
-
-    @property
-    def size(self) -> int:
-        """The number of features m, two for each frequency."""
-        return 2 * len(self.frequencies)
-
-    @property
-    def dimension(self) -> int:
-        """The number of columns d that points have."""
-        return int(self.frequencies.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The type of the points that the map was made for."""
-        return self.frequencies.dtype
+        frequencies = np.array(self.frequencies)
+        half, dimension = frequencies.shape
+        vars(self).update(frequencies=frequencies, dtype=frequencies.dtype, dimension=dimension)
+        vars(self).update(n_components=2 * half, size=2 * half)
 
     def _features(self, X: Array) -> Array:
         phases = X @ self.frequencies.astype(X.dtype, copy=False).T
@@ -101,14 +78,6 @@ class FourierFeatures(FeatureMap):
         mean = Embedding(self.kernel, X, np.full(len(X), 1 / len(X)))
         gaps = self.embedding(self.coordinates(mean))(X) - mean(X)
         return float(np.sqrt(np.mean(gaps**2)))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FourierFeatures):
-            return NotImplemented
-        same = self.kernel == other.kernel and self.dtype == other.dtype
-        return same and np.array_equal(self.frequencies, other.frequencies)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass
@@ -163,30 +132,21 @@ Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 """Frequencies of a given shape, drawn."""
 
 
-@singledispatch
 def _frequencies(kernel: Any) -> Law:
-    """Return the law whose characteristic function the kernel is a multiple of."""
-    needed = "a kernel with random features is needed: Gaussian, Laplacian, Matern, or a multiple of one of these"
-    raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
+    """Return the law whose characteristic function the kernel is a multiple of.
 
-
-@_frequencies.register
-def _(kernel: Gaussian) -> Law:
-    """ω ~ N(0, 1/σ² I)."""
-    return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
-
-
-@_frequencies.register
-def _(kernel: Laplacian) -> Law:
-    """ω_k ~ Cauchy/σ, independent."""
-    return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
-
-
-@_frequencies.register
-def _(kernel: Matern) -> Law:
-    """ω ~ t/σ, multivariate with 2ν degrees of freedom: N(0, I) over √(χ²/2ν)."""
-    if kernel.nu == np.inf:
-        return _frequencies(Gaussian(kernel.bandwidth))
+    For a Gaussian ω ~ N(0, I)/σ; for a Laplacian ω_k ~ Cauchy/σ, independent; for a Matérn ω ~ t/σ, multivariate with
+    2ν degrees of freedom: N(0, I) over √(χ²/2ν). A factor of the kernel is in the features.
+    """
+    if isinstance(kernel, Scaled):
+        return _frequencies(kernel.kernel)
+    if isinstance(kernel, Gaussian) or (isinstance(kernel, Matern) and kernel.nu == np.inf):
+        return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
+    if isinstance(kernel, Laplacian):
+        return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
+    if not isinstance(kernel, Matern):
+        needed = "a kernel with random features is needed: Gaussian, Laplacian, Matern, or a multiple of one of these"
+        raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
     freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -196,12 +156,6 @@ def _(kernel: Matern) -> Law:
         return normal / np.sqrt(spread) / _sigma(kernel)
 
     return draw
-
-
-@_frequencies.register
-def _(kernel: Scaled) -> Law:
-    """The same frequencies: the factor is in the features."""
-    return _frequencies(kernel.kernel)
 
 
 def _sigma(kernel: Any) -> float:

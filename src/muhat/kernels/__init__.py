@@ -1,10 +1,9 @@
 """Kernels k(x, y): Gaussian and its relatives, inner products, sums and products, and those from elsewhere."""
 
 from muhat.kernels._base import Kernel, Product, Scaled, Sum
-from muhat.kernels._dot import Linear, Polynomial
 from muhat.kernels._foreign import Function, Precomputed, SklearnKernel, names_known_to_sklearn
 from muhat.kernels._mixtures import Mixture
-from muhat.kernels._radial import Gaussian, InverseMultiquadric, Laplacian, Matern, RationalQuadratic
+from muhat.kernels._own import Gaussian, InverseMultiquadric, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": Gaussian,

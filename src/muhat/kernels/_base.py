@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat._arrays import Array, check_same_columns, slices
+from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._validation import as_points, positive
+from muhat._validation import as_points, as_two_samples, positive
 
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
@@ -20,9 +20,9 @@ BLOCK = 2048
 class Kernel(BaseEstimator):
     """A positive semi-definite function k(x, y).
 
-    A kernel of your own is a dataclass with ``__call__`` and ``diagonal``; whatever it must learn from a sample
-    (a bandwidth) it learns in ``resolve``, which returns a new kernel and leaves this one as it was. Its Gram matrices
-    are checked by their eigenvalues unless it says ``positive_semidefinite = True``.
+    A kernel of your own is a dataclass with ``__call__``; whatever it must learn from a sample (a bandwidth) it learns
+    in ``resolve``, which returns a new kernel and leaves this one as it was. Its Gram matrices are checked by their
+    eigenvalues unless it says ``positive_semidefinite = True``.
     """
 
     translation_invariant: ClassVar[bool] = False
@@ -35,20 +35,14 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
-        raise NotImplementedError
+        """Return k(x_i, x_i); unless a kernel knows a faster way, row by row."""
+        return np.array([self(row[None])[0, 0] for row in as_points(X)])
 
     def product(self, X: Array, V: Array, Y: Array | None = None) -> Array:
         """Return k(X, Y) V without holding the matrix: memory grows with the rows, not with their pairs.
 
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The points x_i of the rows.
-        V : array of shape (m,) or (m, columns)
-            What to multiply with: a row for each y_j.
-        Y : array of shape (m, d), default=None
-            The points y_j of the columns; none are those of X, and each value serves both halves.
+        V has a row, or a number, for each y_j. With ``Y=None`` these are the rows of X, and each value serves both
+        halves of the Gram matrix.
 
         Examples
         --------
@@ -57,16 +51,13 @@ class Kernel(BaseEstimator):
         >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
         array([1.1353, 1.1353])
         """
-        V, X, Y = np.asarray(V), as_points(X), None if Y is None else as_points(Y)
-        rows = len(X if Y is None else Y)
-        if V.ndim not in (1, 2) or len(V) != rows or V.dtype.kind not in "fiub":
-            needed = f"a vector or a matrix of {rows} rows of real numbers is needed to multiply with"
+        V, (X, other) = np.asarray(V), as_two_samples(X, Y)
+        if V.ndim not in (1, 2) or len(V) != len(other) or V.dtype.kind not in "fiub":
+            needed = f"a vector or a matrix of {len(other)} rows of real numbers is needed to multiply with"
             got = f"shape {V.shape} and type {V.dtype}"
             raise ValueError(refusal(f"{type(self).__name__}.product", needed, got))
-        if Y is not None:
-            check_same_columns(X, Y)
-        columns = V.reshape(rows, V.shape[1] if V.ndim == 2 else 1)
-        return self._product(X, columns, Y).reshape(len(X), *V.shape[1:])
+        columns = V[:, None] if V.ndim == 1 else V
+        return self._product(X, columns, None if Y is None else other).reshape(len(X), *V.shape[1:])
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         """Return k(X, Y) V from the matrices of blocks of rows; with ``Y=None`` each serves both halves."""
@@ -101,13 +92,12 @@ class Kernel(BaseEstimator):
 
 
 class Composite(Kernel):
-    """A kernel made of kernels: it is resolved by resolving its parts."""
+    """A kernel made of kernels, its parts: what holds for all of them holds for it."""
 
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels it is made of, by parameter name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Kernel)}
+        return {name: part for name, part in self.get_params(deep=False).items() if isinstance(part, Kernel)}
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
@@ -126,46 +116,41 @@ class Composite(Kernel):
 
 
 @dataclass
-class Sum(Composite):
-    """k(x, y) = left(x, y) + right(x, y)."""
+class Pair(Composite):
+    """Two kernels, their values combined one by one."""
 
     left: Kernel
     right: Kernel
+    combine: ClassVar[np.ufunc]
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        return self.left(X, Y) + self.right(X, Y)
+        return self.combine(self.left(X, Y), self.right(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i)."""
+        return self.combine(self.left.diagonal(X), self.right.diagonal(X))
+
+    @property
+    def bound(self) -> float:
+        """κ², at most the same combination of the bounds."""
+        return float(self.combine(self.left.bound, self.right.bound))
+
+
+@dataclass
+class Sum(Pair):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    combine: ClassVar[np.ufunc] = np.add
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         return self.left.product(X, V, Y) + self.right.product(X, V, Y)
 
-    def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
-        return self.left.diagonal(X) + self.right.diagonal(X)
-
-    @property
-    def bound(self) -> float:
-        """κ², at most the sum of the bounds."""
-        return self.left.bound + self.right.bound
-
 
 @dataclass
-class Product(Composite):
+class Product(Pair):
     """k(x, y) = left(x, y) · right(x, y)."""
 
-    left: Kernel
-    right: Kernel
-
-    def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        return self.left(X, Y) * self.right(X, Y)
-
-    def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
-        return self.left.diagonal(X) * self.right.diagonal(X)
-
-    @property
-    def bound(self) -> float:
-        """κ², at most the product of the bounds."""
-        return self.left.bound * self.right.bound
+    combine: ClassVar[np.ufunc] = np.multiply
 
 
 @dataclass
@@ -189,3 +174,13 @@ class Scaled(Composite):
     def bound(self) -> float:
         """κ², scaled."""
         return positive(self, "factor", self.factor) * self.kernel.bound
+
+
+def terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
+    """Return a kernel as a sum of factor · part, where no part is itself a sum or a multiple."""
+    if isinstance(kernel, Sum):
+        return terms(kernel.left) + terms(kernel.right)
+    if isinstance(kernel, Scaled):
+        outer = positive(kernel, "factor", kernel.factor)
+        return [(outer * factor, part) for factor, part in terms(kernel.kernel)]
+    return [(1.0, kernel)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._validation import as_points
+from muhat._validation import as_points, as_two_samples
 from muhat.kernels._base import Kernel
 
 
@@ -32,7 +32,7 @@ class Foreign(Kernel):
         needed = f"real numbers of shape {shape} must be returned for that many rows"
         try:
             values = np.asarray(function(X, *Y))
-        except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             got = f"{type(error).__name__}: {error}"
             raise ValueError(refusal(type(self).__name__, needed, got, self.advice)) from error
         if values.shape != shape or values.dtype.kind not in "fiub":
@@ -48,8 +48,8 @@ class SklearnKernel(Foreign):
     kernel: Any
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        X, Y = as_points(X), None if Y is None else as_points(Y)
-        return self._called(self.kernel, X, Y, shape=(len(X), len(X if Y is None else Y)))
+        X, other = as_two_samples(X, Y)
+        return self._called(self.kernel, X, None if Y is None else other, shape=(len(X), len(other)))
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
@@ -73,17 +73,14 @@ class Function(Foreign):
     function: Callable[[Array, Array], Any] | str
     rows: bool = False
 
-    @property
-    def advice(self) -> str:  # type: ignore[override]
-        """What to do about values that are refused."""
-        if self.rows:
-            return "with rows=True the function takes two rows and returns a number"
-        return "wrap a function of two rows as Function(f, rows=True)"
+    advice: ClassVar[str] = (
+        "wrap a function of two rows as Function(f, rows=True): with rows=True the function takes two rows and returns "
+        "a number"
+    )
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        X = as_points(X)
-        other = X if Y is None else as_points(Y)
-        return self._called(self._matrix, X, other, shape=(len(X), len(other)))
+        X, Y = as_two_samples(X, Y)
+        return self._called(self._matrix, X, Y, shape=(len(X), len(Y)))
 
     def _matrix(self, X: Array, Y: Array) -> Any:
         if callable(self.function) and not self.rows:
@@ -91,11 +88,6 @@ class Function(Foreign):
         from sklearn.metrics.pairwise import pairwise_kernels  # here, as it takes long to import
 
         return pairwise_kernels(X, Y, metric=self.function)
-
-    def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
-        X = as_points(X)
-        return np.array([self(row[None])[0, 0] for row in X], X.dtype if X.dtype.kind == "f" else np.float64)
 
 
 @dataclass(eq=False, repr=False)
@@ -128,14 +120,11 @@ class Precomputed(Foreign):
         return rows[:, 0]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Precomputed) and bool(np.all(np.array_equal(self._known, other._known)))
+        return isinstance(other, Precomputed) and np.array_equal(self._known, other._known)
 
     def __repr__(self) -> str:
-        return (
-            "Precomputed()" if self.matrix is None else f"Precomputed({' × '.join(map(str, self.matrix.shape))} matrix)"
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        size = "" if self.matrix is None else " × ".join(map(str, self.matrix.shape)) + " matrix"
+        return f"Precomputed({size})"
 
     @property
     def _known(self) -> Array:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb, factorial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
-from muhat._validation import as_points, frozen, positive, whole_number
-from muhat.kernels._base import Kernel, Scaled, Sum
-from muhat.kernels._dot import Linear, Polynomial
-from muhat.kernels._radial import Gaussian
+from muhat._validation import as_two_samples, check_semidefinite, check_symmetric, frozen, positive, whole_number
+from muhat.kernels._base import Kernel, terms
+from muhat.kernels._own import Gaussian, Linear, Polynomial
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,44 +45,32 @@ class Mixture:
     weights: Array
     means: Array
     covariances: Array
+    _variances: Array = field(init=False)
+    """The eigenvalues of each S_j, of shape (r, d), none negative."""
+    _axes: Array = field(init=False)
+    """The eigenvectors of each S_j, in columns."""
 
     def __post_init__(self) -> None:
-        weights, means, covariances = (_finite(name, getattr(self, name)) for name in self.__dataclass_fields__)
-        if weights.ndim != 1 or not weights.size:
-            raise ValueError(refusal("Mixture", "weights must have the shape (r,)", f"shape {weights.shape}"))
+        weights = _numbers("weights", self.weights, ("r",))
+        means = _numbers("means", self.means, (len(weights), "d"))
+        d, advice = means.shape[1], "use Mixture.isotropic for one variance each"
+        covariances = _numbers("covariances", self.covariances, (len(weights), d, d), advice)
         if weights.min() < 0 or abs(weights.sum() - 1) > rounding(weights) ** 0.5:
             got, advice = f"{weights.tolist()} with sum {weights.sum():.6g}", "divide them by their sum"
             raise ValueError(refusal("Mixture", "weights must not be negative and must sum to one", got, advice))
-        if means.ndim != 2 or len(means) != len(weights) or not means.size:
-            needed = f"means must have the shape (r, d) with r = {len(weights)} as for the weights"
-            raise ValueError(refusal("Mixture", needed, f"shape {means.shape}", "put one component in each row"))
-        if covariances.shape != (*means.shape, means.shape[1]):
-            needed = f"covariances must have the shape (r, d, d) = {(*means.shape, means.shape[1])}"
-            advice = "use Mixture.isotropic for one variance each"
-            raise ValueError(refusal("Mixture", needed, f"shape {covariances.shape}", advice))
-        gap = np.abs(covariances - covariances.swapaxes(-2, -1)).max(axis=(-2, -1))
-        unlike = gap > rounding(gap) ** 0.5 * np.abs(covariances).max(axis=(-2, -1))
-        if unlike.any():
-            got = f"a difference of {gap.max():.2g} across the diagonal of component {unlike.argmax()}"
-            raise ValueError(refusal("Mixture", "covariances must be symmetric", got, "pass (S + S.T)/2 if it is one"))
-        covariances = (covariances + covariances.swapaxes(-2, -1)) / 2
-        vars(self).update(weights=frozen(weights), means=frozen(means), covariances=covariances)
-        self._check_semidefinite()
+        symmetric = (covariances + covariances.swapaxes(-2, -1)) / 2
+        variances, axes = np.linalg.eigh(symmetric)
+        for number, (S, gamma) in enumerate(zip(covariances, variances, strict=True)):
+            check_symmetric("Mixture", f"the covariance of component {number} must be symmetric", S, "S")
+            check_semidefinite(gamma, "Mixture", f"the covariance of component {number}")
+        vars(self).update(weights=frozen(weights), means=frozen(means), covariances=symmetric)
+        vars(self).update(_variances=np.maximum(variances, 0), _axes=axes)
 
     @classmethod
     def isotropic(cls, weights: Any, means: Any, variances: Any) -> Mixture:
-        """Return Σ_j π_j N(θ_j, σ_j² I) from the variances σ_j², of shape (r,).
-
-        Examples
-        --------
-        >>> Mixture.isotropic([1.0], [[0.0, 0.0]], [2.0]).covariances
-        array([[[2., 0.],
-                [0., 2.]]])
-        """
-        variances, means = _finite("variances", variances), _finite("means", means)
-        if variances.ndim != 1 or means.ndim != 2 or len(variances) != len(means):
-            needed = "variances must have the shape (r,) and means the shape (r, d)"
-            raise ValueError(refusal("Mixture", needed, f"shapes {variances.shape} and {means.shape}"))
+        """Return Σ_j π_j N(θ_j, σ_j² I) from the variances σ_j², of shape (r,)."""
+        means = _numbers("means", means, ("r", "d"))
+        variances = _numbers("variances", variances, (len(means),))
         return cls(weights, means, variances[:, None, None] * np.eye(means.shape[1]))
 
     def __repr__(self) -> str:
@@ -101,20 +88,18 @@ class Mixture:
 
     def mean(self, kernel: Kernel, X: Array) -> Array:
         """Return the kernel mean μ_P(x) = E k(x, Y), Y ~ P, at the rows x of X."""
-        X = self._points(X)
-        return self.weights @ sum(factor * form.at(self, X) for factor, form in _closed_forms(kernel))
+        X = as_two_samples(X, self.means)[0].astype(np.float64, copy=False)
+        return self.weights @ sum(factor * _closed_form(part).at(self, X) for factor, part in terms(kernel))
 
     def inner(self, kernel: Kernel, other: Mixture) -> float:
         """Return ⟨μ_P, μ_Q⟩ = E k(X, Y), X ~ P and Y ~ Q = other independent."""
-        if self.means.shape[1] != other.means.shape[1]:
-            needed = f"both mixtures must have {self.means.shape[1]} dimensions"
-            raise ValueError(refusal("Mixture", needed, other.means.shape[1]))
-        values = sum(factor * form.between(self, other) for factor, form in _closed_forms(kernel))
+        as_two_samples(self.means, other.means)  # refuses mixtures of other dimensions
+        values = sum(factor * _closed_form(part).between(self, other) for factor, part in terms(kernel))
         return float(self.weights @ values @ other.weights)
 
     def expected_diagonal(self, kernel: Kernel) -> float:
         """Return ∫ k(x, x) dP(x)."""
-        return float(self.weights @ sum(factor * form.own(self) for factor, form in _closed_forms(kernel)))
+        return float(self.weights @ sum(factor * _closed_form(part).own(self) for factor, part in terms(kernel)))
 
     def squared_distance(self, embedding: Any) -> float:
         """Return the paper's loss L = ‖f − μ_P‖² of an embedding f; of random features, under the kernel they have."""
@@ -122,55 +107,14 @@ class Mixture:
 
     def characteristic_function(self, omega: Array) -> Array:
         """Return φ_P(ω) = E exp(i⟨ω, X⟩) = Σ_j π_j exp(i⟨ω, θ_j⟩ − ½ ωᵀS_jω) at the rows ω, as complex numbers."""
-        omega = self._points(omega)
+        omega = as_two_samples(omega, self.means)[0].astype(np.float64, copy=False)
         spread = np.einsum("ni,jik,nk->jn", omega, self.covariances, omega, optimize=True)
         return self.weights @ np.exp(1j * (self.means @ omega.T) - spread / 2)
-
-    def _points(self, X: Array) -> Array:
-        X = as_points(X).astype(np.float64, copy=False)
-        if X.shape[1] != self.means.shape[1]:
-            needed = f"X must have the shape (n, {self.means.shape[1]})"
-            raise ValueError(refusal("Mixture", needed, f"shape {X.shape}"))
-        return X
-
-    @cached_property
-    def _eigenpairs(self) -> tuple[Array, Array]:
-        return np.linalg.eigh(self.covariances)
-
-    @property
-    def _variances(self) -> Array:
-        """The eigenvalues of each S_j, of shape (r, d), none negative."""
-        return np.maximum(self._eigenpairs[0], 0)
-
-    @property
-    def _axes(self) -> Array:
-        """The eigenvectors of each S_j, in columns."""
-        return self._eigenpairs[1]
 
     @cached_property
     def _own_pairs(self) -> tuple[Array, Array]:
         """The eigenpairs of S_j + S_l for all pairs: they take most of the time of ‖μ_P‖², whatever the kernel."""
         return _pairs(self, self)
-
-    def _check_semidefinite(self) -> None:
-        least, largest = self._eigenpairs[0][:, 0], np.abs(self._eigenpairs[0]).max(axis=1)
-        below = least < -(rounding(least) ** 0.5) * largest
-        if below.any():
-            got = f"an eigenvalue of {least[below][0]:.3g} in component {below.argmax()}"
-            raise ValueError(refusal("Mixture", "covariances must be positive semi-definite", got))
-
-
-class _ClosedForm(Protocol):
-    """Expectations of one kernel, component by component."""
-
-    def at(self, P: Mixture, X: Array) -> Array:
-        """E k(x_i, Y_j) of shape (r, n)."""
-
-    def between(self, P: Mixture, Q: Mixture) -> Array:
-        """E k(X_j, Y_l) of shape (r, r'), X_j and Y_l independent."""
-
-    def own(self, P: Mixture) -> Array:
-        """E k(X_j, X_j) of shape (r,)."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +124,17 @@ class _OfGaussian:
     sigma: float
 
     def at(self, P: Mixture, X: Array) -> Array:
+        """Return E k(x_i, Y_j), of shape (r, n)."""
         return self._expected(X - P.means[:, None], P._variances, P._axes)
 
     def between(self, P: Mixture, Q: Mixture) -> Array:
+        """Return E k(X_j, Y_l), of shape (r, r'), X_j and Y_l independent."""
         gaps = P.means[:, None] - Q.means
         variances, axes = P._own_pairs if P is Q else _pairs(P, Q)
         return self._expected(gaps[..., None, :], variances, axes)[..., 0]
 
     def own(self, P: Mixture) -> Array:
+        """Return E k(X_j, X_j), of shape (r,)."""
         return np.ones(len(P.weights))
 
     def _expected(self, gaps: Array, variances: Array, axes: Array) -> Array:
@@ -249,21 +196,16 @@ class _OfPolynomial:
         return moments[-1]
 
 
-def _closed_forms(kernel: Kernel) -> list[tuple[float, _ClosedForm]]:
-    """Return the kernel as a sum of factor · form, or refuse it."""
+def _closed_form(kernel: Kernel) -> _OfGaussian | _OfPolynomial:
+    """Return the expectations of a kernel, or refuse it."""
     if isinstance(kernel, Gaussian):
         hint = ", a number that resolve(X) can learn from a sample"
-        return [(1.0, _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint)))]
+        return _OfGaussian(positive(kernel, "bandwidth", kernel.bandwidth, hint))
     if isinstance(kernel, Linear):
-        return [(1.0, _OfPolynomial(1, 1.0, 0.0))]
+        return _OfPolynomial(1, 1.0, 0.0)
     if isinstance(kernel, Polynomial):
         kernel.diagonal(np.zeros((1, 1)))  # refuses bad parameters in the kernel's own words
-        return [(1.0, _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0)))]
-    if isinstance(kernel, Sum):
-        return _closed_forms(kernel.left) + _closed_forms(kernel.right)
-    if isinstance(kernel, Scaled):
-        factor = positive(kernel, "factor", kernel.factor)
-        return [(factor * inner, form) for inner, form in _closed_forms(kernel.kernel)]
+        return _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0))
     needed = "a kernel with a closed form is needed: Gaussian, Linear, Polynomial, or a sum or multiple of these"
     advice = "average the kernel over sample(n, random_state) instead"
     raise ValueError(refusal("Mixture", needed, repr(kernel), advice))
@@ -280,12 +222,18 @@ def _dot(left: Array, right: Array) -> Array:
     return (left * right).sum(axis=(-2, -1))
 
 
-def _finite(name: str, values: Any) -> Array:
-    """Return a parameter as an array of finite numbers, or refuse it."""
+def _numbers(name: str, values: Any, shape: tuple[int | str, ...], advice: str = "") -> Array:
+    """Return a parameter as finite numbers of a shape, in which a letter is any size but zero, or refuse it."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(refusal("Mixture", f"{name} must be an array of numbers", repr(values))) from error
+    fits = array.ndim == len(shape) and all(
+        size > 0 if isinstance(wanted, str) else size == wanted for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        needed = f"{name} must have the shape {shape}".replace("'", "")
+        raise ValueError(refusal("Mixture", needed, f"shape {array.shape}", advice))
     if not np.isfinite(array).all():
         raise ValueError(refusal("Mixture", f"{name} must be finite", "NaN or infinite values"))
     return array

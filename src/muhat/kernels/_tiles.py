@@ -5,7 +5,7 @@ A tile stays in cache, and serves both halves of a symmetric matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from math import exp
@@ -14,8 +14,8 @@ from threading import Event
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from muhat._arrays import Array, available_cores, check_same_columns, share_between_cores, slices
-from muhat._validation import as_points
+from muhat._arrays import Array, available_cores, share_between_cores, slices
+from muhat._validation import as_two_samples
 
 TILE = 640
 """Rows and columns of a tile: small enough for the cache, large enough that threads seldom wait for each other."""
@@ -35,25 +35,26 @@ SUMS_PER_CORE = 4
 BYTES_OF_SUMS = 2**28
 """What all partial sums may take together."""
 
-Exponents = Callable[[slice, slice, Array, Array], Array]
-"""Exponents at rows i and columns j, given two buffers of that shape: fresh memory costs more than the arithmetic."""
+Profile = Callable[[Array], Array]
+"""From exponents to values, perhaps in place."""
 
 Tile = Callable[[slice, slice, Array, Array], tuple[Array, float]]
-"""Values, given the same, and a factor still to be multiplied by: in a product it is the vector that is."""
+"""Values at rows i and columns j, given two buffers of that shape (fresh memory costs more than the arithmetic), and a
+factor still to be multiplied by: in a product it is the vector that is."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The values at all pairs of two samples, to be computed tile by tile."""
+    """The values at all pairs of two samples U and V, computed tile by tile; a point and itself have the value one."""
 
     tile: Tile
-    rows: int
-    columns: int
-    dtype: np.dtype
-    symmetric: bool
-    """Whether both samples are the same one, so that a tile serves both halves."""
-    diagonal: float
-    """The value at a pair of equal points."""
+    U: Array
+    V: Array
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both samples are the same one, so that a tile serves both halves."""
+        return self.U is self.V
 
     def at(self, i: slice, j: slice, buffers: Array) -> tuple[Array, float]:
         """Return the values at rows i and columns j, in one of two buffers that are large enough, and their factor."""
@@ -63,12 +64,12 @@ class Pairs:
 
     def matrix(self) -> Array:
         """Return all values; symmetric ones are computed once and mirrored."""
-        matrix = np.empty((self.rows, self.columns), self.dtype)
+        matrix = np.empty((len(self.U), len(self.V)), self.U.dtype)
         side = MIRRORED if self.symmetric else TILE
 
         def fill_strip(i: slice) -> None:
-            buffers = np.empty((2, side * side), self.dtype)
-            for j in slices(i.start if self.symmetric else 0, self.columns, side):
+            buffers = np.empty((2, side * side), matrix.dtype)
+            for j in slices(i.start if self.symmetric else 0, len(self.V), side):
                 values, factor = self.at(i, j, buffers)
                 values *= factor
                 if self.symmetric:
@@ -77,25 +78,22 @@ class Pairs:
                         values = (values + values.T) / 2
                 matrix[i, j] = values
 
-        if self.rows <= side:
-            fill_strip(slice(0, self.rows))
-        else:
-            share_between_cores(fill_strip, slices(0, self.rows, side))
+        share_between_cores(fill_strip, slices(0, len(self.U), side))
         if self.symmetric:
-            np.fill_diagonal(matrix, self.diagonal)
+            np.fill_diagonal(matrix, 1)
         return matrix
 
-    def product(self, V: Array) -> Array:
-        """Return the matrix times V, of shape (columns, any), without holding the matrix.
+    def product(self, vectors: Array) -> Array:
+        """Return the matrix times the columns of ``vectors`` without holding the matrix.
 
         Symmetric values are computed once and used for both halves. Strips of tiles add their lower halves to a few
         partial sums, in a fixed order for each, so that the result is the same to the last digit each time.
         """
-        V = V.astype(self.dtype, copy=False)
-        strips = list(slices(0, self.rows, TILE))
-        size = max(self.rows * V.shape[1] * self.dtype.itemsize, 1)
-        count = max(1, min(SUMS_PER_CORE * available_cores(), BYTES_OF_SUMS // size)) if self.symmetric else 1
-        sums = np.zeros((count, self.rows, V.shape[1]), self.dtype)
+        vectors = vectors.astype(self.U.dtype, copy=False)
+        strips = list(slices(0, len(self.U), TILE))
+        fitting = BYTES_OF_SUMS // max(len(self.U) * vectors.shape[1] * vectors.itemsize, 1)
+        count = max(1, min(SUMS_PER_CORE * available_cores(), fitting)) if self.symmetric else 1
+        sums = np.zeros((count, len(self.U), vectors.shape[1]), vectors.dtype)
         finished = [Event() for _ in strips]
 
         def multiply(number: int) -> None:
@@ -104,67 +102,52 @@ class Pairs:
                 finished[number - count].wait()
             try:
                 upper = np.zeros_like(sums[0, i])
-                buffers = np.empty((2, TILE * TILE), self.dtype)
-                for j in self._columns_of_tiles(i):
+                buffers = np.empty((2, TILE * TILE), vectors.dtype)
+                for j in slices(i.start if self.symmetric else 0, len(self.V), TILE):
                     values, factor = self.at(i, j, buffers)
                     if self.symmetric and i == j:
-                        np.fill_diagonal(values, self.diagonal / factor)
+                        np.fill_diagonal(values, 1 / factor)
                     elif self.symmetric:
-                        lower[j] += values.T @ (factor * V[i])
-                    upper += values @ (factor * V[j])
+                        lower[j] += values.T @ (factor * vectors[i])
+                    upper += values @ (factor * vectors[j])
                 lower[i] += upper
             finally:
                 finished[number].set()
 
-        if len(strips) == 1:
-            multiply(0)
-        else:
-            share_between_cores(multiply, range(len(strips)))
+        share_between_cores(multiply, range(len(strips)))
         return sums.sum(axis=0)
 
-    def _columns_of_tiles(self, i: slice) -> Iterator[slice]:
-        """Yield the columns of the tiles in the rows i: all, or those from the diagonal tile on."""
-        if self.symmetric:
-            yield i
-        yield from slices(i.stop if self.symmetric else 0, self.columns, TILE)
 
-
-def radial(X: Array, Y: Array | None, sigma: float, profile: Callable[[Array], Array], smooth: bool) -> Pairs:
-    """Return profile(−‖x_i − y_j‖²/2σ²).
+def radial(X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bool, is_exp: bool = False) -> Pairs:
+    """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, of points near each other by quotients and squarings.
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
     (points far from their centre in units of σ, or a profile with a kink at zero) it is summed over the features.
     """
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
-    if not smooth or _far(of_U, of_V):
-        exponents = _by_feature(U, V, lambda gap, out: np.multiply(gap, gap, out=out), -0.5)
-    else:
-        exponents = _by_product(*_factors(U, V, of_U, of_V))
-
-    diagonal = profile(np.zeros(1, U.dtype))[0]
-    return Pairs(lambda *tile: (profile(exponents(*tile)), 1.0), len(U), len(V), U.dtype, Y is None, diagonal)
-
-
-def gaussian(X: Array, Y: Array | None, sigma: float) -> Pairs:
-    """Return exp(−‖x_i − y_j‖²/2σ²); of points near each other in units of σ, by quotients and squarings."""
-    U, V = _in_units(X, Y, sigma)
-    of_U, of_V = _half_norms(U), _half_norms(V)
-    if _far(of_U, of_V):
-        return radial(X, Y, sigma, lambda exponent: np.exp(exponent, out=exponent), smooth=True)
-    left, right = _factors(U, V, of_U, of_V)
-    exponents, near = _by_product(left, right), exponentials(U.dtype.name)
+    if not smooth or max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(np.finfo(np.float64).eps):
+        return _by_feature(U, V, np.square, -0.5, profile)
+    left = np.column_stack([U, of_U, np.ones_like(of_U)])  # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
+    right = np.vstack([V.T, np.ones_like(of_V), of_V])
+    near = exponentials(U.dtype.name) if is_exp else ()
 
     def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
         lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)  # −(max‖u‖ + max‖v‖)²/2
         exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            return np.exp(exponents(i, j, out, spare), out=out), 1.0
+            np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)  # rounding may lift it above 0
+            return profile(out), 1.0
         scaled = exponential.slope * left[i]
         scaled[:, -2] += exponential.offset
         return exponential(np.matmul(scaled, right[:, j], out=spare), out), exponential.factor
 
-    return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
+    return Pairs(tile, U, V)
+
+
+def of_absolute_differences(X: Array, Y: Array | None, sigma: float, profile: Profile) -> Pairs:
+    """Return profile(−‖x_i − y_j‖₁/σ)."""
+    return _by_feature(*_in_units(X, Y, sigma), np.abs, -1.0, profile)
 
 
 def from_the_centre(X: Array) -> Array:
@@ -189,61 +172,28 @@ def _farthest(half_norms: Array) -> float:
     return -float(half_norms.min(initial=0.0))
 
 
-def _far(of_U: Array, of_V: Array) -> bool:
-    """Whether points are so far from the centre that a product of them loses digits."""
-    return max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(np.finfo(np.float64).eps)
-
-
-def _factors(U: Array, V: Array, of_U: Array, of_V: Array) -> tuple[Array, Array]:
-    """Return the matrices whose product is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2, given the halves of the norms."""
-    left = np.column_stack([U, of_U, np.ones_like(of_U)])
-    right = np.vstack([V.T, np.ones_like(of_V), of_V])
-    return left, right
-
-
-def _by_product(left: Array, right: Array) -> Exponents:
-    """Return the product of the factors, never above 0, where rounding may lift it."""
-    return lambda i, j, out, _: np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)
-
-
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     """Return X and Y in units of σ from a centre of the latter, if there is one; whole numbers become floats."""
-    X = as_points(X)
-    if Y is None:
-        U = (X - _centre(X)) / sigma
-        return U, U
-    Y = as_points(Y)
-    check_same_columns(X, Y)
+    X, Y = as_two_samples(X, Y)
     centre = _centre(Y)
     U = (X - centre) / sigma
-    return U, ((Y - centre) / sigma).astype(U.dtype, copy=False)
+    return U, U if Y is X else ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
-def laplacian(X: Array, Y: Array | None, sigma: float) -> Pairs:
-    """Return exp(−‖x_i − y_j‖₁/σ)."""
-    U, V = _in_units(X, Y, sigma)
-    exponents = _by_feature(U, V, lambda gap, out: np.abs(gap, out=out), -1.0)
-
-    def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
-        return np.exp(exponents(i, j, out, spare), out=out), 1.0
-
-    return Pairs(tile, len(U), len(V), U.dtype, Y is None, 1.0)
-
-
-def _by_feature(U: Array, V: Array, measure: Callable[[Array, Array], Array], coefficient: float) -> Exponents:
-    """Return coefficient · Σ_k measure(u_ik − v_jk), summed feature by feature: exact zeros for equal rows."""
+def _by_feature(U: Array, V: Array, measure: np.ufunc, coefficient: float, profile: Profile) -> Pairs:
+    """Return the profile of coefficient · Σ_k measure(u_ik − v_jk), summed by feature: exact zeros for equal rows."""
     farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
-    def tile(i: slice, j: slice, out: Array, gap: Array) -> Array:
+    def tile(i: slice, j: slice, out: Array, gap: Array) -> tuple[Array, float]:
         out[:] = 0
         with np.errstate(over="ignore"):
             for u, v in zip(U[i].T, V[j].T, strict=True):
                 np.subtract(u[:, None], v, out=gap)
-                out += measure(gap, gap)
+                out += measure(gap, out=gap)
             out *= coefficient
-        return np.maximum(out, farthest, out=out)
+        return profile(np.maximum(out, farthest, out=out)), 1.0
 
-    return tile
+    return Pairs(tile, U, V)
 
 
 COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)
@@ -278,9 +228,18 @@ class Exponential:
     @classmethod
     def from_squarings(cls, squarings: int, tolerance: float) -> Exponential:
         """Return it for as wide a range as s squarings allow."""
-        reach, slope, a, b = _letters(tolerance / 2**squarings)
-        centre, slope = -reach * 2**squarings, slope / 2**squarings
-        return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**2**squarings, squarings)
+        scale, left_out = 2**squarings, DEGREE + 2  # the first power that is left out of the series of w C
+        # The polynomial of this degree that is nearest to w C is 2^(left_out − 1) times nearer than the series.
+        reach = (2 * tolerance / scale * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (1 / left_out)
+        powers = reach ** np.arange(2 * len(COTH))
+        series = np.zeros(2 * len(COTH))
+        series[1::2] = COTH
+        nearest = chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1]) / powers[: DEGREE + 1]
+        zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
+        in_w, middle = float(np.cbrt(-fourth)), second / (2 * fourth)  # makes E + t as many times C − w as E of C
+        a, b = float(in_w**2 * middle), float(in_w**4 * (zeroth / fourth - middle**2))
+        centre, slope = -reach * scale, in_w / scale
+        return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**scale, squarings)
 
     def __call__(self, t: Array, spare: Array) -> Array:
         """Return exp(x) / factor from t = slope · x + offset, in place of the spare array and at the cost of t."""
@@ -300,16 +259,3 @@ class Exponential:
 def exponentials(name: str) -> tuple[Exponential, ...]:
     """Return those for a type of numbers, of ever wider ranges; none if it is neither float64 nor float32."""
     return tuple(Exponential.from_squarings(s, TOLERANCE[name]) for s in range(SQUARINGS.get(name, -1) + 1))
-
-
-def _letters(tolerance: float) -> tuple[float, float, float, float]:
-    """Return how far w may be from 0 for a quotient of this error, and the slope in w, a and b."""
-    left_out = DEGREE + 2  # the first power left out of w C; the polynomial nearest to it is 2^6 times nearer
-    reach = (2 * tolerance * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (1 / left_out)
-    powers = reach ** np.arange(2 * len(COTH))
-    series = np.zeros(2 * len(COTH))
-    series[1::2] = COTH
-    nearest = chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1]) / powers[: DEGREE + 1]
-    zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
-    slope, middle = np.cbrt(-fourth), second / (2 * fourth)  # this slope makes E + t as many times C − w as E of C
-    return reach, float(slope), float(slope**2 * middle), float(slope**4 * (zeroth / fourth - middle**2))

@@ -1,25 +1,15 @@
 """Selection rules: how a filter's parameter is chosen, and how one filter is chosen among many."""
 
 from muhat.selection._base import Choice, Rule
-from muhat.selection._gcv import GCV
-from muhat.selection._given import Fixed, Given, Rate
-from muhat.selection._kfold import KFold
 from muhat.selection._leave_one_out import REFIT_UP_TO, LeaveOneOut
-from muhat.selection._lepski import Lepski
-from muhat.selection._policy import choices_by, rules_for
+from muhat.selection._rules import GCV, Fixed, Given, KFold, Lepski, Rate
 
 RULES: dict[str, type[Rule]] = {"loo": LeaveOneOut, "gcv": GCV, "kfold": KFold, "lepski": Lepski, "rate": Rate}
 """Selection rules by name, with their default parameters."""
 
 
 def name_of_rule(rule: Rule) -> str:
-    """Return a rule's name, or its class's own.
-
-    Examples
-    --------
-    >>> name_of_rule(KFold(3))
-    'kfold'
-    """
+    """Return a rule's name, such as 'kfold', or its class's own."""
     return next((name for name, kind in RULES.items() if type(rule) is kind), type(rule).__name__)
 
 
@@ -35,7 +25,5 @@ __all__ = [
     "Lepski",
     "Rate",
     "Rule",
-    "choices_by",
     "name_of_rule",
-    "rules_for",
 ]

@@ -58,8 +58,9 @@ class Choice:
     grid, scores, strengths : array of shape (parameters,)
         The candidates, with the score and the strength of each: the smaller a score, the better; no score (NaN) where
         a rule needs none.
-    strength : float
-        The chosen one: ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and 1 is the target.
+    score, strength : float
+        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and
+        1 is the target.
     at_edge : bool
         Whether the choice is the first or last of several candidates, so that a wider grid might do better.
     """
@@ -106,9 +107,8 @@ class Choice:
         """Return s of every component for the chosen parameter."""
         if np.ndim(self.index) == 0:
             return self.filter.on(problem.components, self.grid[[self.index]])[0]
-        return np.take_along_axis(
-            self.filter.on(problem.components, self.grid), np.asarray(self.index)[None, ..., None], axis=0
-        )[0]
+        s = self.filter.on(problem.components, self.grid)
+        return np.take_along_axis(s, np.asarray(self.index)[None, ..., None], axis=0)[0]
 
     def weights(self, problem: Problem) -> Array:
         """Return β, the weights of the chosen estimate on the sample."""
@@ -126,10 +126,12 @@ class Rule(BaseEstimator, ABC):
     comparable: ClassVar[bool] = False
     """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
     least_points: ClassVar[int] = 1
+    grid: Any = None
 
     def check(self, filter: Shrinker) -> None:
         """Refuse settings that are none, and a filter that the rule cannot choose for: before the first row is read."""
-        return
+        if self.grid is not None:
+            checked_grid(self, filter, self.grid)
 
     @abstractmethod
     def needs(self, filter: Shrinker) -> Access:
@@ -165,16 +167,10 @@ class Scored(Rule):
     """A rule that minimises a score over a grid."""
 
     comparable: ClassVar[bool] = True
-    grid: Any = None
 
     @abstractmethod
     def scores(self, problem: Any, candidates: Sequence[Candidates]) -> list[Array]:
         """Return the scores of every filter's parameters, shape (..., parameters) each."""
-
-    def check(self, filter: Shrinker) -> None:
-        """Refuse a grid that does not fit the filter."""
-        if self.grid is not None:
-            checked_grid(self, filter, self.grid)
 
     def scale(self, problem: Problem) -> Array:
         """Return the size that a score has before anything cancels in it, by which ties are judged."""
@@ -230,12 +226,12 @@ class Scored(Rule):
 
     def _joined(self, problem: Problem, choice: Choice, more: Choice) -> Choice:
         """Return the choice from two grids of one filter."""
-        grid = np.concatenate([choice.grid, more.grid])
-        order = np.argsort(grid, kind="stable")
-        scores, strengths = (
-            np.concatenate(parts)[order] for parts in ((choice.scores, more.scores), (choice.strengths, more.strengths))
+        order = np.argsort([*choice.grid, *more.grid], kind="stable")
+        grid, scores, strengths = (
+            np.concatenate([getattr(choice, name), getattr(more, name)])[order]
+            for name in ("grid", "scores", "strengths")
         )
-        return self.least(problem, Candidates(choice.filter, grid[order]), scores, strengths)
+        return self.least(problem, Candidates(choice.filter, grid), scores, strengths)
 
     def least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
         """Return the choice with the least score; of equal ones, the one that shrinks least."""
@@ -306,9 +302,14 @@ def with_open_end(choice: Choice) -> Choice:
     return replace(choice, has_open_end=len(beyond_edge(choice)) > 0)
 
 
+def only_choice(rule: Rule, candidates: Candidates, strengths: Array) -> Choice:
+    """Return the choice of the only candidate, which needs no score."""
+    return choice_at(rule, candidates, np.zeros(strengths.shape[:-1], int), np.full(strengths.shape, np.nan), strengths)
+
+
 def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:
     """Return the choice of a filter without a parameter and without a score, which moves nothing: KME's."""
-    return choice_at(rule, Candidates(filter, np.zeros(1)), np.array(0), np.full(1, np.nan), np.zeros(1))
+    return only_choice(rule, Candidates(filter, np.zeros(1)), np.zeros(1))
 
 
 def _plain(value: Any) -> Any:

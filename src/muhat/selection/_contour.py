@@ -8,16 +8,17 @@ out of that interval; and so can how much its terms cancel. So contours are trie
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import cast
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, rounding, slices
+from muhat._messages import refusal
 from muhat.filters import Filter
-from muhat.gram import Rows, SpectralProblem
+from muhat.gram import Rows, SpectralProblem, Spectrum
 from muhat.selection._base import Candidates
 
 ACCURATE = 1e-11
@@ -44,21 +45,14 @@ COMPRESSED_FROM = 4
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the eigenvalues of A without a point can be: in [0, largest], and in [0, bound] once divided by its scale.
-
-    Parameters
-    ----------
-    largest : float
-        The largest eigenvalue; contours around [0, 1] are stretched by it.
-    scales : array
-        1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale.
-    bound : float
-        max k(x_i, x_i), which no eigenvalue of a covariance exceeds.
-    """
+    """Where the eigenvalues of A without a point can be: in [0, largest]; divided by its scale, in [0, bound]."""
 
     largest: float
+    """Contours around [0, 1] are stretched by it."""
     scales: Array
+    """1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale."""
     bound: float
+    """max k(x_i, x_i), which no eigenvalue of a covariance exceeds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,21 +102,14 @@ class Contour:
 
 @dataclass(frozen=True, order=True)
 class Ellipse:
-    """The shape of a contour: an ellipse with the foci 0 and 1, in z or in the logarithm of z + distance.
-
-    Parameters
-    ----------
-    nodes : int
-        The number of nodes on its upper half.
-    distance : float
-        Zero for an ellipse in z. In the logarithm, nodes crowd towards 0 and the contour keeps right of −distance.
-    log_rho : float
-        The logarithm of the ellipse's parameter: the larger, the rounder.
-    """
+    """The shape of a contour: an ellipse with the foci 0 and 1, in z or in the logarithm of z + distance."""
 
     nodes: int
+    """The number of nodes on its upper half."""
     distance: float
+    """Zero for an ellipse in z. In the logarithm, nodes crowd towards 0 and the contour keeps right of −distance."""
     log_rho: float
+    """The logarithm of the ellipse's parameter: the larger, the rounder."""
 
     @lru_cache(maxsize=256)  # noqa: B019 — shapes are few and small
     def contour(self) -> Contour:
@@ -134,25 +121,17 @@ class Ellipse:
         return Contour(np.exp(u) - self.distance, np.exp(u) * du) if self.distance else Contour(u, du)
 
 
-def _slim(nodes: int) -> Ellipse:
-    """An ellipse for polynomials of a degree of about the number of nodes."""
-    return Ellipse(nodes, 0.0, DIGITS / nodes)
-
-
-def _in_logarithm(distance: float, height: float, share: float, margin: float) -> Ellipse:
+def _in_logarithm(distance: float, margin: float, height: float, share: float) -> Ellipse:
     """An ellipse in the logarithm that goes a share of the way to an ellipse of that height."""
     log_rho = float(share * np.arcsinh(2 * height / np.log1p(1 / distance)))
     return Ellipse(max(8, int(margin * DIGITS / log_rho)), distance, log_rho)
 
 
-def _before_poles(distance: float, margin: float) -> Ellipse:
-    """An ellipse nearly half-way to poles left of −distance, at height π, which may be of high order."""
-    return _in_logarithm(distance, np.pi, 0.42, margin)
+_before_poles = partial(_in_logarithm, height=np.pi, share=0.42)
+"""An ellipse nearly half-way to poles left of −distance, at height π, which may be of high order."""
 
-
-def _along_decay(distance: float, margin: float) -> Ellipse:
-    """An ellipse for what decays like exp(−z/distance): so flat that it decays on the ellipse too."""
-    return _in_logarithm(distance, 0.8, 1.0, margin)
+_along_decay = partial(_in_logarithm, height=0.8, share=1.0)
+"""An ellipse for what decays like exp(−z/distance): so flat that it decays on the ellipse too."""
 
 
 def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
@@ -161,7 +140,8 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
     A filter that acts like λ = reach · γ_max has its poles, if it has any, that far from zero; if it decays, it does so
     over that length; and if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
     """
-    slim = [_slim(quarters * 2**k // 4) for k in range(4, 13) for quarters in (4, 5, 6, 7)]
+    sizes = [quarters * 2**k // 4 for k in range(4, 13) for quarters in (4, 5, 6, 7)]
+    slim = [Ellipse(nodes, 0.0, DIGITS / nodes) for nodes in sizes]  # for polynomials of about that degree
     likely = [shape for shape in slim if shape.nodes**2 > 2 / reach]
     likely += [_before_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
     likely += [_along_decay(distance, margin) for distance in (4 * reach, reach) for margin in (1.0, 1.3)]
@@ -191,24 +171,17 @@ class Nodes:
 
     Seen from contours around them the eigenvalues blur: the matrix of all 1/(z − γ) has a rank, to rounding, far below
     the number of nodes and of eigenvalues, and only that many products with eigenvectors are needed for all nodes.
-
-    Parameters
-    ----------
-    z, steps : arrays of shape (nodes,)
-        The nodes of all contours, and dz/2πi at each.
-    starts : tuple of int
-        Where each contour's nodes start.
-    Q : array of shape (r, rank) or None
-        The functions of γ; none where each eigenvalue is one of its own.
-    C : array of shape (..., rank, nodes)
-        1/(z − γ) = Q C.
     """
 
     z: Array
     steps: Array
+    """dz/2πi at each node."""
     starts: tuple[int, ...]
+    """Where each contour's nodes start."""
     Q: Array | None
+    """The functions of γ, in columns; none where each eigenvalue is one of its own."""
     C: Array
+    """1/(z − γ) = Q C: shape (..., rank, nodes)."""
 
     @classmethod
     def from_contours(cls, gamma: Array, n: int, largest: float, contours: Sequence[Contour]) -> Nodes:
@@ -226,30 +199,12 @@ class Nodes:
         C = np.ascontiguousarray(sigma[:rank, None] * V[:rank]).view(resolvent.dtype) * scale
         return cls(z, steps, starts, np.ascontiguousarray(Q[:, :rank]), C)
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield some nodes at a time."""
-        return (slice(start, start + NODES_AT_ONCE) for start in range(0, len(self.z), NODES_AT_ONCE))
-
-    def seen(self, rows: Array, vector: Array | None = None) -> _Seen:
-        """Return the rows as all nodes see them, each eigenvector times the vector's entry first."""
-        if self.Q is None:
-            return _Seen(rows, self.C, vector)
-        functions = self.Q if vector is None else vector[:, None] * self.Q
-        return _Seen(rows @ functions.astype(rows.dtype, copy=False), self.C)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """Σ_k rows_ik vector_k/(z − γ_k) at any nodes z, as a product with C."""
-
-    rows: Array
-    C: Array
-    vector: Array | None = None
-
-    def at(self, some: slice) -> Array:
-        """Return it at some nodes."""
-        C = self.C[..., some]
-        return _times(self.rows, C if self.vector is None else self.vector[..., None] * C)
+    def sums(self, rows: Array, vector: Array | None = None) -> Callable[[slice], Array]:
+        """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z; no vector is all ones."""
+        if self.Q is not None:
+            functions = self.Q if vector is None else vector[:, None] * self.Q
+            rows, vector = rows @ functions.astype(rows.dtype, copy=False), None
+        return lambda some: _times(rows, self.C[..., some] if vector is None else vector[..., None] * self.C[..., some])
 
 
 @dataclass(frozen=True)
@@ -296,8 +251,12 @@ class Moments:
     @classmethod
     def from_rows(cls, problem: SpectralProblem, rows: Rows, taken: Array, nodes: Nodes) -> Moments:
         """Compute them for the rows that are taken, some nodes at a time."""
-        groups, view = _Groups.from_masses(rows.masses, taken), _View.from_rows(problem, rows, nodes)
-        blocks = [_at_nodes(problem, view, some, groups) for some in nodes.blocks()]
+        groups, resolvent = _Groups.from_masses(rows.masses, taken), _resolvent(problem, rows, nodes)
+        is_spanned = rows.beyond is None
+        blocks = [
+            _at_nodes(problem, groups, is_spanned, nodes.z[some], *resolvent(some))
+            for some in slices(0, len(nodes.z), NODES_AT_ONCE)
+        ]
         linear, quadratic = (np.concatenate(parts, axis=-1) * nodes.steps for parts in zip(*blocks, strict=True))
         unshrunk = problem.left_out_of(rows).unshrunk[..., groups.order].sum(axis=-1)
         return cls(nodes, groups.rest, linear, quadratic, unshrunk)
@@ -309,8 +268,7 @@ class Moments:
         """
         filter, contour = cast(Filter, candidates.filter), slice(*self.nodes.starts[place : place + 2])
         scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None] + np.zeros(len(candidates.grid))
-        for start in range(0, len(self.rest), GROUPS_AT_ONCE):
-            some = slice(start, start + GROUPS_AT_ONCE)
+        for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
             r = 1 - filter.path(self.nodes.z[contour] / self.rest[some, None], candidates.grid)
             r = r.reshape(len(r), -1).T
             linear, quadratic = (
@@ -320,38 +278,24 @@ class Moments:
         return scores
 
 
-@dataclass(frozen=True)
-class _View:
-    """Rows as the nodes see them: G = (z − A)⁻¹, its diagonal and its products with q and D f*(X), at any node.
+def _resolvent(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Callable[[slice], tuple[Array, list[Array]]]:
+    """Return G_ii and √p_i (Gq)_i, √p_i (GDf*(X))_i of each row as a function of the nodes, G = (z − A)⁻¹.
 
     Eigenvectors that do not span everything leave (I − UUᵀ)/z of G beside them.
     """
+    q, beyond = rows.root_masses[:, None], None
+    diagonal, products = nodes.sums(rows.U**2), [nodes.sums(rows.U, vector) for vector in _projected(problem)]
+    if rows.beyond is not None:  # of the diagonal, and of q
+        beyond = rows.beyond[:, None], q - (rows.U @ problem.spectrum.coordinates.astype(q.dtype))[:, None]
 
-    nodes: Nodes
-    root_masses: Array
-    squares: _Seen
-    products: list[_Seen]
-    beyond: tuple[Array, Array] | None
-    """1 − ‖u_i‖² and q_i − (UUᵀq)_i."""
+    def at(some: slice) -> tuple[Array, list[Array]]:
+        G, Gv = diagonal(some), [product(some) for product in products]
+        if beyond is not None:
+            G += beyond[0] / nodes.z[some]
+            Gv[0] += beyond[1] / nodes.z[some]
+        return G, [q * each for each in Gv]
 
-    @classmethod
-    def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> _View:
-        """Take the products with eigenvectors that all nodes share."""
-        q = rows.root_masses[:, None]
-        products = [nodes.seen(rows.U, vector) for vector in _projected(problem)]
-        beyond = None
-        if rows.beyond is not None:
-            beyond = rows.beyond[:, None], q - (rows.U @ problem.spectrum.coordinates.astype(q.dtype))[:, None]
-        return cls(nodes, q, nodes.seen(rows.U**2), products, beyond)
-
-    def resolvent(self, some: slice) -> tuple[Array, list[Array]]:
-        """Return G_ii and √p_i (Gq)_i, √p_i (GDf*(X))_i for each row at some nodes."""
-        z = self.nodes.z[some]
-        G, Gv = self.squares.at(some), [each.at(some) for each in self.products]
-        if self.beyond is not None:
-            G += self.beyond[0] / z
-            Gv[0] += self.beyond[1] / z
-        return G, [self.root_masses * each for each in Gv]
+    return at
 
 
 def _projected(problem: SpectralProblem) -> list[Array]:
@@ -362,7 +306,9 @@ def _projected(problem: SpectralProblem) -> list[Array]:
     return vectors
 
 
-def _at_nodes(problem: SpectralProblem, view: _View, some: slice, groups: _Groups) -> tuple[Array, Array]:
+def _at_nodes(
+    problem: SpectralProblem, groups: _Groups, is_spanned: bool, z: Array, G: Array, Gv: list[Array]
+) -> tuple[Array, Array]:
     """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
 
     R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i of
@@ -371,16 +317,14 @@ def _at_nodes(problem: SpectralProblem, view: _View, some: slice, groups: _Group
 
         (Gv)_i/(√p_i G_ii) / (1−p_i)z − ⟨f*, ·⟩   and   [vᵀGv − (Gv)_i²/G_ii] / (1−p_i)²z + ‖f*‖²/z.
     """
-    z, projected = view.nodes.z[some], _projected(problem)
-    resolvent = 1 / (z - problem.components.gamma[..., None])
-    G, Gv = view.resolvent(some)
+    projected, resolvent = _projected(problem), 1 / (z - problem.components.gamma[..., None])
     ratio = [vector / G for vector in Gv]
     mass, c = groups.mass[:, None], groups.rest[:, None]
 
     def without(j: int, k: int) -> Array:
         """Σ_i p_i [v_jᵀGv_k − (Gv_j)_i (Gv_k)_i/G_ii]."""
         whole = ((projected[j] * projected[k])[..., None] * resolvent).sum(axis=-2)
-        if j == k == 0 and view.beyond is not None:
+        if j == k == 0 and not is_spanned:
             whole += (1 - projected[0] @ projected[0]) / z
         return mass * whole[..., None, :] - groups.sum(Gv[j] * ratio[k])
 
@@ -392,6 +336,31 @@ def _at_nodes(problem: SpectralProblem, view: _View, some: slice, groups: _Group
     linear = (z * mean - c * target - z * mean_target + c * target_target) / (c * z) + outside
     quadratic = (z**2 * mean_mean - 2 * z * c * mean_target + c**2 * target_target) / (c**2 * z) + outside
     return linear, quadratic
+
+
+def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Array) -> Array:
+    """Return what the smoother g_λ(K/n)/n, made without point i, predicts there from the other rows of Z.
+
+    That is Σ_j α_j z_j with α = g_λ(K/(n−1)) k_i/(n−1), all without point i. With G = (z − A)⁻¹ and c = 1 − 1/n it is
+    (1/2πi) ∮ g_λ(z/c)/c (GZ)_i/G_ii dz, of which GZ and G_ii serve all parameters. The masses are equal; the result has
+    the shape (parameters, n, columns).
+    """
+    U, n = spectrum.U, len(spectrum.U)
+    rest, largest_value = 1 - 1 / n, float((U**2 @ spectrum.gamma).max()) * n
+    interval = Interval(min(spectrum.largest, rest * largest_value), np.array([rest]), largest_value)
+    contour = accurate_contour(filter, grid, interval) if filter.analytic else None
+    if contour is None:
+        needed, advice = "a filter with a contour is needed, smooth and not too steep", "leave points out by refits"
+        raise ValueError(refusal("left_out_predictions", needed, f"{filter!r} at {grid}", advice))
+    nodes = Nodes.from_contours(spectrum.gamma, n, interval.largest, [contour])
+    diagonal, products = nodes.sums(U**2), [nodes.sums(U, vector) for vector in spectrum.project(Z.T)]
+    g = np.stack([filter.inverse(nodes.z / rest, parameter) for parameter in grid.tolist()]) * (nodes.steps / rest)
+    predictions = np.zeros((len(grid), *Z.shape), U.dtype)
+    for some in slices(0, len(nodes.z), NODES_AT_ONCE):
+        G = diagonal(some)
+        for column, product in enumerate(products):
+            predictions[..., column] += 2 * np.real(g[:, some] @ (product(some) / G).T)
+    return predictions
 
 
 def _times(real: Array, complex_values: Array) -> Array:

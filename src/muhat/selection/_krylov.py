@@ -8,18 +8,20 @@ of several folds takes part in them as a column of its own, A_F = P_F A P_F/(1 �
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
-from muhat.filters import Filter
+from muhat._validation import check_semidefinite
+from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._problem import quotient
-from muhat.selection._base import Candidates, check_shrinkage
+from muhat.selection._base import Candidates, Choice, check_shrinkage
 
 SETTLED = 1e-11
 """The relative change at which a solution has settled; in float32, 64 rounding units."""
@@ -90,14 +92,7 @@ class Krylov:
     h_λ(A) b with h_λ(γ) = (s_λ(γ) − s_λ(0))/γ, so that β = Dx are the weights.
 
     Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which ``MEMORY`` limits the
-    steps: at n = 100,000 with five folds and the whole sample, 125.
-
-    Parameters
-    ----------
-    problem : BlockProblem
-        The sample.
-    folds : sequence of arrays
-        The rows to leave out of each column; an empty one is the whole sample.
+    steps: at n = 100,000 with five folds and the whole sample, 125. An empty fold stands for the whole sample.
     """
 
     def __init__(self, problem: BlockProblem, folds: Sequence[Array]) -> None:
@@ -172,6 +167,22 @@ class Krylov:
             x += self._values(ritz, one).at_zero[0].astype(x.dtype) * self.problem.root_masses
         return x
 
+    def with_solution(self, choice: Choice, candidates: Candidates, error: Array, doubtful: Array) -> Choice:
+        """Return the choice with its weights and error; warn of candidates in doubt that have not settled."""
+        unsettled = error[doubtful & (error > self.tolerance)]
+        if unsettled.size:
+            warnings.warn(
+                f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {self.steps} products with A, "
+                f"all that {MEMORY // 10**6} MB of memory allow; its relative error is about {unsettled.max():.1g}, "
+                "less with a larger λ or fewer iterations.",
+                UserWarning,
+                stacklevel=4,
+            )
+        solution = None
+        if not choice.filter.constant:
+            solution = self.problem.root_masses * self.solution(candidates, choice.index)
+        return replace(choice, solution=solution, residual=float(error[choice.index]))
+
     @property
     def _exhausted(self) -> bool:
         return all(column.exhausted for column in self.columns)
@@ -228,21 +239,15 @@ class Krylov:
         self.vectors = _scaled(values, norms)
 
     def _ritz(self, column: _Column) -> _Ritz:
-        """Return the eigenpairs of T, computed once a step."""
-        if column.ritz is None:
-            column.ritz = self._decomposed(column)
+        """Return the eigenpairs of T, computed once a step; a negative eigenvalue is refused, unless it is rounding."""
+        if column.ritz is None and not column.steps:
+            column.ritz = _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
+        elif column.ritz is None:
+            theta, W = _tridiagonal_eigh(column.alpha, column.beta[:-1])
+            check_semidefinite(theta.astype(self.vectors.dtype))
+            theta = np.where(theta <= column.steps * self.unit * theta[-1], 0, theta)
+            column.ritz = _Ritz(theta, W, column.norm * W[0])
         return column.ritz
-
-    def _decomposed(self, column: _Column) -> _Ritz:
-        """Return the eigenpairs of T; refuse a negative eigenvalue, rounding below zero is zero."""
-        if not column.steps:
-            return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
-        theta, W = _tridiagonal_eigh(column.alpha, column.beta[:-1])
-        if theta[0] < -(self.unit**0.5) * np.abs(theta).max():
-            needed = "the Gram matrix must be positive semi-definite"
-            got = f"an eigenvalue of {theta[0] / np.abs(theta).max():.2g} times the largest, or less"
-            raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
-        return _Ritz(np.where(theta <= column.steps * self.unit * theta[-1], 0, theta), W, column.norm * W[0])
 
     def _with_zero(self, column: _Column) -> _Ritz | None:
         """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).
@@ -317,6 +322,58 @@ class Krylov:
         return parts
 
 
+class Leading:
+    """The leading eigenpairs of A, with what a sample is in their terms: all that truncated SVD takes."""
+
+    def __init__(self, problem: BlockProblem, count: int) -> None:
+        self.problem = problem
+        self.pairs = problem.gram.leading(count)
+        self.residual = problem.gram.residual(self.pairs)
+        b = problem.mean_values - problem.target_values
+        self.projected = self.pairs.project(b)
+        self.behind = float(np.sum((b - self.pairs.U @ self.projected) ** 2))
+        mean_squared = float(problem.root_masses @ (problem.mean_values - 2 * problem.target_values))
+        self.distance = mean_squared + problem.target_squared_norm  # ‖μ̂ − f*‖²
+
+    @classmethod
+    def down_to(cls, problem: BlockProblem, threshold: float) -> Leading:
+        """Return as many as reach down to a threshold."""
+        count = min(8, problem.n)
+        allowed = MEMORY // (3 * problem.n * problem.root_masses.itemsize)  # the search holds twice as many vectors
+        while True:
+            leading = cls(problem, count)
+            if leading.pairs.gamma[0] < threshold or count == problem.n:
+                return leading
+            if count >= allowed:
+                needed = f"λ must leave no more than {allowed} components, which is what memory allows"
+                raise ValueError(refusal("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ"))
+            count = min(2 * count, problem.n, max(allowed, 1))
+
+    def thresholds(self) -> Array:
+        """Return the thresholds between neighbours, ascending; none below the last, of which no neighbour is known."""
+        grid = TruncatedSVD.between(self.pairs.gamma)
+        complete = len(self.pairs.gamma) == self.problem.n or self.pairs.gamma[0] == 0
+        return grid if complete or len(grid) == 1 else grid[1:]
+
+    def kept(self, grid: Array) -> Array:
+        """Return which components each threshold keeps, shape (parameters, components), as numbers."""
+        gamma = self.pairs.gamma
+        return ((gamma >= grid[:, None]) & (gamma > 0)).astype(np.float64)
+
+    def strengths(self, kept: Array) -> Array:
+        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: what is not kept, of all there is."""
+        own = quotient(self.projected**2, self.pairs.gamma)
+        behind = max(self.distance - float(own.sum()), 0.0)
+        moved, whole = (1 - kept) @ own + behind, float(own.sum()) + behind
+        return np.sqrt(moved / whole) if whole else np.zeros(len(kept))
+
+    def with_solution(self, choice: Choice, kept: Array) -> Choice:
+        """Return the choice with x, the projection of q on the components that are kept, towards the target."""
+        towards = quotient(self.pairs.project(self.problem.target_values), self.pairs.gamma)
+        x = self.pairs.U @ (kept * (self.pairs.coordinates - towards)).astype(self.problem.dtype)
+        return replace(choice, solution=self.problem.root_masses * x, residual=self.residual)
+
+
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
     """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
     return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
@@ -324,8 +381,7 @@ def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Ar
 
 def _products_needed(candidates: Candidates) -> Array:
     """Return after how many products each solution is exact: infinite unless the filter is a polynomial."""
-    filter = cast(Filter, candidates.filter)
-    return np.array([filter.products(parameter) for parameter in candidates.grid.tolist()])
+    return np.array([cast(Filter, candidates.filter).products(parameter) for parameter in candidates.grid.tolist()])
 
 
 def _distances(some: Array, others: Array) -> Array:

@@ -1,16 +1,27 @@
 """What the paper's theorems say about your n, kernel and filter."""
 
-from muhat.theory._admissibility import (
+from muhat.theory._consistency import (
+    Constants,
+    Definition1,
+    Rates,
+    SmoothOperator,
+    Theorem3,
+    check_definition_1,
+    rates,
+    theorem_3,
+)
+from muhat.theory._losses import ExactLosses
+from muhat.theory._shrinkage import (
     CharacteristicBound,
     Theorem1,
+    Theorem2,
     admissible_fraction,
     characteristic_bound,
+    shrink_components,
     theorem_1,
+    theorem_2,
+    whitening,
 )
-from muhat.theory._components import Theorem2, shrink_components, theorem_2, whitening
-from muhat.theory._consistency import Rates, SmoothOperator, Theorem3, rates, theorem_3
-from muhat.theory._definition import Constants, Definition1, check_definition_1
-from muhat.theory._losses import ExactLosses
 
 __all__ = [
     "CharacteristicBound",

@@ -1,7 +1,8 @@
-"""Theorem 3 and the operator it is proved with: how fast a filtered mean tends to the true one."""
+"""Definition 1 and Theorem 3: the constants of a filter, and how fast a filtered mean tends to the true one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,140 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_kernel
-from muhat._validation import above, as_points
+from muhat._validation import as_points, frozen, positive
 from muhat.embedding import Embedding
 from muhat.filters import Filter
-from muhat.gram import DenseGram, DenseProblem, Spectrum
+from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Kernel
-from muhat.theory._definition import bound_to, lambdas_of
+
+SLACK = 1e-6
+"""The relative excess over a bound that counts as rounding."""
+
+EIGENVALUES = 4001
+"""Values of γ in [0, κ²] at which Definition 1 is checked, in each of two spacings."""
+
+EXPONENTS = (0.25, 0.5, 1.0, 2.0)
+"""Exponents η at which (C3) is checked where the qualification is infinite or not stated."""
+
+VISIBLE = 1e-10
+"""Residuals |r_λ| below this are taken for zero: 1 − s_λ has lost their digits."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of Definition 1, D at every exponent η that was looked at; NaN where a filter states none."""
+
+    B: float
+    C: float
+    D: Array
+    qualification: float
+
+
+@dataclass(frozen=True)
+class Definition1:
+    """Definition 1, checked: for all λ looked at, |s_λ| ≤ B, |r_λ| ≤ C and |r_λ(γ)|γ^η ≤ D(η)λ^η on [0, κ²].
+
+    Attributes
+    ----------
+    lambdas, exponents : array
+        The λ and η it was checked for.
+    measured : Constants
+        The least constants that do; the qualification is the slope of log|r_λ| in log λ above κ²/2, at the two smallest
+        λ where a residual can be seen: infinite where none can, NaN where one λ alone shows it.
+    stated : Constants
+        The filter's own.
+    holds : bool
+        Whether the filter states B, C and D and none is exceeded.
+    """
+
+    lambdas: Array
+    exponents: Array
+    measured: Constants
+    stated: Constants
+    holds: bool
+
+
+def check_definition_1(
+    filter: Filter, parameters: Any, kappa2: float = 1.0, exponents: Sequence[float] | None = None
+) -> Definition1:
+    """Measure the constants of Definition 1 for any filter, and compare them with those that it states.
+
+    Parameters
+    ----------
+    filter : Filter
+        The filter, which is first bound to κ².
+    parameters : array
+        Its parameters: those that act as a λ ≤ κ², which is the family that Definition 1 speaks of.
+    kappa2 : float, default=1.0
+        κ²: the eigenvalues are in [0, κ²].
+    exponents : sequence of float, default=None
+        η in (0, η0]; by default four up to the qualification η0, or up to 2 where it is infinite or not stated.
+
+    Examples
+    --------
+    >>> from muhat.filters import Tikhonov
+    >>> check = check_definition_1(Tikhonov(), [0.001, 0.01, 0.1])
+    >>> check.holds, round(check.measured.qualification, 2)
+    (True, 0.99)
+    """
+    kappa2 = positive("check_definition_1", "kappa2", kappa2)
+    filter = _bound_to(filter, kappa2)
+    grid = filter.check(parameters)
+    lambdas = _lambdas("check_definition_1", filter, grid, kappa2)
+    etas = _exponents(filter, exponents)
+
+    angles = np.linspace(0, np.pi, EIGENVALUES)  # as dense at both ends as a polynomial's oscillations are
+    small = np.geomspace(1e-12 * kappa2, kappa2, EIGENVALUES)
+    gamma = np.unique(np.concatenate([kappa2 * np.sin(angles / 2) ** 2, small, np.nextafter(lambdas, 0)]))
+    gamma = gamma[gamma <= kappa2]
+    s = filter.path(gamma, grid)
+    r = np.abs(1 - s)
+    r[r < VISIBLE] = 0
+    D = [float(((r * gamma**eta).max(axis=1) / lambdas**eta).max()) for eta in etas]
+    measured = Constants(float(np.abs(s).max()), float(r.max()), np.array(D), _slope(lambdas, r[:, gamma > kappa2 / 2]))
+    stated = Constants(filter.B, filter.C, np.array([filter.D(eta, kappa2) for eta in etas]), filter.qualification)
+    pairs = [(measured.B, stated.B), (measured.C, stated.C), *zip(measured.D, stated.D, strict=True)]
+    holds = all(least <= constant * (1 + SLACK) for least, constant in pairs)
+    return Definition1(lambdas, np.array(etas), measured, stated, holds)
+
+
+def _bound_to(filter: Filter, kappa2: float) -> Filter:
+    """Return the filter for eigenvalues in [0, κ²]."""
+    bound = filter.bounded_by(kappa2)
+    if not isinstance(bound, Filter):
+        raise TypeError(refusal("theory", "a filter s_λ(γ) is needed", repr(bound)))
+    return bound
+
+
+def _lambdas(who: str, filter: Filter, grid: Array, kappa2: float) -> Array:
+    """Return the λ that parameters act as, none beyond κ², where Definition 1 ends."""
+    lambdas = np.array([filter.as_lambda(parameter) for parameter in grid.tolist()])
+    if lambdas.max() > kappa2 * (1 + SLACK):
+        needed = f"the parameter must act as a λ of at most κ² = {kappa2:.6g}"
+        raise ValueError(refusal(who, needed, f"λ = {lambdas.max():.6g}"))
+    return lambdas
+
+
+def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]:
+    """Return the exponents to check (C3) at, none beyond the qualification."""
+    limit = filter.qualification
+    if exponents is None:
+        return [limit * share for share in (0.25, 0.5, 0.75, 1.0)] if np.isfinite(limit) else list(EXPONENTS)
+    etas = [positive("check_definition_1", "exponents", eta) for eta in exponents]
+    if not etas or max(etas) > limit:
+        needed = f"exponents must be some, and at most the filter's qualification {limit:g}"
+        raise ValueError(refusal("check_definition_1", needed, etas))
+    return etas
+
+
+def _slope(lambdas: Array, residuals: Array) -> float:
+    """Return the slope of log max|r_λ| in log λ at the two smallest λ where most is kept and a rest can be seen."""
+    order = np.argsort(lambdas)
+    lambdas, left = lambdas[order], residuals[order].max(axis=1)
+    seen = np.flatnonzero((left > 0) & (left < 0.5))[:2]
+    if len(seen) < 2:
+        return float("nan") if left[0] > 0 else float("inf")
+    return float(np.diff(np.log(left[seen]))[0] / np.diff(np.log(lambdas[seen]))[0])
 
 
 @dataclass(frozen=True)
@@ -59,16 +188,12 @@ def theorem_3(
 
     Parameters
     ----------
-    filter : Filter
-        A filter that states its constants B, C, D and η0.
-    parameter : float
-        Its parameter: λ, or the number of iterations t, which acts as a λ.
+    filter, parameter : Filter and float
+        A filter that states its constants B, C, D and η0, and its λ, or its number of iterations t, which acts as a λ.
     n : int
         The sample size.
-    beta : float
-        The smoothness β > 0 with μ_P in the range of C^β.
-    source_norm : float
-        ‖h‖ = ‖C^(−β)μ_P‖.
+    beta, source_norm : float
+        The smoothness β > 0 with μ_P in the range of C^β, and ‖h‖ = ‖C^(−β)μ_P‖.
     kappa2 : float, default=1.0
         κ² = sup k(x, x).
     delta : float, default=5.0
@@ -85,12 +210,12 @@ def theorem_3(
     (0.0516, 0.01, 0.0632)
     """
     who = "theorem_3"
-    size, beta, kappa2 = above(who, "n", n, 0), above(who, "beta", beta, 0), above(who, "kappa2", kappa2, 0)
-    delta, h = above(who, "delta", delta, 0), above(who, "source_norm", source_norm, 0)
+    size, beta, kappa2 = positive(who, "n", n), positive(who, "beta", beta), positive(who, "kappa2", kappa2)
+    delta, h = positive(who, "delta", delta), positive(who, "source_norm", source_norm)
     lipschitz = 1.0 if beta <= 1 else beta * kappa2 ** (beta - 1)
-    tau = lipschitz if tau is None else above(who, "tau", tau, 0)
-    filter = bound_to(filter, kappa2)
-    lam = float(lambdas_of(who, filter, filter.check(np.array([parameter])), kappa2)[0])
+    tau = lipschitz if tau is None else positive(who, "tau", tau)
+    filter = _bound_to(filter, kappa2)
+    lam = float(_lambdas(who, filter, filter.check(np.array([parameter])), kappa2)[0])
     eta = min(beta, filter.qualification)
     B, C, D, kappa = filter.B, filter.C, filter.D(eta, kappa2), kappa2**0.5
     if np.isnan([B, C, D, eta]).any():
@@ -111,10 +236,8 @@ class Rates:
 
     Attributes
     ----------
-    of_error : float
-        min(1/2, β/2).
-    of_lambda : float
-        min(1/2, β/2)/min(β, η0).
+    of_error, of_lambda : float
+        min(1/2, β/2) and min(1/2, β/2)/min(β, η0).
     """
 
     of_error: float
@@ -130,7 +253,7 @@ def rates(filter: Filter, beta: float) -> Rates:
     >>> rates(Tikhonov(), beta=2.0)
     Rates(of_error=0.5, of_lambda=0.5)
     """
-    beta = above("rates", "beta", beta, 0)
+    beta = positive("rates", "beta", beta)
     if np.isnan(filter.qualification):
         needed, advice = "a filter that states its qualification is needed", "check_definition_1 measures its constants"
         raise ValueError(refusal("rates", needed, repr(filter), advice))
@@ -138,25 +261,20 @@ def rates(filter: Filter, beta: float) -> Rates:
     return Rates(of_error, of_error / min(beta, filter.qualification))
 
 
-@dataclass(frozen=True, eq=False)
 class SmoothOperator:
     """F̂ = Ĉ g_λ(Ĉ) = s_λ(Ĉ): the operator on the RKHS that maps μ̂ to the Spectral-KMSE (Proposition 2).
 
     With Tikhonov's filter it is the regression of k(x, ·) on itself, the minimiser of equation 8. What the sample does
     not span is multiplied by s_λ(0), which is zero but for filters that treat all components alike.
 
-    Attributes
+    Parameters
     ----------
-    kernel : Kernel
-        k, with every parameter a number.
-    points : array of shape (n, d)
+    kernel : str, Kernel or callable
+        k, which learns from the sample what is not a number yet.
+    X : array of shape (n, d)
         The sample.
-    spectrum : Spectrum
-        The eigenpairs of K/n.
-    inverse : array of shape (n,)
-        g_λ of each eigenvalue.
-    at_zero : float
-        s_λ(0).
+    filter, parameter : Filter and float
+        s_λ, and its λ or its number of iterations.
 
     Examples
     --------
@@ -164,26 +282,18 @@ class SmoothOperator:
     >>> from muhat.filters import Tikhonov
     >>> from muhat.kernels import Gaussian
     >>> X = np.array([[0.0], [1.0]])
-    >>> F = SmoothOperator.from_sample(Gaussian(1.0), X, Tikhonov(), 0.1)
+    >>> F = SmoothOperator(Gaussian(1.0), X, Tikhonov(), 0.1)
     >>> F(Embedding(Gaussian(1.0), X, np.array([0.5, 0.5]))).weights.round(4)
     array([0.4446, 0.4446])
     """
 
-    kernel: Kernel
-    points: Array
-    spectrum: Spectrum
-    inverse: Array
-    at_zero: float
-
-    @classmethod
-    def from_sample(cls, kernel: Any, X: Array, filter: Filter, parameter: float) -> SmoothOperator:
-        """Return the operator of a sample under a kernel, for a filter and its parameter."""
-        X = as_points(X)
-        kernel = as_kernel(kernel).resolve(X)
-        problem = DenseProblem(DenseGram.from_sample(kernel, X))
-        filter, spectrum = bound_to(filter, problem.kappa2(kernel.bound)), problem.spectrum
+    def __init__(self, kernel: Any, X: Array, filter: Filter, parameter: float) -> None:
+        self.points = frozen(as_points(X))
+        self.kernel: Kernel = as_kernel(kernel).resolve(self.points)
+        problem = DenseProblem(DenseGram.from_sample(self.kernel, self.points))
+        filter, self.spectrum = _bound_to(filter, problem.kappa2(self.kernel.bound)), problem.spectrum
         grid = filter.check(np.array([parameter]))
-        return cls(kernel, X, spectrum, filter.inverse(spectrum.gamma, grid.item()), float(filter.at_zero(grid)[0]))
+        self.inverse, self.at_zero = filter.inverse(self.spectrum.gamma, grid.item()), float(filter.at_zero(grid)[0])
 
     def __call__(self, f: Embedding) -> Embedding:
         """Return F̂f = s_λ(0) f + Σ_i g_λ(γ_i) γ_i ⟨f, v_i⟩ v_i, of any element f of the RKHS."""

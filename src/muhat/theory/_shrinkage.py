@@ -1,4 +1,4 @@
-"""Theorem 1 and its appendix: when simple shrinkage beats the empirical mean."""
+"""Theorems 1 and 2, with their appendix and equation 5: when shrinking beats the empirical mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._validation import above, as_points, whole_number
+from muhat._validation import as_points, positive, whole_number
 from muhat.gram import DenseGram, Gram
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 
@@ -22,21 +22,14 @@ def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
 
     Parameters
     ----------
-    c : float
-        c > 0.
-    beta : float
-        β > 1.
+    c, beta : float
+        c > 0 and β > 1.
     n : float, default=None
         Given, A_n is returned: S-KMSE beats KME at this n if and only if ‖μ_P‖² < A_n ∫k(x, x)dP.
-
-    Examples
-    --------
-    >>> round(admissible_fraction(1.0, 2.0), 4)
-    0.7388
     """
-    c, beta = above("admissible_fraction", "c", c, 0), above("admissible_fraction", "beta", beta, 1)
+    c, beta = positive("admissible_fraction", "c", c), positive("admissible_fraction", "beta", beta, above=1)
     if n is not None:
-        lam = c * above("admissible_fraction", "n", n, 0) ** -beta
+        lam = c * positive("admissible_fraction", "n", n) ** -beta
         return (lam + 2) / (n * lam + lam + 2)
     return 1 / (1 + (c / 2) ** (1 / beta) * (beta - 1) ** ((beta - 1) / beta) / beta)
 
@@ -47,14 +40,10 @@ class Theorem1:
 
     Attributes
     ----------
-    squared_norm : float
-        The unbiased estimate of ‖μ_P‖²: the mean of K off its diagonal.
-    mean_diagonal : float
-        The unbiased estimate of ∫k(x, x)dP: the mean of K's diagonal.
-    ratio : float
-        Their ratio, an estimate of ‖μ_P‖²/∫k(x, x)dP.
-    standard_error : float
-        The ratio's, by the delta method.
+    squared_norm, mean_diagonal : float
+        The unbiased estimates of ‖μ_P‖² and ∫k(x, x)dP: the means of K off its diagonal and on it.
+    ratio, standard_error : float
+        Their ratio, an estimate of ‖μ_P‖²/∫k(x, x)dP, and its standard error by the delta method.
     bound, bound_at_n : float
         A(c, β) for every n, and A_n for this one.
     inside, inside_at_n : bool
@@ -158,25 +147,17 @@ def characteristic_bound(
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel, every parameter a number.
-    d : int
-        The dimension.
+    kernel, d : Kernel and int
+        The kernel, every parameter a number, and the dimension.
     c, beta : float
         S-KMSE's λ = c n^(−β), c > 0 and β > 1.
     l1_norm : float, default=None
         ‖ψ‖_(L¹); known for Gaussian and Laplacian kernels, needed for others.
-
-    Examples
-    --------
-    >>> round(characteristic_bound(Gaussian(1.0), 1, c=1.0, beta=2.0).bound, 4)
-    0.8595
     """
     A = admissible_fraction(c, beta)
     d = whole_number("characteristic_bound", "d", d)
-    l1_norm = _l1_norm(kernel, d) if l1_norm is None else above("characteristic_bound", "l1_norm", l1_norm, 0)
-    at_zero = float(kernel.diagonal(np.zeros((1, d)))[0])
-    share = A * at_zero / l1_norm
+    l1_norm = _l1_norm(kernel, d) if l1_norm is None else positive("characteristic_bound", "l1_norm", l1_norm)
+    share = A * float(kernel.diagonal(np.zeros((1, d)))[0]) / l1_norm
     return CharacteristicBound(l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5)
 
 
@@ -185,5 +166,100 @@ def _l1_norm(kernel: Kernel, d: int) -> float:
     if not isinstance(kernel, Gaussian | Laplacian):
         needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
         raise ValueError(refusal("characteristic_bound", needed, repr(kernel), "pass l1_norm=…"))
-    sigma = above(type(kernel).__name__, "bandwidth", kernel.bandwidth, 0)
+    sigma = positive(type(kernel).__name__, "bandwidth", kernel.bandwidth)
     return float((sigma * ((2 * np.pi) ** 0.5 if isinstance(kernel, Gaussian) else 2)) ** d)
+
+
+@dataclass(frozen=True)
+class Theorem2:
+    """Which shrinkage α_i helps component i: 0 < α_i < upper_i.
+
+    Attributes
+    ----------
+    risk, gap : array
+        Δ_i, the risk of component i of KME, and f*_i − μ_i.
+    upper : array
+        2Δ_i/(Δ_i + (f*_i − μ_i)²); zero where there is no risk, and so nothing to gain.
+    """
+
+    risk: Array
+    gap: Array
+    upper: Array
+
+    @property
+    def best(self) -> Array:
+        """The α_i of least risk, half of the upper bound: Δ_i/(Δ_i + (f*_i − μ_i)²)."""
+        return self.upper / 2
+
+    def difference(self, alpha: Any) -> Array:
+        """Return Δ_α,i − Δ_i = α_i²(Δ_i + (f*_i − μ_i)²) − 2α_iΔ_i; their sum is Δ_α − Δ."""
+        alpha = np.asarray(alpha, dtype=np.float64)
+        return alpha**2 * (self.risk + self.gap**2) - 2 * alpha * self.risk
+
+
+def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
+    """Return the range in which shrinking each component towards the target helps.
+
+    Parameters
+    ----------
+    risk : array
+        Δ_i = E(μ̂_i − μ_i)², not negative.
+    mean, target : array, the latter with default=0.0
+        μ_i and f*_i, the Fourier coefficients of μ_P and of the target in the basis (e_i).
+
+    Examples
+    --------
+    >>> theorem_2(risk=[1.0, 1.0], mean=[1.0, 3.0]).upper
+    array([1. , 0.2])
+    """
+    try:
+        risk, gap = np.broadcast_arrays(np.asarray(risk, np.float64), np.subtract(target, mean, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        needed = "risk, mean and target must be numbers, one for each component"
+        got = f"shapes {np.shape(risk)}, {np.shape(mean)} and {np.shape(target)}"
+        raise ValueError(refusal("theorem_2", needed, got)) from error
+    if not (risk >= 0).all() or not np.isfinite(gap).all():
+        needed = "the risks Δ_i must not be negative and means and targets must be finite"
+        raise ValueError(refusal("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}"))
+    upper = np.divide(2 * risk, risk + gap**2, out=np.zeros(risk.shape), where=risk > 0)
+    return Theorem2(risk, gap, upper)
+
+
+def shrink_components(vectors: Array, target: Array, basis: Array, h: Array) -> Array:
+    """Return the general form of equation 5: Σ_i h_i ⟨f*, e_i⟩ e_i + Σ_i (1 − h_i) ⟨μ̂, e_i⟩ e_i.
+
+    Parameters
+    ----------
+    vectors, target : array of shape (d,) or (n, d), and array of shape (d,)
+        What is shrunk, μ̂ or several vectors in rows, and f*.
+    basis, h : array of shape (d, d), and array of shape (d,)
+        The e_i, orthonormal, in columns, and the shrinkage of each component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shrink_components(np.array([2.0, 2.0]), np.zeros(2), np.eye(2), np.array([0.0, 0.5]))
+    array([2., 1.])
+    """
+    vectors, target, basis, h = (np.asarray(each, dtype=np.float64) for each in (vectors, target, basis, h))
+    d = len(basis)
+    if basis.shape != (d, d) or h.shape != (d,) or target.shape != (d,) or vectors.shape[-1:] != (d,):
+        needed = "vectors, target, basis and h must have the shapes (n, d), (d,), (d, d) and (d,)"
+        got = ", ".join(str(each.shape) for each in (vectors, target, basis, h))
+        raise ValueError(refusal("shrink_components", needed, got))
+    return (h * (target @ basis) + (1 - h) * (vectors @ basis)) @ basis.T
+
+
+def whitening(X: Array) -> Array:
+    """Return the whitened rows x̄ + Σ^(−1/2)(x − x̄): equation 5 with f* = x̄ and 1 − h(α_i) = 1/√α_i.
+
+    (α_i, e_i) are the eigenpairs of the covariance matrix Σ = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ; along those with α_i = 0
+    no row differs from x̄, and h = 1.
+    """
+    X = as_points(X)
+    mean = X.mean(axis=0)
+    alpha, basis = np.linalg.eigh((X - mean).T @ (X - mean) / len(X))
+    kept = alpha > len(alpha) * np.finfo(alpha.dtype).eps * alpha[-1]
+    h = np.ones_like(alpha)
+    h[kept] -= alpha[kept] ** -0.5
+    return shrink_components(X, mean, basis, h)

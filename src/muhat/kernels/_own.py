@@ -1,9 +1,10 @@
-"""Kernels of the distance ‖x − y‖, with a bandwidth σ that may be learnt from the sample."""
+"""Kernels of our own: of the inner product ⟨x, y⟩, and of the distance ‖x − y‖ in units of a bandwidth σ."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import gammaln, kve
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._validation import as_points, positive
+from muhat._validation import as_points, as_two_samples, positive, whole_number
 from muhat.kernels import _tiles as tiles
 from muhat.kernels._base import Kernel
 
@@ -20,20 +21,68 @@ Metric = Literal["euclidean", "cityblock"]
 
 
 @dataclass
+class Linear(Kernel):
+    """k(x, y) = ⟨x, y⟩: the kernel mean is the mean, and shrinking it is James–Stein's setting."""
+
+    positive_semidefinite: ClassVar[bool] = True
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        X, Y = as_two_samples(X, Y)
+        return X @ Y.T
+
+    def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
+        return X @ ((X if Y is None else Y).T @ V)
+
+    def diagonal(self, X: Array) -> Array:
+        """Return ‖x_i‖²."""
+        X = as_points(X)
+        return np.einsum("ij,ij->i", X, X)
+
+
+@dataclass
+class Polynomial(Kernel):
+    """k(x, y) = (γ⟨x, y⟩ + c)^p.
+
+    Parameters
+    ----------
+    degree, gamma, coef0 : int, float and float, default=2, 1.0 and 1.0
+        p ≥ 1, γ > 0 and c ≥ 0.
+    """
+
+    degree: int = 2
+    gamma: float = 1.0
+    coef0: float = 1.0
+    positive_semidefinite: ClassVar[bool] = True
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        return self._power(Linear()(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """Return (γ‖x_i‖² + c)^p."""
+        return self._power(Linear().diagonal(X))
+
+    def _power(self, products: Array) -> Array:
+        degree = whole_number(self, "degree", self.degree)
+        if not isinstance(self.coef0, Real) or not self.coef0 >= 0:
+            advice = "a negative one makes the kernel indefinite"
+            raise ValueError(refusal("Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice))
+        return (positive(self, "gamma", self.gamma) * products + self.coef0) ** degree
+
+
+@dataclass
 class Radial(Kernel):
-    """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1."""
+    """k(x, y) = profile(−‖x − y‖²/2σ²), with profile(0) = 1: an exponential unless a kernel has another."""
 
     bandwidth: float | Literal["median"] = "median"
     translation_invariant: ClassVar[bool] = True
     positive_semidefinite: ClassVar[bool] = True
-    metric: ClassVar[Metric] = "euclidean"
+    _metric: ClassVar[Metric] = "euclidean"
     """Of the distances whose median the bandwidth may be."""
-    smooth: ClassVar[bool] = True
+    _smooth: ClassVar[bool] = True
     """Whether the profile has a slope at zero, so that a rounding error in ‖x − y‖² stays one."""
 
-    def profile(self, exponent: Array) -> Array:
-        """Return the kernel's value at exponent = −‖x − y‖²/2σ²; may work in place."""
-        raise NotImplementedError
+    def _profile(self, exponent: Array) -> Array:
+        return np.exp(exponent, out=exponent)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         return self._pairs(X, Y).matrix()
@@ -42,7 +91,7 @@ class Radial(Kernel):
         return self._pairs(X, Y).product(V)
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.radial(X, Y, self._sigma(), self.profile, self.smooth)
+        return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth)
 
     def diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i) = 1."""
@@ -51,7 +100,7 @@ class Radial(Kernel):
 
     def resolve(self, X: Array) -> Self:
         """Return the kernel with its bandwidth a number: σ² the median of ‖x_i − x_j‖², i < j, if 'median'."""
-        bandwidth = median_distance(as_points(X), self.metric) if self._is_median else self._sigma()
+        bandwidth = median_distance(as_points(X), self._metric) if self._is_median else self._sigma()
         return replace(self, bandwidth=bandwidth)
 
     @property
@@ -87,10 +136,6 @@ class Gaussian(Radial):
            [0.1353, 1.    ]])
     """
 
-    def profile(self, exponent: Array) -> Array:
-        """exp(−‖x − y‖²/2σ²)."""
-        return np.exp(exponent, out=exponent)
-
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j); that of X itself, whose rank may be asked for, to the last digit."""
         return (super()._pairs(X, None) if Y is None else self._pairs(X, Y)).matrix()
@@ -104,7 +149,7 @@ class Gaussian(Radial):
         return product
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.gaussian(X, Y, self._sigma())
+        return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth, is_exp=True)
 
 
 @dataclass
@@ -114,7 +159,7 @@ class Matern(Radial):
     Parameters
     ----------
     bandwidth : float or 'median', default='median'
-        σ; 'median' is the square root of the median of ‖x_i − x_j‖² over the pairs i < j.
+        σ, as for Gaussian.
     nu : float, default=1.5
         Smoothness ν > 0; 1/2, 3/2 and 5/2 have closed forms, infinity is the Gaussian kernel.
     """
@@ -122,8 +167,7 @@ class Matern(Radial):
     nu: float = 1.5
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the profile has a slope at zero."""
+    def _smooth(self) -> bool:  # type: ignore[override]
         return self._order > 1
 
     @property
@@ -131,8 +175,7 @@ class Matern(Radial):
         endless = isinstance(self.nu, float) and self.nu == np.inf
         return np.inf if endless else positive(self, "nu", self.nu, ", or infinity")
 
-    def profile(self, exponent: Array) -> Array:
-        """Return the kernel's value at −‖x − y‖²/2σ²."""
+    def _profile(self, exponent: Array) -> Array:
         nu = self._order
         if nu == np.inf:
             return np.exp(exponent)
@@ -180,48 +223,34 @@ class RationalQuadratic(Radial):
     Parameters
     ----------
     bandwidth : float or 'median', default='median'
-        σ; 'median' is the square root of the median of ‖x_i − x_j‖² over the pairs i < j.
+        σ, as for Gaussian.
     alpha : float, default=1.0
         α > 0; the smaller, the heavier the tails.
     """
 
     alpha: float = 1.0
 
-    def profile(self, exponent: Array) -> Array:
-        """Return the kernel's value at −‖x − y‖²/2σ²."""
+    def _profile(self, exponent: Array) -> Array:
         alpha = positive(self, "alpha", self.alpha)
         return np.exp(-alpha * np.log1p(-exponent / alpha))
 
 
 @dataclass
 class InverseMultiquadric(Radial):
-    """k(x, y) = (1 + ‖x − y‖²/σ²)^(−1/2).
+    """k(x, y) = (1 + ‖x − y‖²/σ²)^(−1/2), with a ``bandwidth`` σ as for Gaussian."""
 
-    Parameters
-    ----------
-    bandwidth : float or 'median', default='median'
-        σ; 'median' is the square root of the median of ‖x_i − x_j‖² over the pairs i < j.
-    """
-
-    def profile(self, exponent: Array) -> Array:
-        """Return the kernel's value at −‖x − y‖²/2σ²."""
+    def _profile(self, exponent: Array) -> Array:
         return 1 / np.sqrt(1 - 2 * exponent)
 
 
 @dataclass
 class Laplacian(Radial):
-    """k(x, y) = exp(−‖x − y‖₁/σ).
+    """k(x, y) = exp(−‖x − y‖₁/σ), where the ``bandwidth`` 'median' is that of ‖x_i − x_j‖₁ over the pairs i < j."""
 
-    Parameters
-    ----------
-    bandwidth : float or 'median', default='median'
-        σ; 'median' is the median of ‖x_i − x_j‖₁ over the pairs i < j.
-    """
-
-    metric: ClassVar[Metric] = "cityblock"
+    _metric: ClassVar[Metric] = "cityblock"
 
     def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
-        return tiles.laplacian(X, Y, self._sigma())
+        return tiles.of_absolute_differences(X, Y, self._sigma(), self._profile)
 
 
 EXACT_UP_TO = 2000
@@ -248,9 +277,7 @@ def median_distance(X: Array, metric: Metric) -> float:
     # 1e-200 leaves the range of a float.
     with np.errstate(over="ignore"):
         moved = X.astype(np.float64) - X[0]
-    unit = float(np.abs(moved).max())
-    if unit == 0:
-        return _fallback("all rows are equal", 1.0)
+    unit = float(np.abs(moved).max()) or 1.0
     if not np.isfinite(unit):
         needed, got = "bandwidth='median' needs distances that are finite", "rows further apart than the largest float"
         raise ValueError(refusal("kernel", needed, got, "rescale X"))
@@ -261,11 +288,13 @@ def median_distance(X: Array, metric: Metric) -> float:
     else:
         distances = _distances_of_some_pairs(moved, metric)
     median = float(np.median(distances)) ** power
-    if median > 0:
-        return median * unit
-    apart = distances[distances > 0]
-    value = float(np.median(apart)) ** power if apart.size else 1.0
-    return _fallback("more than half of the pairs of rows are equal", value * unit)
+    if median == 0:
+        apart = distances[distances > 0]
+        median = float(np.median(apart)) ** power if apart.size else 1.0
+        reason = "more than half of the pairs of rows are equal" if moved.any() else "all rows are equal"
+        message = f"bandwidth='median': the median distance is zero because {reason}; using {median * unit:.6g}. "
+        warnings.warn(message + "Give the bandwidth as a number to choose it yourself.", UserWarning, stacklevel=2)
+    return median * unit
 
 
 def _distances_of_some_pairs(X: Array, metric: Metric) -> Array:
@@ -278,13 +307,3 @@ def _distances_of_some_pairs(X: Array, metric: Metric) -> Array:
         gaps = X[first[chunk]] - X[second[chunk]]
         distances[chunk] = np.einsum("ij,ij->i", gaps, gaps) if metric == "euclidean" else np.abs(gaps).sum(axis=1)
     return distances
-
-
-def _fallback(reason: str, value: float) -> float:
-    warnings.warn(
-        f"bandwidth='median': the median distance is zero because {reason}; using {value:.6g} for it instead. "
-        "Give the bandwidth as a number to choose it yourself.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return value

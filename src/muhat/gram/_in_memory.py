@@ -1,0 +1,262 @@
+"""The Gram operator of points in memory, as a matrix or matrix-free, and the problem on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from muhat._arrays import Array, rounding
+from muhat._messages import refusal
+from muhat._validation import check_finite, check_semidefinite, check_values
+from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, quotient
+from muhat.kernels import Kernel
+
+SMALL = 64
+"""Rows up to which leading eigenpairs come from all of them."""
+
+SEARCHED = 10
+"""The least number of vectors that leading eigenpairs are looked for in."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target f* as the sample sees it: f*(x_i) and ‖f*‖²."""
+
+    values: Array
+    squared_norm: float
+
+
+@dataclass(eq=False)
+class InMemoryProblem(Problem):
+    """A problem whose points are in memory: what follows from products with A and its diagonal."""
+
+    gram: Any
+    target: Target | None = None
+    """f*; none is f* = 0."""
+
+    def __post_init__(self) -> None:
+        own = self.gram.diagonal()
+        self.masses: Array = self.gram.masses
+        self.n = self.rank = len(self.masses)
+        self.dtype, self.batch, self.trace = own.dtype, own.shape[:-1], own.sum(axis=-1)
+        self.largest_value = float((own / self.masses).max())
+        self.mass_range = float(self.masses.min()), float(self.masses.max())
+        self.mean_weights = self.masses.astype(self.dtype)
+        self.root_masses: Array = np.sqrt(self.masses).astype(self.dtype)
+        self.has_target = self.target is not None
+        self.target_values: Array = self.root_masses * (0 if self.target is None else self.target.values)
+        self.target_squared_norm = 0.0 if self.target is None else self.target.squared_norm
+
+    @cached_property
+    def mean_values(self) -> Array:
+        """Aq = D μ̂(X)."""
+        return self.gram.product(self.root_masses)
+
+    @property
+    def squared_mean_values(self) -> Array:  # type: ignore[override]
+        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
+        return (self.mean_values**2).sum(axis=-1)
+
+    @cached_property
+    def left_out(self) -> LeftOut:  # type: ignore[override]
+        """What is left without each point, from products with A alone."""
+        p, mean, target = self.masses, self.root_masses * self.mean_values, self.root_masses * self.target_values
+        norms = mean.sum(axis=-1, keepdims=True), target.sum(axis=-1, keepdims=True), self.target_squared_norm
+        return LeftOut.from_sums(p, p, self.gram.diagonal(), mean, target, norms)
+
+    def strength_of(self, x: Array, s_at_zero: float) -> float:
+        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ for the weights β = Dx, from products with A alone."""
+
+        def norm(vector: Array, share: float) -> float:  # of Ψᵀ·vector − share · f*
+            squared = vector @ self.gram.product(vector) - 2 * share * (vector @ self.target_values)
+            return float(np.sqrt(np.maximum(squared + share**2 * self.target_squared_norm, 0)))
+
+        whole = norm(self.root_masses, 1.0)
+        return norm(self.root_masses - x, 1 - s_at_zero) / whole if whole else 0.0
+
+
+@dataclass(frozen=True)
+class DenseGram:
+    """A = D K D as a matrix of shape (..., n, n); leading dimensions are a batch of samples of one size."""
+
+    matrix: Array
+    masses: Array
+
+    @classmethod
+    def from_sample(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> DenseGram:
+        """Return the Gram operator of a sample; equal masses by default."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+            K = kernel(X)
+        check_values(K, kernel)
+        if masses is None:
+            K /= len(X)
+            return cls(K, np.full(len(X), 1 / len(X)))
+        root = np.sqrt(masses).astype(K.dtype)
+        K *= root
+        K *= root[:, None]
+        return cls(K, masses)
+
+    def product(self, vectors: Array) -> Array:
+        """Return A @ vectors."""
+        return self.matrix @ vectors
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of A."""
+        return np.diagonal(self.matrix, axis1=-2, axis2=-1)
+
+    def spectrum(self) -> Spectrum:
+        """Return all eigenpairs of A; rounding below zero is zero, a truly negative eigenvalue is refused."""
+        gamma, U = np.linalg.eigh(self.matrix)
+        check_semidefinite(gamma)
+        # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
+        floor = self.matrix.shape[-1] * rounding(gamma) * gamma[..., -1:]
+        return Spectrum.from_pairs(np.where(gamma <= floor, 0, gamma), U, self.masses)
+
+
+@dataclass(eq=False)
+class DenseProblem(InMemoryProblem, SpectralProblem):
+    """The problem of a sample whose Gram matrix is in memory; eigenpairs are computed once, when first asked for."""
+
+    access = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
+    gram: DenseGram
+
+    @cached_property
+    def spectrum(self) -> Spectrum:  # type: ignore[override]
+        """The eigenpairs of A."""
+        return self.gram.spectrum()
+
+    @cached_property
+    def components(self) -> Components:  # type: ignore[override]
+        """μ̂ and f* in the kernel PCA basis: ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i."""
+        root = np.sqrt(self.spectrum.gamma)
+        target = quotient(self.spectrum.project(self.target_values), root)
+        mean = root * self.spectrum.coordinates
+        return Components(self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size))
+
+    @property
+    def rows(self) -> Rows:
+        """All points in the eigenbasis."""
+        return Rows(self.spectrum.U, self.masses, self.gram.diagonal(), self.mean_values, self.target_values)
+
+    def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
+        """Return what the work returns for all rows at once."""
+        return work(self, self.rows, *arguments)
+
+    def weights(self, s: Array, s_at_zero: Array | float) -> Array:
+        """Return β, the weights on the sample.
+
+        s(Ĉ)μ̂ has the weights D s(A) q. With h(γ) = (s(γ) − s(0))/γ, s(Ĉ)f* is s(0) f* plus the weights D h(A) D f*(X),
+        so that (1 − s(0)) f* remains beside the sample.
+        """
+        x = self.spectrum.apply(s, self.root_masses[:, None])
+        if self.target is not None:
+            h = quotient(s - np.asarray(s_at_zero)[..., None], self.spectrum.gamma)
+            x = x - self.spectrum.apply(h, self.target_values[:, None])
+        return self.root_masses * x[..., 0]
+
+
+@dataclass(frozen=True)
+class BlockGram:
+    """A = D K D by its products: kernel values are computed when they are needed, in memory proportional to n."""
+
+    kernel: Kernel
+    X: Array
+    masses: Array
+
+    @classmethod
+    def from_sample(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> BlockGram:
+        """Return the Gram operator of a sample; equal masses by default."""
+        gram = cls(kernel, X, np.full(len(X), 1 / len(X)) if masses is None else masses)
+        if not kernel.positive_semidefinite:
+            _check_forms(gram)
+        return gram
+
+    @cached_property
+    def root_masses(self) -> Array:
+        """q = √p."""
+        return np.sqrt(self.masses).astype(self._own.dtype)
+
+    @cached_property
+    def _own(self) -> Array:
+        """k(x_i, x_i)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._finite(self.kernel.diagonal(self.X))
+
+    def product(self, vectors: Array) -> Array:
+        """Return A @ vectors, one or many columns for one pass over the kernel's values."""
+        root = self.root_masses.reshape(-1, *[1] * (vectors.ndim - 1))
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+            return self._finite(root * self.kernel.product(self.X, root * vectors))
+
+    def _finite(self, values: Array) -> Array:
+        """Return values that come of the kernel, or refuse those that are not finite."""
+        check_finite(values.sum(), self.kernel)
+        return values
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of A."""
+        return self.root_masses**2 * self._own
+
+    def leading(self, count: int, tolerance: float = 0.0) -> Spectrum:
+        """Return so many leading eigenpairs of A, ascending, by Lanczos' iteration.
+
+        The tolerance is the relative residual ‖Au − γu‖/γ to reach, by default the rounding unit. An eigenvalue's own
+        error is of the order of its square.
+        """
+        n = len(self.masses)
+        if n <= SMALL or 2 * count >= n:
+            gamma, U = np.linalg.eigh(self.product(np.eye(n, dtype=self.root_masses.dtype)))
+            gamma, U = gamma[-count:], U[:, -count:]
+        elif not self.diagonal().any():  # a positive semi-definite matrix is then zero
+            gamma, U = np.zeros(count, self.root_masses.dtype), np.eye(n, count, dtype=self.root_masses.dtype)
+        else:
+            operator = LinearOperator((n, n), self.product, matmat=self.product, dtype=self.root_masses.dtype)
+            # Close to the leading eigenvector of a kernel with positive values, and orthogonal to none.
+            start = self.root_masses + np.random.default_rng(0).normal(scale=0.1 / np.sqrt(n), size=n)
+            size = min(n, max(2 * count + 1, SEARCHED))
+            gamma, U = eigsh(operator, count, v0=start.astype(operator.dtype), ncv=size, tol=tolerance)
+            order = np.argsort(gamma)
+            gamma, U = gamma[order], U[:, order]
+        # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
+        floor = n * rounding(gamma) * gamma[-1]
+        return Spectrum.from_pairs(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
+
+    def residual(self, pairs: Spectrum) -> float:
+        """Return the largest ‖Au − γu‖ of some eigenpairs, relative to the largest eigenvalue."""
+        gaps = self.product(pairs.U) - pairs.gamma * pairs.U
+        return float(np.linalg.norm(gaps, axis=0).max()) / (pairs.largest or 1.0)
+
+
+@dataclass(eq=False)
+class BlockProblem(InMemoryProblem):
+    """The problem of a sample too large for all eigenpairs of A."""
+
+    access = Access.PRODUCTS | Access.LEADING | Access.ROWS
+    gram: BlockGram
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:  # type: ignore[override]
+        """γ_max, to rounding."""
+        return self.gram.leading(1, tolerance=float(np.finfo(self.dtype).eps) ** 0.75).largest
+
+
+def _check_forms(gram: BlockGram) -> None:
+    """Refuse a kernel that is not symmetric or not positive semi-definite, as far as its forms uᵀAv tell.
+
+    They are those of two random vectors, and of every point with itself.
+    """
+    pair = np.random.default_rng(0).normal(size=(len(gram.masses), 2)).astype(gram.root_masses.dtype)
+    forms = pair.T @ gram.product(pair)
+    gap, scale = abs(float(forms[0, 1] - forms[1, 0])), float(np.abs(forms).max())
+    if gap > rounding(forms) ** 0.5 * scale:
+        needed, got = "k(x, y) = k(y, x) is needed", f"a difference of {gap:.2g} where products reach {scale:.2g}"
+        raise ValueError(refusal(type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding"))
+    least = min(float(gram.diagonal().min()), float(np.diagonal(forms).min()))
+    if least < -(rounding(forms) ** 0.5) * scale:
+        needed, got = "the Gram matrix must be positive semi-definite", f"a quadratic form of {least:.2g}"
+        raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
