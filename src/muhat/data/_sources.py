@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -38,8 +38,6 @@ class SampleBatch:
 class Source(ABC):
     """A sample in batches, over which sums can be taken as often as they are needed."""
 
-    is_in_memory: ClassVar[bool] = False
-
     @abstractmethod
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
         """Return the sum of ``work(batch)`` over all batches; the sum must not depend on how rows are batched."""
@@ -61,7 +59,6 @@ class LocalSource(Source):
 class ArraySource(LocalSource):
     """An array of finite floats in chunks; one that is memory-mapped is never in memory at once."""
 
-    is_in_memory: ClassVar[bool] = True
     X: Array
     weights: Array | None = None
     first: int = 0

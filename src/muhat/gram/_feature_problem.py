@@ -116,7 +116,6 @@ class FeatureProblem(SpectralProblem):
     def __post_init__(self, target: Element | None) -> None:
         sums, mass = self.sums, self.sums.total_mass
         self.access = Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
-        self.rows_are_near = self.source is None or self.source.is_in_memory
         self.n, self.dtype, self.largest_value = sums.n, self.features.dtype, sums.largest_value
         self.rank = min(self.features.n_components, self.n)
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass

@@ -212,8 +212,6 @@ class SpectralProblem(Problem):
 
     spectrum: Eigenvalues
     components: Components
-    rows_are_near: bool = True
-    """Whether rows are in memory, so that leaving them out once more costs no pass over a file or a cluster."""
     fold_sums: HeldOut | None = None
     """The folds that rows were split into as they were summed up; none where the rows are in memory."""
 

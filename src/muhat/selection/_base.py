@@ -200,7 +200,7 @@ class Scored(Rule):
         choices = self._least(problem, [candidates_of(self, self.grid, problem, filter) for filter in filters])
         if self.grid is not None or problem.batch or Access.SPECTRUM not in problem.access:
             return choices
-        if Access.ROWS in self.needs(filters[0]) and not problem.rows_are_near:
+        if Access.PRODUCTS not in problem.access and Access.ROWS in self.needs(filters[0]):  # a pass over the rows
             return [with_open_end(choice) for choice in choices]
         for _ in range(WIDENINGS):
             beyond = {place: beyond_edge(choice) for place, choice in enumerate(choices)}
