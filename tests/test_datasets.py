@@ -162,7 +162,7 @@ def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_w
         rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, got none; get {name}.* from "
     )
     with pytest.raises(
-        ValueError, match=sentence + r".* and name its folder by load\(.*, folder\) or in MUHAT_DATA\.$"
+        ValueError, match=sentence + r".* and name its folder by load_dataset\(.*, folder\) or in MUHAT_DATA\.$"
     ) as refused:
         load_dataset(name)
     assert_one_sentence(refused)
@@ -310,7 +310,7 @@ def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
     ("name", "sentence"), [("wines", "did you mean 'wine'"), ("iris", "one of 'ionosphere', 'glass'"), (3, "got 3")]
 )
 def test_an_unknown_name_is_refused(name, sentence):
-    with pytest.raises(ValueError, match=f"^load: the name must be .*{sentence}"):
+    with pytest.raises(ValueError, match=f"^load_dataset: the name must be .*{sentence}"):
         load_dataset(name)
 
 
