@@ -1,4 +1,4 @@
-"""Bad input gets one clear sentence: who, what was needed, what got, what to do."""
+"""Bad input gets one clear sentence: who, what was needed, what was got, what to do."""
 
 import numpy as np
 import pandas as pd

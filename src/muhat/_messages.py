@@ -1,4 +1,4 @@
-"""The sentences we refuse with, built in one place: who, what was needed, what got, what to do."""
+"""The sentences we refuse with, built in one place: who, what was needed, what was got, what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

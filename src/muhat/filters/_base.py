@@ -77,8 +77,8 @@ class Filter(Shrinker):
     """A function s_λ(γ) of the eigenvalues of A = K/n: γ g_λ(γ) in the paper's letters.
 
     A filter of your own is a dataclass with one method, ``shrinkage``. If it is written with NumPy functions that take
-    complex numbers it is scored by exact leave-one-out at no extra price: the score checks its own error and really
-    leaves points out where the function does not continue to complex numbers.
+    complex numbers it is scored by exact leave-one-out at no extra price: the score checks its own error, and points
+    are left out by refits where the function does not continue to complex numbers.
 
     Attributes
     ----------
