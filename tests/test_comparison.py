@@ -295,7 +295,7 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
         ({"kernel": "gausian"}, "did you mean 'gaussian'"),
         ({"kernel": "precomputed"}, "a kernel of points is needed"),
         ({"selection": "lo"}, "did you mean 'loo'"),
-        ({"X": np.ones((1, 3))}, "needs at least 2 rows"),
+        ({"X": np.ones((1, 3))}, "at least 2 rows are needed"),
         ({"X": np.ones((4, 3)), "selection": "kfold"}, "needs at least 5 rows"),
         ({"X": np.array([[1.0], [np.nan]])}, "1 row with NaN"),
         ({"X": np.ones(5)}, "two dimensions"),

@@ -189,3 +189,46 @@ def test_compare_takes_dask_arrays():
     da = pytest.importorskip("dask.array")
     rows = da.from_array(X, chunks=(8, 3))
     assert compare(rows, filters=["f-kmse"])["f-kmse"].score == compare(X, filters=["f-kmse"])["f-kmse"].score
+
+
+def test_weights_of_another_length_are_refused_whatever_they_are():
+    mu = KernelMean(gram=Nystrom(5)).partial_fit(X)
+    for weights in ([0], [], np.zeros(7)):
+        with pytest.raises(ValueError, match="one weight for each of 24 rows"):
+            mu.partial_fit(X, sample_weight=weights)
+    assert mu.partial_fit(X[:0]).partial_fit(X, sample_weight=np.zeros(24)).n_samples_seen_ == 24
+
+
+def test_a_stream_may_begin_with_equal_rows():
+    mu = KernelMean(kernel=Gaussian(1.0))
+    for row in [*np.zeros((8, 1, 2)), np.ones((1, 2))]:
+        mu.partial_fit(row)
+    assert mu.n_samples_seen_ == 9
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ("rows.csv", "got a str; read a file with muhat.read_table"),
+        (None, "got a NoneType"),
+        ({"a": [1, 2]}, "got a dict"),
+        ([[1, 2], [3]], "got unequal ones"),
+        ([X, X[:3]], "got unequal ones; give batches to fit_batches"),
+    ],
+    ids=str,
+)
+def test_what_is_no_sample_is_refused_with_the_way_to_one(rows, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        KernelMean().fit(rows)
+
+
+def test_the_filter_that_cannot_be_compared_is_named():
+    with pytest.raises(ValueError, match="one rule; KME has none here"):
+        KernelMean(filter=["kme", "f-kmse"], selection="gcv").fit(X)
+
+
+def test_a_comparison_of_batches_warns_of_an_open_end():
+    rows = np.random.default_rng(0).normal(size=(400, 3))
+    rows -= rows.mean(axis=0)  # all shrinkage is good
+    with pytest.warns(UserWarning, match="is at the end of its grid"):
+        compare(np.split(rows, 2), kernel="linear", filters=["f-kmse"], gram=Nystrom(3))

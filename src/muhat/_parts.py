@@ -160,7 +160,8 @@ class Parts:
         Filters of which the best is to be taken are refused where no one rule can score them all.
         """
         rules = rules_for(self.rule, self.filters, access, n)
-        odd = [type(each).__name__ for each, rule in zip(self.filters, rules, strict=True) if rule is not rules[0]]
+        usual = next((rule for rule in rules if type(rule) is type(self.rule)), rules[0])
+        odd = [type(each).__name__ for each, rule in zip(self.filters, rules, strict=True) if rule is not usual]
         if self.best_of and odd:
             needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
             advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"

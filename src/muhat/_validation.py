@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
         raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))
-    X = as_frame(X if hasattr(X, "shape") else np.asarray(X))
+    X = as_frame(X if hasattr(X, "shape") else _as_array(who, X))
     if np.ma.is_masked(X):
         raise ValueError(refusal(who, "X must have a value everywhere", "masked ones", "fill or drop them first"))
     if len(X.shape) == 1:
@@ -116,6 +117,19 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))
     _check_finite(who, values)
     return values
+
+
+def _as_array(who: str, X: Any) -> Array:
+    """Return lists as an array, or say how what is no sample at all becomes one."""
+    needed = "X must be an array, a data frame or lists of equal lengths, points in rows"
+    if isinstance(X, str | PathLike):
+        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"))
+    if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
+        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "give batches to fit_batches"))
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise ValueError(refusal(who, needed, "unequal ones", "give batches to fit_batches")) from None
 
 
 def _check_numeric(who: str, X: Any) -> None:

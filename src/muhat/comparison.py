@@ -19,7 +19,7 @@ from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
-from muhat.mean import KernelMean, Solution, solve, solve_source
+from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_end
 from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
 from muhat.selection._base import Candidates
 
@@ -120,7 +120,7 @@ def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
 
 def _with_kme(filters: Any) -> list[Any]:
     """Return the filters asked for, KME first."""
-    if filters is None or isinstance(filters, str | Shrinker):
+    if not isinstance(filters, list | tuple):
         filters = ["auto" if filters is None else filters]
     return [KME(), *filters]
 
@@ -129,7 +129,8 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
     """Return a sample as rows in memory or as batches that can be passed over again, validated."""
     if not is_dask(X) and not _are_batches(X):
         rows = checked_sample(KernelMean(), X, reset=True)
-        parts.check_enough([LeaveOneOut()], len(rows))
+        if len(rows) < LeaveOneOut.least_points:
+            raise ValueError(refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}"))
         return rows
     parts.check_batches(rows_again=True)
     if is_dask(X):
@@ -267,6 +268,8 @@ class Comparison:
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
         """Score every choice by leave-one-out and measure it against KME, the first."""
         problem, choices, rule = cast(SpectralProblem, solution.problem), solution.choices, LeaveOneOut()
+        for choice in choices:
+            warn_of_open_end(choice)
         scores = _leave_one_out(problem, choices)
         risk = float(problem.spectrum.risk) * problem.n / (problem.n - 1)
         baseline = scores[0] if risk > rule.tie(problem) else None

@@ -165,6 +165,14 @@ def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kerne
     return [unscored_choice(rules[0], filters[0])]
 
 
+def warn_of_open_end(choice: Choice) -> None:
+    """Warn of a choice at the end of a grid that was too dear to widen."""
+    if choice.has_open_end:
+        place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
+        advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
+        warnings.warn(f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4)
+
+
 def _are_equal(masses: Array) -> bool:
     return bool(np.all(masses == masses[0]))
 
@@ -308,8 +316,8 @@ class KernelMean(BaseEstimator):
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
             What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is passed over three
-            times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator, which
-            can be passed over once, is given to ``partial_fit`` batch by batch.
+            times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator is
+            passed over once, as by ``partial_fit``, with its first some thousand rows together.
 
         Returns
         -------
@@ -333,11 +341,12 @@ class KernelMean(BaseEstimator):
         """Add rows to the sample, which is not held: only what its features sum up to is.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
-        rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
-        array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes,
-        they are kept, learnt from together, and averaged without shrinkage. As rows come once, k-fold stands in for
-        leave-one-out, with folds split by a hash of each row, equal rows of a call in turn; and S-KMSE chooses from
-        parameters around the best one for equal weights, whatever the weights are.
+        rows (two at least, where the bandwidth is learnt), and measures ``approximation_error_`` on them: give the
+        bandwidth as a number, and the landmarks as an array, where these should not depend on which rows come first.
+        While there are fewer rows than k-fold takes, they are kept, learnt from together, and averaged without
+        shrinkage. As rows come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal
+        rows of a call in turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the
+        weights are.
 
         Parameters
         ----------
@@ -355,8 +364,10 @@ class KernelMean(BaseEstimator):
         """
         stream: _Stream | None = getattr(self, "_stream", None)
         before = stream or _Stream.from_parts(self._parts())
+        if stream is not None and getattr(X, "shape", (1,))[0] == 0:
+            return self
         X = checked_sample(self, X, reset=stream is None)
-        if stream is not None and sample_weight is not None and not np.any(sample_weight):
+        if stream is not None and np.shape(sample_weight) == (len(X),) and not np.any(sample_weight):
             return self  # rows without mass do not take part
         weights = None if sample_weight is None else checked_weights("KernelMean", sample_weight, len(X))
         if weights is not None:
@@ -491,10 +502,7 @@ class KernelMean(BaseEstimator):
     def _keep(self, solution: Solution) -> Self:
         """Keep the estimate of the best choice."""
         choice, features = solution.best, solution.features
-        if choice.has_open_end:
-            place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
-            advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
-            warnings.warn(f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=3)
+        warn_of_open_end(choice)
         self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
         self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
@@ -551,7 +559,8 @@ class _Stream:
         accumulated = Accumulation.from_rows(self.parts.kernel, self.plan.gram, folds_of_rules(self.rules), rows)
         for each in some:
             accumulated = accumulated.add_rows(*each)
-        enough = len(rows) >= max(rule.least_points for rule in self.rules)
+        in_folds = accumulated.folds.n_splits == 1 or accumulated.n_filled_folds > 1
+        enough = in_folds and len(rows) >= max(rule.least_points for rule in self.rules)
         return replace(self, accumulated=accumulated, first=() if enough else some)
 
     def solution(self) -> Solution:

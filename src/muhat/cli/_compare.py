@@ -220,8 +220,9 @@ def _print(comparison: Comparison, name: str) -> None:
 def _table(comparison: Comparison) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("estimator", no_wrap=True)
-    table.add_column("parameter")
-    for title in ("LOO score", "better than KME\n(% of its risk)", "shrunk\n(%)"):
+    table.add_column("parameter", no_wrap=True)
+    table.add_column("LOO score", justify="right", no_wrap=True)
+    for title in ("better than KME\n(% of its risk)", "shrunk\n(%)"):
         table.add_column(title, justify="right")
     table.add_column("")
     digits = _score_digits([row.score for row in comparison.rows if row.score is not None])
