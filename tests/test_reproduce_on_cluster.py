@@ -89,7 +89,7 @@ def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(
         reproduce([toy(tmp_path / "log")], tmp_path, cluster="tcp://127.0.0.1:9", n_jobs=2)
     arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
     result = CliRunner().invoke(command_line(), arguments)
-    assert result.exit_code == 2
+    assert result.exit_code == 2, result.stderr
     assert result.stderr.startswith("muhat: reproduce: the address of a dask scheduler that answers is needed")
     assert result.stderr.count("\n") == 1
     monkeypatch.setitem(sys.modules, "distributed", None)
