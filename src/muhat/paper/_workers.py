@@ -15,6 +15,7 @@ joblib's dask backend waits for ever for a task whose worker was killed, so that
 
 import os
 import signal
+import socket
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -152,12 +153,15 @@ def connected(address: str | None) -> Iterator[Any]:
         return
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ImportError as problem:
         needed, advice = "a cluster needs dask", "pip install 'muhat[dask]'"
         raise ValueError(refusal("reproduce", needed, f"no package {problem.name!r}", advice)) from problem
     try:
+        # Asked for by a plain connection: a client that finds nobody may hang when it is collected.
+        socket.create_connection(get_address_host_port(address), ANSWER_SECONDS).close()
         client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-    except Exception as problem:  # a client fails in many ways where nobody answers
+    except (OSError, ValueError, TypeError) as problem:
         needed, advice = "the address of a dask scheduler that answers is needed", "such as tcp://127.0.0.1:8786"
         raise ValueError(refusal("reproduce", needed, repr(address), advice)) from problem
     with client:
