@@ -55,6 +55,12 @@ ENOUGH = 20
 
 LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category", "outcome", "response"}
 ID_NAMES = {"id", "index", "row", "key", "uid"}
+VALUES_LOOKED_AT = 100_000
+"""How many values are looked at for ids and labels."""
+
+REPEATED = 10
+"""Pairs of equal integers to be expected in a column, at least, for it to be told from an id that has none."""
+
 MOST_LABELS = 20
 """The most different values that a label has."""
 
@@ -126,8 +132,9 @@ class FileBatches:
         self.n = self._table.n
         self.rows = rows
         with suppress(FileError):  # which the first pass raises
-            head = next(filter(len, self._table.chunks(LOOKED_AT)), np.empty((0, len(self.columns))))
-            _warn_of_columns(self._who, self.columns, head[:LOOKED_AT])
+            rows = max(LOOKED_AT, VALUES_LOOKED_AT // len(self.columns))
+            head = next(filter(len, self._table.chunks(rows)), np.empty((0, len(self.columns))))
+            _warn_of_columns(self._who, self.columns, head[:rows])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -331,6 +338,8 @@ def _ending(path: Path) -> str:
 
 def _saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, as passes need to read it anew."""
+    if sys.stdin is None:
+        raise FileError(refusal("standard input", "rows are needed", "a closed one", "name a file, or pipe it in"))
     path = folder / "standard input"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -368,11 +377,14 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
         if len(column) < ENOUGH or (column != np.round(column)).any():
             continue
         steps = np.sign(np.diff(column))
-        different = len(np.unique(column))
+        different = np.unique(column)
         word = name.lower().rpartition("_")[2]
-        if (steps[0] and (steps == steps[0]).all()) or (word in ID_NAMES and different == len(column)):
+        # If rows were independent, n of R values would have n²/2R equal pairs: R close to n is an id in any order.
+        dense = len(column) ** 2 >= 2 * REPEATED * (different[-1] - different[0] + 1)
+        is_sorted = steps[0] and (steps == steps[0]).all()
+        if is_sorted or (len(different) == len(column) and (dense or word in ID_NAMES)):
             looks["an id"].append(repr(name))
-        elif word in LABEL_NAMES and different <= MOST_LABELS:
+        elif word in LABEL_NAMES and len(different) <= MOST_LABELS:
             looks["a label"].append(repr(name))
     for kind, found in looks.items():
         if found:
