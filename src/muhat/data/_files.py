@@ -50,17 +50,11 @@ BEGINNINGS = {
 MOST_COMPRESSED = 20
 """How many times smaller gzip makes text of numbers, at most."""
 
-ENOUGH = 20
-"""Rows from which on one may say what a column looks like."""
+ENOUGH, VALUES_LOOKED_AT = 20, 100_000
+"""Rows from which on one may say what a column looks like, and about how many values are looked at to say so."""
 
 LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category", "outcome", "response"}
 ID_NAMES = {"id", "index", "row", "key", "uid"}
-VALUES_LOOKED_AT = 100_000
-"""How many values are looked at for ids and labels."""
-
-REPEATED = 10
-"""Pairs of equal integers to be expected in a column, at least, for it to be told from an id that has none."""
-
 MOST_LABELS = 20
 """The most different values that a label has."""
 
@@ -379,8 +373,8 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
         steps = np.sign(np.diff(column))
         different = np.unique(column)
         word = name.lower().rpartition("_")[2]
-        # If rows were independent, n of R values would have n²/2R equal pairs: R close to n is an id in any order.
-        dense = len(column) ** 2 >= 2 * REPEATED * (different[-1] - different[0] + 1)
+        # Of n independent numbers from R, n²/2R pairs are equal; where that is ten or more, none is an id's.
+        dense = len(column) ** 2 >= 20 * (different[-1] - different[0] + 1)
         is_sorted = steps[0] and (steps == steps[0]).all()
         if is_sorted or (len(different) == len(column) and (dense or word in ID_NAMES)):
             looks["an id"].append(repr(name))

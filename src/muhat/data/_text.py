@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import gzip
-import operator
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import StringIO, TextIOWrapper
 from itertools import chain, islice, pairwise
+from operator import eq
 from pathlib import Path
 from typing import TextIO
 
@@ -108,7 +108,10 @@ class TextTable(Table):
         if not has_header and _looks_like_names(first, rows[1:]):
             self._warn("the first line looks like a header and is read as a row of numbers; delete it if it is one")
         if has_header and not first[0] and wanted.columns is None and self.kept[0] == 0 and len(self.kept) > 1:
-            self._leave_out_row_numbers([row[0] for row in rows])
+            numbers = [row[0] for row in rows]
+            if numbers in (_counted(0, len(rows)), _counted(1, len(rows))):  # as pandas and R write it: no feature
+                self._warn("the first column has no name and counts the rows; it is left out")
+                self.kept = self.kept[1:]
         self.columns = tuple(names[place] for place in self.kept)
         self.booleans = {place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS}
 
@@ -220,12 +223,6 @@ class TextTable(Table):
                     raise RowsError(self.who, READABLE, f"broken quotes or fields ({error})") from error
         return found
 
-    def _leave_out_row_numbers(self, fields: list[str]) -> None:
-        """Leave out an unnamed first column that counts the rows, as pandas and R write it: it is no feature."""
-        if any(fields == _counted(start, len(fields)) for start in (0, 1)):
-            self._warn("the first column has no name and counts the rows; it is left out")
-            self.kept = self.kept[1:]
-
     def _warn(self, sentence: str) -> None:
         warnings.warn(f"{self.who}: {sentence}.", UserWarning, stacklevel=3)
 
@@ -311,8 +308,7 @@ def _has_header(lines: list[_Line]) -> bool:
 def _has_row_names(lines: list[list[str]]) -> bool:
     """Whether each line has a field more than the first: a name of its row, as R's ``write.table`` puts it.
 
-    Two fields below one may also be a decimal comma, unless the names are words or count; a last field that is always
-    empty is only a separator too many.
+    Two below one may be a decimal comma, unless the names are words or count; an empty last one is no column.
     """
     first, *rows = lines
     if {len(row) for row in rows} != {len(first) + 1} or not any(row[-1] for row in rows):
@@ -328,17 +324,16 @@ def _looks_like_names(first: list[str], rows: list[list[str]]) -> bool:
     if not rows or len({*first}) < len(first) or not all(map(WHOLE.fullmatch, first)):
         return False
 
-    def chance(is_alike: Callable[[str, str], object]) -> float:
-        alike = [sum(bool(is_alike(row[place], name)) for row in rows) for place, name in enumerate(first)]
-        return float(np.prod([(count + 1) / (len(rows) + 2) for count in alike]))
+    def chance(alike: list[list[bool]]) -> float:
+        return float(np.prod((np.sum(alike, axis=0) + 1) / (len(rows) + 2)))
 
-    def step(line: list[str]) -> float | None:
+    def is_even(line: list[str]) -> bool:
         steps = {later - earlier for earlier, later in pairwise(_number(field) or 0.0 for field in line)}
-        return steps.pop() if len(steps) == 1 and len(line) > 2 else None
+        return len(line) > 2 and len(steps) == 1 and 0.0 not in steps
 
-    if chance(lambda field, _: WHOLE.fullmatch(field)) < HARDLY:
+    if chance([[bool(WHOLE.fullmatch(field)) for field in row] for row in rows]) < HARDLY:
         return True
-    return bool(step(first) and not step(rows[0])) and chance(operator.eq) < HARDLY / 5
+    return is_even(first) and not is_even(rows[0]) and chance([list(map(eq, row, first)) for row in rows]) < HARDLY / 5
 
 
 def _number(field: str) -> float | None:

@@ -78,8 +78,8 @@ class Function(Foreign):
         """What may be wrong with the function, or with the rows that one of scikit-learn's does not take."""
         if isinstance(self.function, str):
             return "change X, or take another kernel"
-        wrap = "if it is a function of two rows, wrap it as Function(f, rows=True)"
-        return f"{wrap}: with rows=True the function takes two rows and returns a number"
+        takes = "with rows=True the function takes two rows and returns a number"
+        return f"if it is a function of two rows, wrap it as Function(f, rows=True): {takes}"
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         X, Y = as_two_samples(X, Y)
