@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -301,6 +300,7 @@ def test_nothing_is_imported_before_ctrl_c_is_caught():
     assert result.stdout.split() == ["muhat", "muhat.__main__"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell as on POSIX")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_no_bug(closed):
     write("data.csv", "a,b\n1,2\n3,5\n")
@@ -312,6 +312,7 @@ def test_a_closed_stream_is_no_bug(closed):
     assert Path("figure.png").exists() == (closed != "<&-")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals as on POSIX")
 @pytest.mark.parametrize("module", ["signal", "typer", "rich", "scipy"])
 def test_ctrl_c_during_the_first_imports_is_one_line(tmp_path, module):
     write(f"{module}.py", IMPORTED_SLOWLY)
@@ -483,7 +484,7 @@ def in_batches(monkeypatch):
 
 def on_a_terminal(*arguments, interrupt_at=None):
     """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
-    mine, its = pty.openpty()
+    mine, its = pytest.importorskip("pty", reason="a terminal as on POSIX").openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "muhat", "compare", *map(str, arguments)],
         stdout=subprocess.PIPE,
