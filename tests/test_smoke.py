@@ -128,7 +128,8 @@ def test_density_theory_and_data():
     assert theory.theorem_2(risk=[0.1, 0.2], mean=[1.0, 0.5]).upper.shape == (2,)
     assert theory.theorem_3(FILTERS["f-kmse"](), 0.1, n=60, beta=1.0, source_norm=1.0).probability < 1
     assert theory.check_definition_1(FILTERS["f-kmse"](), [0.1, 1.0]) is not None
-    assert Mixture.isotropic([[0.0, 0.0]], 1.0).squared_distance(KernelMean(kernel=Gaussian(1.0)).fit(X).embedding_) > 0
+    mean = KernelMean(kernel=Gaussian(1.0)).fit(X).embedding_
+    assert Mixture.isotropic([1.0], [[0.0, 0.0]], [1.0]).squared_distance(mean) > 0
     assert load_dataset("wine").data.shape[0] == 178
     assert next(iter(SyntheticFamily(2).draw([0], n=5, random_state=0))).X.shape == (5, 2)
 
