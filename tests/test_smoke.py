@@ -6,13 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from muhat import KernelMean, theory
+from muhat import KernelMean
 from muhat.comparison import compare
 from muhat.data import open_batches
 from muhat.density import MatchedMixture
 from muhat.filters import FILTERS
 from muhat.gram import GRAMS, Nystrom
 from muhat.kernels import KERNELS, Gaussian
+from muhat.paper import theory
 from muhat.paper.datasets import SyntheticFamily, load_dataset
 from muhat.selection import RULES, Fixed
 
