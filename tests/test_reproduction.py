@@ -19,9 +19,9 @@ import pytest
 import muhat
 from muhat._files import FileError
 from muhat.paper import TaskError, _results, _run, read_results, reproduce
-from muhat.paper._bars import Bar, Lines
+from muhat.paper._bars import Bar, Lines, progress_on
 from muhat.paper._checkpoints import Checkpoints, locked
-from muhat.paper._progress import Progress, progress_on
+from muhat.paper._progress import Progress
 from muhat.paper._provenance import NO_NUMBERS, PACKAGE, source_commit, source_digest
 from muhat.paper._tables import from_csv, to_csv
 from toy_experiments import conditions, deadly, toy

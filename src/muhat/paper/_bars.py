@@ -72,5 +72,10 @@ class _TimeLeft(ProgressColumn):
         return Text(f"{_time(task.elapsed * task.remaining / computed)} left")
 
 
+def progress_on(stream: TextIO) -> Progress:
+    """Return a bar for a terminal and lines for anything else."""
+    return Bar(stream) if stream.isatty() else Lines(stream)
+
+
 def _time(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))

@@ -1,10 +1,4 @@
-"""What a run reports, and to whom: a bar on a terminal, a line per experiment elsewhere, or nobody."""
-
-from typing import TextIO
-
-from muhat._messages import refusal
-
-EXTRA = "pip install 'muhat[paper]'"
+"""What a run reports while it goes on."""
 
 
 class Progress:
@@ -30,14 +24,3 @@ class Progress:
 
     def interrupted(self, name: str, tasks: int, finished: int) -> None:
         """Ctrl-C was pressed when ``finished`` of the tasks had a checkpoint."""
-
-
-def progress_on(stream: TextIO) -> Progress:
-    """Return a bar for a terminal and lines for anything else."""
-    try:
-        from muhat.paper._bars import Bar, Lines
-    except ImportError as problem:
-        needed, advice = "running the experiments needs packages that are not part of the core", EXTRA
-        got = f"no {str(problem.name).split('.')[0]}"
-        raise ImportError(refusal("muhat.paper", needed, got, advice), name=problem.name) from problem
-    return Bar(stream) if stream.isatty() else Lines(stream)
