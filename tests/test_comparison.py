@@ -276,6 +276,14 @@ def test_a_fitted_estimator_is_a_comparison(sample, comparison):
     assert again.d == sample.shape[1]
 
 
+def test_a_fitted_estimator_is_compared_on_one_more_decomposition(sample, monkeypatch):
+    mu = KernelMean(kernel=Gaussian(10.0)).fit(sample)
+    decompose, found = np.linalg.eigh, []
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: found.append(matrix.shape) or decompose(matrix))
+    Comparison.from_estimator(mu)
+    assert found == [(len(sample), len(sample))]
+
+
 def test_a_fitted_estimator_without_kme_is_measured_against_it(sample, comparison):
     again = Comparison.from_estimator(KernelMean(filter="f-kmse", selection="gcv").fit(standardized(sample)))
     assert [row.name for row in again.rows] == ["kme", "f-kmse"]
@@ -288,6 +296,10 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
         Comparison.from_estimator(KernelMean().fit(sample, sample_weight=weights))
     with pytest.raises(ValueError, match="without target and sample_weight"):
         Comparison.from_estimator(KernelMean(target=weights / weights.sum()).fit(sample))
+    with pytest.raises(ValueError, match="without target and sample_weight"):
+        Comparison.from_estimator(KernelMean(filter="kme").fit(sample, sample_weight=weights))
+    with pytest.raises(ValueError, match="a kernel of points is needed"):
+        Comparison.from_estimator(KernelMean(kernel="precomputed").fit(Gaussian(10.0)(sample)))
     with pytest.raises(NotFittedError):
         Comparison.from_estimator(KernelMean())
 

@@ -10,13 +10,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from muhat import FilterDisplay, KernelMean, LeaveOneOutDisplay, Mixture, theory
+from muhat import FilterDisplay, KernelMean, LeaveOneOutDisplay, Mixture
 from muhat.comparison import compare
 from muhat.data import open_batches
 from muhat.density import MatchedMixture
 from muhat.filters import FILTERS
 from muhat.gram import GRAMS, Nystrom
 from muhat.kernels import KERNELS, Gaussian, Laplacian, Linear
+from muhat.paper import theory
 from muhat.paper.datasets import SyntheticFamily, load_dataset
 from muhat.selection import RULES, Fixed
 

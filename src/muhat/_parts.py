@@ -215,9 +215,7 @@ class Parts:
                 np.add.at(weights, cast(Embedding, target).points[:, 0], target.weights)
                 return Embedding(kernel, points, weights)
             return target
-        if points is None:
-            needed = "an Embedding is needed where the sample is not held"
-            raise ValueError(refusal(who, needed, type(target).__name__))
+        assert points is not None  # else `check_batches` has refused weights
         weights = np.asarray(target)
         if weights.shape != (len(points),):
             needed = f"an Embedding or {len(points)} finite weights on the sample are needed"

@@ -76,21 +76,7 @@ def compare(
     >>> comparison["kme"].improvement
     0.0
     """
-    parts = Parts.from_arguments(
-        "compare",
-        kernel=kernel,
-        filter=_with_kme(filters),
-        selection=selection,
-        gram=gram,
-        auto=tuple(FILTERS),
-        best_of=False,
-    )
-    if isinstance(parts.kernel, Precomputed):
-        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
-        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
-    if parts.gram == "blocks":
-        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
-        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    parts = _parts(kernel, filters, selection, gram)
     rows = _rows(parts, X)
     if standardize:
         source = rows if isinstance(rows, Source) else ArraySource(rows)
@@ -116,6 +102,26 @@ def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
     return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
+
+
+def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
+    """Resolve and check every argument but the sample."""
+    parts = Parts.from_arguments(
+        "compare",
+        kernel=kernel,
+        filter=_with_kme(filters),
+        selection=selection,
+        gram=gram,
+        auto=tuple(FILTERS),
+        best_of=False,
+    )
+    if isinstance(parts.kernel, Precomputed):
+        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
+        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
+    if parts.gram == "blocks":
+        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
+        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    return parts
 
 
 def _with_kme(filters: Any) -> list[Any]:
@@ -313,21 +319,17 @@ class Comparison:
             needed = "an estimator that holds its Gram matrix is needed"
             got = "one fitted by products" if estimator.features_ is None else "one fitted by features"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
-        if isinstance(estimator.kernel_, Precomputed):
-            needed, got = "an estimator with a kernel of points is needed", "a precomputed one"
-            raise ValueError(refusal("Comparison", needed, got))
+        filters = [choice.filter for choice in estimator.choices_]
+        parts = _parts(estimator.kernel_, filters, estimator.selection, "dense")
         points = estimator.embedding_.points[: len(estimator.weights_)]
-        weights = (
-            KernelMean(kernel=estimator.kernel_, filter=estimator.filter_, selection=estimator.selection, gram="dense")
-            .fit(points)
-            .weights_
-        )
+        solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
+        own = next(choice for choice in solution.choices if choice.filter == estimator.filter_)
+        weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
             needed, got = "an estimator fitted without target and sample_weight is needed", "one fitted with"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X)"))
-        filters = [choice.filter for choice in estimator.choices_]
-        return compare(points, estimator.kernel_, filters, estimator.selection, gram="dense")
+        return cls.from_solution(solution, parts)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -71,20 +71,11 @@ class DataSet:
         The points, in rows; unscaled.
     feature_names : tuple of str
         The names of the d columns.
-    target : array of shape (n,) or None
-        What others predict from the data, numbers or names of classes; a kernel mean has no use for it.
-    source : str
-        Where it comes from, in one line.
-    licence : str
-        On what terms, in one line.
     """
 
     name: str
     data: Array
     feature_names: tuple[str, ...]
-    target: Array | None = None
-    source: str = ""
-    licence: str = ""
 
 
 class FileBatchError(FileError, BatchError):
