@@ -36,6 +36,7 @@ ORDER = [
     "mean",
     "comparison",
     "density",
+    "conditional",
     "plots",
     "cli",
     "paper",
@@ -53,7 +54,7 @@ PUBLIC = [
     *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
     *("Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
-    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
+    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture", "ConditionalMean"),
     *("LeaveOneOutDisplay", "FilterDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]

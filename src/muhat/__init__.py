@@ -21,6 +21,7 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
+    "conditional": ("ConditionalMean",),
     "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
