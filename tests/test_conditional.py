@@ -23,7 +23,7 @@ EXACT = 1e-9
 PARAMETERS = {
     "tikhonov": [3e-5, 0.02, 5.0],
     "iterated-tikhonov": [3e-5, 0.02, 5.0],
-    "landweber": [1, 30, 1000],
+    "landweber": [1, 30, 300],
     "nu-method": [1, 7, 60],
     "tsvd": [0.003, 0.05, 0.3],
 }
@@ -81,7 +81,7 @@ def assert_close(found, true, tolerance=EXACT, size=None):
 @pytest.mark.parametrize("has_intercept", [True, False])
 def test_left_out_predictions_are_those_without_the_row(name, sample, has_intercept):
     X = SAMPLES[sample]
-    y = np.random.default_rng(SEED).normal(size=(len(X), 2)) + [3.0, -1.0]
+    y = np.random.default_rng(SEED).normal([3.0, -1.0], size=(len(X), 2))
     kernel = Gaussian(3.0 if sample != "more features than rows" else 8.0)
     for parameter in PARAMETERS[name]:
         model = fitted(name, parameter, kernel, X, y, fit_intercept=has_intercept)
@@ -91,7 +91,7 @@ def test_left_out_predictions_are_those_without_the_row(name, sample, has_interc
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("n", [12, 90])
+@pytest.mark.parametrize("n", [12, 60])
 def test_left_out_predictions_of_weighted_rows_are_those_without_the_row(name, n):
     """Few rows are all heavy, and left out by refits; many of them differ little, and are interpolated between."""
     rng = np.random.default_rng(SEED)
@@ -202,25 +202,33 @@ def wave(n, seed=0, noise=0.3):
     return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
 
 
-def test_intervals_are_those_of_the_jackknife_plus_and_cover():
+def test_intervals_are_those_of_the_jackknife_plus():
     X, y = wave(60)
-    new, true = wave(2000, seed=1)
+    new, _ = wave(50, seed=1)
     model = ConditionalMean(kernel=Gaussian(0.5), filter="landweber", selection=Fixed(200)).fit(X, y)
-    o = ~np.eye(60, dtype=bool)
-    refits = [clone(model).fit(X[rest], y[rest]) for rest in o]
-    values = np.array([each.predict(new[:50]) for each in refits])
+    refits = [clone(model).fit(X[rest], y[rest]) for rest in ~np.eye(60, dtype=bool)]
+    values = np.array([each.predict(new) for each in refits])
     gaps = np.abs([y[i] - each.predict(X[[i]])[0] for i, each in enumerate(refits)])[:, None]
     low, high = np.sort(values - gaps, axis=0)[6 - 1], np.sort(values + gaps, axis=0)[55 - 1]  # ⌊.1·61⌋, ⌈.9·61⌉
     found = model.predict_interval(new, confidence=0.9)
-    np.testing.assert_allclose(found[:50], np.column_stack([low, high]), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found, np.column_stack([low, high]), rtol=0, atol=1e-9)
 
-    covered = [
-        np.mean((found[:, 0] <= true) & (true <= found[:, 1]))
-        for seed in range(10)
-        for found in [ConditionalMean(filter="tikhonov").fit(*wave(60, seed)).predict_interval(new)]
-    ]
-    assert 0.87 < np.mean(covered) < 0.96
-    assert min(covered) > 0.8
+
+def coverage(model, draws=20):
+    """The share of new y in 90 % intervals, for several samples."""
+    covered = []
+    for seed in range(draws):
+        new, true = wave(500, seed + 100)
+        low, high = clone(model).fit(*wave(60, seed)).predict_interval(new).T
+        covered.append(np.mean((low <= true) & (true <= high)))
+    return np.array(covered)
+
+
+def test_intervals_hold_what_they_promise():
+    given = coverage(ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov", selection=Fixed(1e-3)))
+    assert 0.9 - 2 * given.std() / np.sqrt(len(given)) < given.mean() < 0.95
+    chosen = coverage(ConditionalMean(filter="tikhonov"))
+    assert chosen.mean() > 2 * 0.9 - 1  # what the theorem promises, though it does not speak of a chosen parameter
 
 
 def test_intervals_of_several_outputs_are_those_of_each():
@@ -243,7 +251,7 @@ def test_a_gaussian_kernel_on_y_is_scored_in_its_rkhs():
         assert score == pytest.approx(true, rel=1e-9)
     embedding = model.embedding_at(X[0])
     np.testing.assert_allclose(embedding(y[:3, None]), model.weights_at(X[:1])[0] @ L[:, :3], atol=1e-12)
-    with pytest.raises(ValueError, match="ConditionalMean.predict: kernel_y must be 'linear' for the mean of y"):
+    with pytest.raises(ValueError, match=r"ConditionalMean\.predict: kernel_y must be 'linear' for the mean of y"):
         model.predict(X)
 
 
@@ -276,7 +284,8 @@ def test_quantiles_are_calibrated_and_ordered_and_draws_follow_the_probabilities
 
 
 def test_the_bandwidth_with_the_least_score_is_taken():
-    X, y = wave(60, noise=0.05)
+    X = np.random.default_rng(SEED).uniform(-3, 3, size=(60, 1))
+    y = np.sin(6 * X[:, 0])
     model = ConditionalMean(bandwidth="loo", filter="tikhonov").fit(X, y)
     scores = [
         ConditionalMean(kernel=Gaussian(bandwidth), filter="tikhonov").fit(X, y).choice_.score
@@ -337,7 +346,7 @@ def test_it_works_in_pipelines_and_searches_with_frames_and_float32():
     single = ConditionalMean().fit(X.astype(np.float32), y.astype(np.float32))
     np.testing.assert_allclose(single.predict(X), ConditionalMean().fit(X, y).predict(X), atol=0.02)
     model = ConditionalMean().fit(X, y)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X), atol=1e-12)
 
 
 def test_predictions_move_along_with_y():
@@ -364,7 +373,9 @@ REFUSED = {
     "selection must be 'loo', 'gcv'": lambda: ConditionalMean(filter="tikhonov", selection="kfold").fit(X, Y),
     "gram must have all eigenpairs": lambda: ConditionalMean(gram="blocks").fit(X, Y),
     "bandwidth must be None or 'loo', got 3": lambda: ConditionalMean(bandwidth=3).fit(X, Y),
-    "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(X, Y),
+    "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(
+        X, Y
+    ),
     "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(X, Y),
     "one point is needed, got 20": lambda: ConditionalMean().fit(X, Y).embedding_at(X),
     "the function must return a number or a row": lambda: ConditionalMean().fit(X, Y).expect(np.mean, X),

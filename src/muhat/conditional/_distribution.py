@@ -66,7 +66,9 @@ class ConditionalDistribution:
         count = whole_number("sample", "n_samples", n_samples)
         cumulated = np.cumsum(self.probabilities, axis=1)
         draws = check_random_state(random_state).random_sample((len(cumulated), count)) * cumulated[:, -1:]
-        rows = np.stack([np.searchsorted(each, some, side="right") for each, some in zip(cumulated, draws, strict=True)])
+        rows = np.stack(
+            [np.searchsorted(each, some, side="right") for each, some in zip(cumulated, draws, strict=True)]
+        )
         return self.outputs[np.minimum(rows, len(self.outputs) - 1)]
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import refusal, unknown_name
+from muhat._messages import refusal
 from muhat._parts import Parts, as_kernel
 from muhat._validation import (
     as_frame,
@@ -30,7 +30,7 @@ from muhat.embedding import Embedding
 from muhat.filters import Filter, Iteration, TruncatedSVD
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram
-from muhat.gram._plan import plan_in_memory
+from muhat.gram._plan import Plan, plan_in_memory
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import GCV, Given, LeaveOneOut, Rule
 from muhat.selection._base import Candidates, check_rest, checked_grid
@@ -252,11 +252,12 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         _check_variation(outputs)
         kernel_y = kernel_y.resolve(outputs)
         sample = _Sample(parts, X, masses, _factor(kernel_y, outputs), bool(self.fit_intercept))
-        fits = [sample.fit(kernel) for kernel in self._ladder(sample.kernel)]
+        rules = sample.rules()
+        fits = [sample.fit(kernel, rules) for kernel in self._ladder(sample.kernel)]
 
         best = min(fits, key=lambda fit: fit.choice.score) if len(fits) > 1 else fits[0]
         has_ladder = self.bandwidth == "loo"
-        self.bandwidths_ = np.array([fit.kernel.bandwidth for fit in fits]) if has_ladder else None  # type: ignore[attr-defined]
+        self.bandwidths_ = np.array([fit.kernel.bandwidth for fit in fits]) if has_ladder else None
         self.bandwidth_scores_ = np.array([fit.choice.score for fit in fits]) if has_ladder else None
         self.kernel_, self.kernel_y_ = best.kernel, kernel_y
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
@@ -280,10 +281,10 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         From all left-out predictions ŷ_(−i)(x) at the new point and all left-out residuals R_i, the interval goes from
         the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) − |R_i| to the ⌈confidence (n + 1)⌉-th smallest
-        ŷ_(−i)(x) + |R_i|. It holds y with probability 2·confidence − 1 at least, whatever the distribution (Barber,
-        Candès, Ramdas and Tibshirani 2021), and about ``confidence`` in practice. This is for rows that are exchangeable
-        and weighted alike, and for filter, parameter and bandwidth that were not chosen from them; their choice from the
-        same rows changes little, but is not part of the theorem. Each output has intervals of its own.
+        ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with probability at least 2·confidence − 1,
+        whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021), and in practice about ``confidence``.
+        The theorem is for a filter, parameter and bandwidth that are given; chosen from the same rows, they cost a
+        percent or so of coverage where rows are few. Each output has intervals of its own.
 
         Parameters
         ----------
@@ -322,7 +323,7 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return quantiles[:, 0] if self._is_flat else quantiles
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return draws of y at new points, from ``distribution_at(X)``: shape (m, n_samples) or (m, n_samples, n_outputs).
+        """Return draws of y from ``distribution_at(X)``, of shape (m, n_samples) or (m, n_samples, n_outputs).
 
         Parameters
         ----------
@@ -344,7 +345,9 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return ConditionalDistribution.from_weights(self._outputs_of(), self.weights_at(X)[:, self._taken])
 
     def weights_at(self, X: Any) -> Array:
-        """Return the weights α_i(x) of the sample's outputs, of any sign, of shape (m, n); with an intercept, of sum one.
+        """Return the weights α_i(x) of the sample's outputs, of any sign, in shape (m, n).
+
+        With an intercept they sum to one.
 
         Parameters
         ----------
@@ -442,7 +445,7 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _ladder(self, kernel: Kernel) -> Sequence[Kernel]:
         if self.bandwidth is None:
             return [kernel]
-        return [replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in LADDER]  # type: ignore[attr-defined,type-var]
+        return [replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in LADDER]
 
     def _coordinates(self, X: Any) -> Array:
         check_is_fitted(self, "choice_")
@@ -480,13 +483,21 @@ class _Sample:
             return Precomputed(checked_gram("ConditionalMean", self.X))
         return self.parts.kernel.resolve(self.X)
 
-    def fit(self, kernel: Kernel) -> _Fit:
-        """Decompose the Gram matrix of a kernel, and choose each filter's parameter."""
-        plan = plan_in_memory(self.parts.gram, kernel, len(self.X), 8)
-        rules = self.parts.rules(plan.access, len(self.X))
+    @cached_property
+    def plan(self) -> Plan:
+        """How the Gram matrix is to be held."""
+        return plan_in_memory(self.parts.gram, self.parts.kernel, len(self.X), self.X.itemsize)
+
+    def rules(self) -> list[Rule]:
+        """Return the rule that chooses for each filter, or refuse too few rows."""
+        rules = self.parts.rules(self.plan.access, len(self.X))
         self.parts.check_enough(rules, len(self.X))
-        if isinstance(plan.gram, Approximation):
-            regression, coordinates = self._on_features(kernel, plan.gram)
+        return rules
+
+    def fit(self, kernel: Kernel, rules: Sequence[Rule]) -> _Fit:
+        """Decompose the Gram matrix of a kernel, and choose each filter's parameter."""
+        if isinstance(self.plan.gram, Approximation):
+            regression, coordinates = self._on_features(kernel, self.plan.gram)
         else:
             regression, coordinates = self._dense(kernel)
         check_scale(type(kernel).__name__, regression.largest_value, np.dtype(np.float64), self.X)
@@ -503,9 +514,7 @@ class _Sample:
         gamma = np.maximum(gamma, gamma[-1] * 1e-30)
         basis = np.sqrt(self.masses)[:, None] * U
         regression = Regression(gamma, U, self.masses, self.outputs, self.has_intercept)
-        if isinstance(kernel, Precomputed):
-            return regression, _Coordinates(None, points, basis)
-        return regression, _Coordinates(kernel, points, basis)
+        return regression, _Coordinates(None if isinstance(kernel, Precomputed) else kernel, points, basis)
 
     def _on_features(self, kernel: Kernel, approximation: Approximation) -> tuple[Regression, Callable[[Array], Array]]:
         """K ≈ FFᵀ: with DF = U Γ^(1/2) Vᵀ, the coordinates UᵀD k(X, x) are Γ^(1/2) Vᵀ z(x)."""
@@ -549,7 +558,7 @@ def _choices(regression: Regression, rules: Sequence[Rule], filters: Sequence[An
         if isinstance(rule, GCV):
             scores[place] = regression.gcv(candidates[place])
     return [
-        ConditionalChoice(rule, each.filter, each.grid, own)  # type: ignore[arg-type]
+        ConditionalChoice(rule, each.filter, each.grid, own)
         for rule, each, own in zip(rules, candidates, scores, strict=True)
     ]
 

@@ -86,13 +86,9 @@ class Regression:
         """max k(x_i, x_i)."""
         return float((self.own / self.masses).max())
 
-    def inverse(self, filter: Filter, parameter: float) -> Array:
-        """Return g_λ(γ) of every component."""
-        return filter.inverse(self.gamma, parameter)
-
     def gcv(self, candidates: Candidates) -> Array:
         """Return Σ p_i ‖z_i − ẑ_i‖²/(1 − tr S/n)², ẑ = S z being the fitted values, for every parameter."""
-        r = 1 - candidates.filter.path(self.gamma, candidates.grid)  # type: ignore[attr-defined]
+        r = 1 - candidates.filter.path(self.gamma, candidates.grid)
         n, fitted = len(self.masses), self.projected
         beyond = float((self.masses @ self.Z**2).sum()) - float((fitted[:, :-1] ** 2).sum())
         residual = r**2 @ (fitted[:, :-1] ** 2).sum(axis=1) + max(beyond, 0.0)
@@ -133,12 +129,12 @@ class LeftOut:
         As ‖A^(−1/2) A_·i‖ ≤ √A_ii, without row i too, κ√γ ĝ(γ) bounds what is predicted from outputs of mean square 1.
         """
         largest, bound, at_zero = self.interval.largest, self.interval.bound, filter.at_zero(grid)[:, None]
-        scales = np.unique(np.linspace(*self.interval.scales, 5))
+        scales = np.unique(np.linspace(self.interval.scales[0], self.interval.scales[1], 5))
         points = [CHECKED[(CHECKED > 0) & (largest * CHECKED <= scale * bound)] for scale in scales]
         exact = [(filter.path(largest * x / c, grid) - at_zero) / x for c, x in zip(scales, points, strict=True)]
 
         def error(contour: Contour) -> float:
-            values, worst = self._values(contour.nodes * largest, filter, grid), 0.0
+            values, worst = self._values(contour.nodes * largest, filter, grid, at_zero), 0.0
             if values is None:
                 return np.inf
             for own, x, true in zip(self._basis(scales), points, exact, strict=True):
@@ -150,12 +146,12 @@ class LeftOut:
 
         return error
 
-    def _values(self, z: Array, filter: Filter, grid: Array) -> Array | None:
-        """Return ĝ(z) at the nodes for each of the scales, of shape (scales, parameters, nodes), where it is finite."""
+    def _values(self, z: Array, filter: Filter, grid: Array, at_zero: Array) -> Array | None:
+        """Return ĝ(z) at the nodes for each of the scales, of shape (scales, parameters, nodes), if it is finite."""
         found = [Contour._path(filter, grid, z / scale) for scale in self._scales]
         if not all(is_finite for _, is_finite in found):
             return None
-        return (np.stack([path for path, _ in found]) - filter.at_zero(grid)[:, None]) / z
+        return (np.stack([path for path, _ in found]) - at_zero) / z
 
     @cached_property
     def _scales(self) -> Array:
@@ -228,7 +224,7 @@ class LeftOut:
 
     def _steps(self, nodes: Nodes, where: slice, filter: Filter, grid: Array) -> Array:
         """Return ĝ(z) dz/2πi at a contour's nodes for each of the scales."""
-        values = self._values(nodes.z[where], filter, grid)
+        values = self._values(nodes.z[where], filter, grid, filter.at_zero(grid)[:, None])
         assert values is not None  # the contour was checked
         return values * nodes.steps[where]
 
@@ -277,7 +273,9 @@ class LeftOut:
                 for column, function in enumerate(functions):
                     f, means = ratio(column), regression.left_out_means[rows, column]
                     left = regression.projected[:, [column]] - means * regression.projected[:, [-1]]
-                    found = [2 * np.real((resolvent * each) @ f.T) * own for each, own in zip(steps, basis.T, strict=True)]
+                    found = [
+                        2 * np.real((resolvent * each) @ f.T) * own for each, own in zip(steps, basis.T, strict=True)
+                    ]
                     function[:, rows] = whole * left - regression.U[rows].T * sum(found)
         rows = self.heavy if contour is not None else np.arange(len(regression.masses))
         if len(rows):
