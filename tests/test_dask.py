@@ -150,7 +150,7 @@ def test_the_work_is_in_the_graph_once():
             return int, ()
 
     def get(graph, keys, **_):
-        for task in graph.__dask_graph__().values():
+        for task in getattr(graph, "__dask_graph__", lambda: graph)().values():  # dask 2024.8 gives the graph itself
             dumps(task)
         return [[1.0]]
 
