@@ -173,12 +173,16 @@ def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
             np.testing.assert_allclose(comparison[name].scores, mu.choice_.scores, rtol=1e-11)
 
 
-def test_no_more_than_all_of_a_risk_is_gained():
+def test_no_more_than_all_of_a_risk_is_said_to_be_gained_and_gains_rank_as_scores_do():
     """Standardizing made the mean of a linear kernel exactly zero, and 200 % of KME's risk was reported as gained."""
     X = random_sample(60)
     centred = compare_as_it_is(X - X.mean(axis=0), kernel="linear")
-    assert centred.best.improvement == 100
+    assert centred.best.improvement > 100
+    by_score = sorted(centred.rows, key=lambda row: row.score)
+    assert [row.improvement for row in by_score] == sorted((row.improvement for row in centred.rows), reverse=True)
+    assert len({row.improvement for row in by_score}) == len({row.score for row in by_score}) > 4
     assert "cannot be told from zero" in centred.verdict()
+    assert "no more than all of KME's risk can be gained" in centred.notes[0]
     scaled = compare(X, kernel="linear")
     assert scaled.best.improvement < 100
     as_scaled = KernelMean(kernel="linear", filter="f-kmse").fit(X / X.std(axis=0)).choice_
@@ -272,6 +276,14 @@ def test_a_fitted_estimator_is_a_comparison(sample, comparison):
     assert again.d == sample.shape[1]
 
 
+def test_a_fitted_estimator_is_compared_on_one_more_decomposition(sample, monkeypatch):
+    mu = KernelMean(kernel=Gaussian(10.0)).fit(sample)
+    decompose, found = np.linalg.eigh, []
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: found.append(matrix.shape) or decompose(matrix))
+    Comparison.from_estimator(mu)
+    assert found == [(len(sample), len(sample))]
+
+
 def test_a_fitted_estimator_without_kme_is_measured_against_it(sample, comparison):
     again = Comparison.from_estimator(KernelMean(filter="f-kmse", selection="gcv").fit(standardized(sample)))
     assert [row.name for row in again.rows] == ["kme", "f-kmse"]
@@ -284,6 +296,10 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
         Comparison.from_estimator(KernelMean().fit(sample, sample_weight=weights))
     with pytest.raises(ValueError, match="without target and sample_weight"):
         Comparison.from_estimator(KernelMean(target=weights / weights.sum()).fit(sample))
+    with pytest.raises(ValueError, match="without target and sample_weight"):
+        Comparison.from_estimator(KernelMean(filter="kme").fit(sample, sample_weight=weights))
+    with pytest.raises(ValueError, match="a kernel of points is needed"):
+        Comparison.from_estimator(KernelMean(kernel="precomputed").fit(Gaussian(10.0)(sample)))
     with pytest.raises(NotFittedError):
         Comparison.from_estimator(KernelMean())
 

@@ -76,21 +76,7 @@ def compare(
     >>> comparison["kme"].improvement
     0.0
     """
-    parts = Parts.from_arguments(
-        "compare",
-        kernel=kernel,
-        filter=_with_kme(filters),
-        selection=selection,
-        gram=gram,
-        auto=tuple(FILTERS),
-        best_of=False,
-    )
-    if isinstance(parts.kernel, Precomputed):
-        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
-        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
-    if parts.gram == "blocks":
-        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
-        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    parts = _parts(kernel, filters, selection, gram)
     rows = _rows(parts, X)
     if standardize:
         source = rows if isinstance(rows, Source) else ArraySource(rows)
@@ -116,6 +102,26 @@ def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
     return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
+
+
+def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
+    """Resolve and check every argument but the sample."""
+    parts = Parts.from_arguments(
+        "compare",
+        kernel=kernel,
+        filter=_with_kme(filters),
+        selection=selection,
+        gram=gram,
+        auto=tuple(FILTERS),
+        best_of=False,
+    )
+    if isinstance(parts.kernel, Precomputed):
+        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
+        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
+    if parts.gram == "blocks":
+        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
+        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    return parts
 
 
 def _with_kme(filters: Any) -> list[Any]:
@@ -170,8 +176,8 @@ class Row:
         The parameter's place in the grid.
     grid, strengths, scores, improvements : array of shape (parameters,)
         All candidates, with the strength and leave-one-out score of each and 100 (LOO_KME − LOO)/R, in percent of KME's
-        estimated risk R, of which no more than 100 can be gained. Scores are None where they would take a refit for
-        each of too many points.
+        estimated risk R; an estimate may be above 100, the gain is not. Scores are None where they would take a refit
+        for each of too many points.
     shrinkage : array of shape (n,) or (r,)
         s of every component, for the chosen parameter.
     """
@@ -313,21 +319,17 @@ class Comparison:
             needed = "an estimator that holds its Gram matrix is needed"
             got = "one fitted by products" if estimator.features_ is None else "one fitted by features"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
-        if isinstance(estimator.kernel_, Precomputed):
-            needed, got = "an estimator with a kernel of points is needed", "a precomputed one"
-            raise ValueError(refusal("Comparison", needed, got))
+        filters = [choice.filter for choice in estimator.choices_]
+        parts = _parts(estimator.kernel_, filters, estimator.selection, "dense")
         points = estimator.embedding_.points[: len(estimator.weights_)]
-        weights = (
-            KernelMean(kernel=estimator.kernel_, filter=estimator.filter_, selection=estimator.selection, gram="dense")
-            .fit(points)
-            .weights_
-        )
+        solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
+        own = next(choice for choice in solution.choices if choice.filter == estimator.filter_)
+        weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
             needed, got = "an estimator fitted without target and sample_weight is needed", "one fitted with"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X)"))
-        filters = [choice.filter for choice in estimator.choices_]
-        return compare(points, estimator.kernel_, filters, estimator.selection, gram="dense")
+        return cls.from_solution(solution, parts)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -342,6 +344,8 @@ class Comparison:
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
                 )
+        if round(self.best.improvement or 0.0, 2) > 100:
+            notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
@@ -403,7 +407,7 @@ def _rows_of(
     baseline: Array | None,
     risk: float,
 ) -> tuple[Row, ...]:
-    """Return a row for each choice; gains are shares of KME's risk, of which there is no more than all."""
+    """Return a row for each choice; gains are shares of KME's risk."""
     names = [name_of(choice.filter) for choice in choices]
     return tuple(
         Row(
@@ -417,9 +421,7 @@ def _rows_of(
             grid=choice.grid,
             strengths=choice.strengths,
             scores=score,
-            improvements=(
-                None if baseline is None or score is None else np.minimum(100 * (baseline - score) / risk, 100.0)
-            ),
+            improvements=None if baseline is None or score is None else 100 * (baseline - score) / risk,
             shrinkage=choice.shrinkage(problem),
         )
         for name, choice, score in zip(names, choices, scores, strict=True)
