@@ -27,7 +27,7 @@ from muhat._validation import (
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
 from muhat.conditional._left_out import LeftOut, Regression
 from muhat.embedding import Embedding
-from muhat.filters import Filter, Iteration, TruncatedSVD
+from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram
 from muhat.gram._plan import Plan, plan_in_memory
@@ -570,9 +570,6 @@ def _candidates(regression: Regression, rule: Rule, filter: Filter) -> Candidate
     if rule.grid is not None:
         return Candidates(filter, checked_grid(rule, filter, rule.grid))
     largest = float(regression.gamma.max(initial=0.0)) or 1.0
-    if isinstance(filter, TruncatedSVD):
-        floor = max(LEAST, len(regression.masses) * rounding(regression.gamma)) * largest
-        return Candidates(filter, filter.between(regression.gamma[regression.gamma > floor]))
     if isinstance(filter, Iteration):
         last = filter.from_lambda(LEAST * largest)
         last = last if isinstance(filter, Formula) else min(last, STEPS)
