@@ -111,6 +111,8 @@ class LeftOut:
         largest = min(float(regression.gamma.max(initial=0.0)), float(rest.max()) * bound)
         scales = np.array([rest[self.light].min(), rest[self.light].max()])
         self.interval = Interval(largest, scales, bound)
+        # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
+        self.spanned = slice(int(np.searchsorted(regression.gamma, rounding(regression.gamma) * largest)), None)
 
     def contour(self, candidates: Candidates, known: Sequence[Contour] = ()) -> Contour | None:
         """Return a cheap contour that is accurate for a filter's whole grid, if there is one; known ones cost least."""
@@ -220,7 +222,8 @@ class LeftOut:
                     yield place, rows, column, predicted + means[rows, column]
 
     def _nodes(self, contours: Sequence[Contour]) -> Nodes:
-        return Nodes.from_contours(self.regression.gamma, len(self.regression.U), self.interval.largest, contours)
+        gamma = self.regression.gamma[self.spanned]
+        return Nodes.from_contours(gamma, len(self.regression.U), self.interval.largest, contours)
 
     def _steps(self, nodes: Nodes, where: slice, filter: Filter, grid: Array) -> Array:
         """Return ĝ(z) dz/2πi at a contour's nodes for each of the scales."""
@@ -234,8 +237,8 @@ class LeftOut:
         Where eigenvectors do not span everything, G has (I − UUᵀ)/z beside them.
         """
         regression, everywhere = self.regression, slice(0, len(nodes.z))
-        U, q, projected = regression.U[rows], regression.root_masses[rows], regression.projected
-        is_low_rank = regression.U.shape[1] < len(regression.U)
+        U, q = regression.U[rows, self.spanned], regression.root_masses[rows]
+        projected, is_low_rank = regression.projected[self.spanned], U.shape[1] < len(regression.U)
 
         def resolvent(vectors: Array, coefficients: Array, whole: Array) -> Array:
             values = nodes.sums(vectors, coefficients)(everywhere)
