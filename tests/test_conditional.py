@@ -10,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures
@@ -313,6 +313,13 @@ def test_many_rows_of_truncated_svd_are_chosen_by_generalised_cross_validation()
     assert repr(ConditionalMean(filter="tsvd").fit(X, y).choice_.rule) == "GCV(grid=None)"
 
 
+def test_many_rows_are_not_left_out_by_refits():
+    X, y = wave(320)
+    model = ConditionalMean(filter="tsvd", selection=Fixed(0.01)).fit(X, y)
+    with pytest.raises(ValueError, match="at most 300 rows can be left out by refits"):
+        model.loo_predictions_  # noqa: B018
+
+
 def test_rows_of_mass_zero_take_no_part():
     X, y = wave(30)
     weights = np.ones(30)
@@ -391,16 +398,17 @@ def test_what_cannot_be_is_refused_in_one_sentence(message):
     assert "\n" not in str(refused.value)
 
 
-def expected_failures(estimator):
-    """One check asks that a row of weight two is two rows: leaving out one of them is not leaving out both."""
-    reason = "leave-one-out leaves out rows, and the median is that of the distances of rows"
-    return {"check_sample_weight_equivalence_on_dense_data": reason} if estimator.selection == "loo" else {}
-
-
 @parametrize_with_checks(
-    [ConditionalMean(), ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov", selection=Fixed(0.01))],
-    expected_failed_checks=expected_failures,
+    [ConditionalMean()],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "a row of weight two is left out as one, two rows one by one"
+    },
 )
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
+
+
+def test_a_row_of_weight_two_is_two_rows_where_nothing_is_chosen():
+    model = ConditionalMean(kernel=Gaussian(1.0), filter="nu-method", selection=Fixed(10))
+    check_sample_weight_equivalence_on_dense_data("ConditionalMean", model)

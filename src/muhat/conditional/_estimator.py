@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
 from muhat._parts import Parts, as_kernel
 from muhat._validation import (
@@ -46,6 +46,9 @@ STEPS = 128
 
 LADDER = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
+
+CHUNK = 1024
+"""New points whose kernel values to the sample are held at once."""
 
 FACTORED = 1e-14
 """The share of the largest l(y, y) that a factor of the Gram matrix of y leaves out."""
@@ -150,10 +153,10 @@ class _Fit:
 class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
-    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ (MATHS: section "Conditional
-    means"). With the linear kernel on y this is regression, of several outputs at once; Tikhonov's filter is then
-    kernel ridge regression with the ridge nλ, and others do not saturate where it does. Filter and parameter are chosen
-    by exact leave-one-out, from one eigendecomposition.
+    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y it is
+    regression, of several outputs at once; Tikhonov's filter is then kernel ridge regression with the ridge nλ, and
+    others do not saturate where it does. Filter and parameter are chosen by exact leave-one-out, from one
+    eigendecomposition. Everything is computed in double precision.
 
     Parameters
     ----------
@@ -274,7 +277,7 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         self._check_linear("predict")
         fit = self._fit
-        return self._shaped(self._coordinates(X) @ fit.coefficients + fit.regression.mean)
+        return self._shaped(self._by_chunks(X, lambda some: some @ fit.coefficients + fit.regression.mean))
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
         """Return intervals for y at new points by the jackknife+, of shape (m, 2) or (m, n_outputs, 2).
@@ -299,12 +302,15 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if upper > n:
             needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
             raise ValueError(refusal("ConditionalMean.predict_interval", needed, n, "lower it"))
-        values = self._fit.left_out_values(self._coordinates(X))
         residuals = np.abs(self._outputs - self._fit.left_out_predictions).T[:, None]
-        low = np.partition(values - residuals, n - upper, axis=-1)[..., n - upper]
-        high = np.partition(values + residuals, upper - 1, axis=-1)[..., upper - 1]
-        intervals = np.moveaxis(np.stack([low, high], axis=-1), 0, 1)
-        return intervals[:, 0] if self._is_flat else intervals
+
+        def interval(some: Array) -> Array:
+            values = self._fit.left_out_values(some)
+            low = np.partition(values - residuals, n - upper, axis=-1)[..., n - upper]
+            high = np.partition(values + residuals, upper - 1, axis=-1)[..., upper - 1]
+            return np.moveaxis(np.stack([low, high], axis=-1), 0, 1)
+
+        return self._shaped(self._by_chunks(X, interval))
 
     def predict_quantiles(self, X: Any, q: Any) -> Array:
         """Return quantiles of y at new points, of shape (m, quantiles) or (m, n_outputs, quantiles).
@@ -319,8 +325,11 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
             The levels, between 0 and 1, such as ``[0.05, 0.5, 0.95]``.
         """
         levels = checked_levels("ConditionalMean.predict_quantiles", q)
-        quantiles = self.distribution_at(X).quantiles(levels)
-        return quantiles[:, 0] if self._is_flat else quantiles
+
+        def quantiles(some: Array) -> Array:
+            return ConditionalDistribution.from_weights(self._outputs, self._fit.weights(some)).quantiles(levels)
+
+        return self._shaped(self._by_chunks(X, quantiles))
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
         """Return draws of y from ``distribution_at(X)``, of shape (m, n_samples) or (m, n_samples, n_outputs).
@@ -342,7 +351,8 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Its attribute ``moved`` says how much probability was moved to make these of the weights.
         """
-        return ConditionalDistribution.from_weights(self._outputs_of(), self.weights_at(X)[:, self._taken])
+        weights = self.weights_at(X)[:, self._taken]
+        return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def weights_at(self, X: Any) -> Array:
         """Return the weights α_i(x) of the sample's outputs, of any sign, in shape (m, n).
@@ -354,9 +364,9 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array or data frame of shape (m, d)
             The points.
         """
-        coordinates = self._coordinates(X)
-        weights = np.zeros((len(coordinates), len(self._taken)))
-        weights[:, self._taken] = self._fit.weights(coordinates)
+        found = self._by_chunks(X, lambda some: self._fit.weights(some))
+        weights = np.zeros((len(found), len(self._taken)))
+        weights[:, self._taken] = found
         return weights
 
     def expect(self, function: Callable[[Array], Any], X: Any) -> Array:
@@ -370,7 +380,8 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array or data frame of shape (m, d)
             The points.
         """
-        outputs = self._outputs_of()
+        check_is_fitted(self, "choice_")
+        outputs = self._outputs
         values = np.asarray(function(outputs[:, 0] if self._is_flat else outputs), dtype=np.float64)
         if values.ndim not in (1, 2) or len(values) != len(outputs):
             needed = f"the function must return a number or a row for each of {len(outputs)} outputs"
@@ -396,9 +407,10 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def loo_residuals_(self) -> Array:
         """Each y_i minus what is predicted for it without row i; NaN for rows of mass zero."""
-        outputs = np.full((len(self._taken), self._outputs_of().shape[1]), np.nan)
+        predictions = self.loo_predictions_
+        outputs = np.full((len(self._taken), self._outputs.shape[1]), np.nan)
         outputs[self._taken] = self._outputs
-        return self._shaped(outputs) - self.loo_predictions_
+        return self._shaped(outputs) - predictions
 
     @property
     def loo_score_(self) -> float:
@@ -448,13 +460,14 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return [replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in LADDER]
 
     def _coordinates(self, X: Any) -> Array:
+        return self._by_chunks(X, lambda some: some)
+
+    def _by_chunks(self, X: Any, function: Callable[[Array], Array]) -> Array:
+        """Return a function of the coordinates of new points, of so many at a time that their pairs fit in memory."""
         check_is_fitted(self, "choice_")
         X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
-        return self._fit.coordinates(X[:, self._taken] if isinstance(self.kernel_, Precomputed) else X)
-
-    def _outputs_of(self) -> Array:
-        check_is_fitted(self, "choice_")
-        return self._outputs
+        X = X[:, self._taken] if isinstance(self.kernel_, Precomputed) else X
+        return np.concatenate([function(self._fit.coordinates(X[some])) for some in slices(0, len(X), CHUNK)])
 
     def _check_linear(self, method: str) -> None:
         check_is_fitted(self, "choice_")

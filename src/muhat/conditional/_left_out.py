@@ -20,11 +20,12 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
 from muhat._arrays import Array, rounding, share_between_cores, slices
+from muhat._messages import refusal
 from muhat.filters import Filter
 from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates
 from muhat.selection._contour import CHECKED, Contour, Interval, Nodes, _ladder
-from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY
+from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY, REFIT_UP_TO
 
 ACCURATE = 5e-12
 """The error of κ√γ ĝ(γ) on its contour, next to its largest value or 1, up to which the contour is taken."""
@@ -194,39 +195,38 @@ class LeftOut:
         if contours:
             yield from self._on_contours(candidates, contours)
         for place, each in enumerate(candidates):
-            rows = self.heavy if place in contours else np.arange(len(self.regression.masses))
-            if len(rows):
-                for some, refits in self._refits(rows):
-                    predicted = refits.predictions(each)
-                    for column in range(predicted.shape[-1]):
-                        yield place, some, column, predicted[..., column]
+            for some, refits in self._refits(each, contours.get(place)):
+                predicted = refits.predictions(each)
+                for column in range(predicted.shape[-1]):
+                    yield place, some, column, predicted[..., column]
 
     def _on_contours(
         self, candidates: Sequence[Candidates], contours: dict[int, Contour]
     ) -> Iterator[tuple[int, Array, int, Array]]:
-        each = list(dict.fromkeys(contours.values()))
-        nodes = self._nodes(each)
-        where = {place: slice(*nodes.starts[each.index(contour) :][:2]) for place, contour in contours.items()}
-        kernels = {
-            place: self._steps(nodes, where[place], candidates[place].filter, candidates[place].grid)
-            for place in contours
-        }
+        """Yield the predictions of all rows that are not heavy; resolvents are shared by filters and parameters."""
+        distinct = list(dict.fromkeys(contours.values()))
+        nodes = self._nodes(distinct)
+        numbers = {place: distinct.index(contour) for place, contour in contours.items()}
+        where = {place: slice(*nodes.starts[number : number + 2]) for place, number in numbers.items()}
+        steps = {place: self._steps(nodes, some, candidates[place]) for place, some in where.items()}
         means = self.regression.left_out_means
         for chunk in slices(0, len(self.light), ROWS):
             rows = self.light[chunk]
             ratio, basis = self._ratios(nodes, rows), self._basis(1 - self.regression.masses[rows])
             for column in range(self.regression.Z.shape[1]):
                 f = ratio(column) / self.regression.root_masses[rows, None]
-                for place, kernel in kernels.items():
-                    predicted = _integrals(kernel, f[:, where[place]], basis)
+                for place, some in where.items():
+                    predicted = _integrals(steps[place], f[:, some], basis)
                     yield place, rows, column, predicted + means[rows, column]
 
     def _nodes(self, contours: Sequence[Contour]) -> Nodes:
         gamma = self.regression.gamma[self.spanned]
         return Nodes.from_contours(gamma, len(self.regression.U), self.interval.largest, contours)
 
-    def _steps(self, nodes: Nodes, where: slice, filter: Filter, grid: Array) -> Array:
+    def _steps(self, nodes: Nodes, where: slice, candidates: Candidates) -> Array:
         """Return ĝ(z) dz/2πi at a contour's nodes for each of the scales."""
+        filter, grid = candidates.filter, candidates.grid
+        assert isinstance(filter, Filter)
         values = self._values(nodes.z[where], filter, grid, filter.at_zero(grid)[:, None])
         assert values is not None  # the contour was checked
         return values * nodes.steps[where]
@@ -267,7 +267,7 @@ class LeftOut:
         contour = self.contour(candidates)
         if contour is not None:
             nodes = self._nodes([contour])
-            [steps] = np.moveaxis(self._steps(nodes, slice(0, len(nodes.z)), filter, candidates.grid), 1, 0)
+            steps = self._steps(nodes, slice(0, len(nodes.z)), candidates)[:, 0]
             resolvent = 1 / (nodes.z - regression.gamma[:, None])
             for chunk in slices(0, len(self.light), ROWS):
                 rows = self.light[chunk]
@@ -280,14 +280,20 @@ class LeftOut:
                         2 * np.real((resolvent * each) @ f.T) * own for each, own in zip(steps, basis.T, strict=True)
                     ]
                     function[:, rows] = whole * left - regression.U[rows].T * sum(found)
-        rows = self.heavy if contour is not None else np.arange(len(regression.masses))
-        if len(rows):
-            for some, refits in self._refits(rows):
-                functions[..., some] = refits.functions(candidates)
+        for some, refits in self._refits(candidates, contour):
+            functions[..., some] = refits.functions(candidates)
         return functions
 
-    def _refits(self, rows: Array) -> Iterator[tuple[Array, Refits]]:
-        """Yield rows, some at a time, with an eigendecomposition without each."""
+    def _refits(self, candidates: Candidates, contour: Contour | None) -> Iterator[tuple[Array, Refits]]:
+        """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without a contour."""
+        n = len(self.regression.masses)
+        rows = np.arange(n) if contour is None else self.heavy
+        if contour is None and n > REFIT_UP_TO:
+            needed = f"at most {REFIT_UP_TO} rows can be left out by refits, which {candidates.filter!r} takes here"
+            advice = "choose another filter, or a grid that is less steep"
+            raise ValueError(refusal("leave-one-out", needed, n, advice))
+        if not len(rows):
+            return
         size = len(rows) * len(self.regression.gamma) ** 2
         chunks = np.array_split(rows, min(len(rows), max(AT_LEAST, size // CHUNK)))
         found: dict[int, Refits] = {}
@@ -345,8 +351,8 @@ class Refits:
         return filter.inverse(self.gamma, parameter)
 
 
-def _integrals(kernel: Array, f: Array, basis: Array) -> Array:
-    """Return Σ 2 Re(ĝ f) over the nodes, interpolated between scales: shape (parameters, rows)."""
+def _integrals(steps: Array, f: Array, basis: Array) -> Array:
+    """Return Σ 2 Re(ĝ f dz/2πi) over the nodes, interpolated between scales: shape (parameters, rows)."""
     parts = np.concatenate([f.real, -f.imag], axis=1).T
-    found = [np.concatenate([each.real, each.imag], axis=1) @ parts for each in kernel]
+    found = [np.concatenate([each.real, each.imag], axis=1) @ parts for each in steps]
     return 2 * sum(each * own for each, own in zip(found, basis.T, strict=True))
