@@ -57,7 +57,7 @@ PUBLIC = [
     *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
     *("Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
-    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture", "ConditionalMean"),
+    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture", "ConditionalMean", "KernelMeanMatching"),
     *("LeaveOneOutDisplay", "FilterDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]

@@ -21,7 +21,7 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
-    "conditional": ("ConditionalMean",),
+    "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
