@@ -5,7 +5,17 @@ from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem, Target
 from muhat.gram._nystrom import Nystrom, NystromFeatures
 from muhat.gram._plan import APPROXIMATIONS, GRAMS
-from muhat.gram._problem import Access, Components, Gram, LeftOut, Problem, Rows, SpectralProblem, Spectrum
+from muhat.gram._problem import (
+    Access,
+    Components,
+    Gram,
+    LeftOut,
+    Problem,
+    Rows,
+    SpectralProblem,
+    Spectrum,
+    TargetWeights,
+)
 from muhat.gram._random_features import FourierFeatures, RandomFeatures
 
 __all__ = [
@@ -35,4 +45,5 @@ __all__ = [
     "SpectralProblem",
     "Spectrum",
     "Target",
+    "TargetWeights",
 ]
