@@ -249,8 +249,8 @@ def test_a_matrix_known_beforehand_may_be_held_in_blocks():
 
 @pytest.fixture(autouse=True)
 def grids_as_they_are(monkeypatch):
-    """Products with A alone do not widen grids: both routes are compared on the same."""
-    monkeypatch.setattr("muhat.selection._base.WIDENINGS", 0)
+    """Products with A alone do not refine grids: both routes are compared on the same."""
+    monkeypatch.setattr("muhat.selection._base.REFINEMENTS", 0)
 
 
 @pytest.fixture

@@ -378,11 +378,12 @@ class Comparison:
         if self.best.improvement <= 0:
             return f"No estimator{among} beats KME on these {self.n} points: shrinkage does not help here."
         gain = f"{self.best.gain_text} % of KME's estimated risk"
+        if self.best.at_edge:
+            side = "strongest" if self.best.strength >= self.best.strengths.max() else "weakest"
+            gain += f" (its parameter is at the edge of its grid, the {side} shrinkage tried)"
         if self.best.improvement <= (self.best.standard_error or 0.0):
-            return (
-                f"{self.best} has the lowest leave-one-out score{among} on these {self.n} points, by {gain}: no "
-                "difference to KME can be told."
-            )
+            lowest = f"{self.best} has the lowest leave-one-out score{among} on these {self.n} points"
+            return f"{lowest}, by {gain}: no difference to KME can be told."
         if self.best.improvement >= 100:
             return (
                 f"{self.best} does best{among} on these {self.n} points: their mean cannot be told from zero, so that "
@@ -391,9 +392,6 @@ class Comparison:
         if self.selection == "loo":
             tried = sum(len(row.grid) for row in self.rows if row.scores is not None)
             gain += f", an optimistic number as the best of {tried} candidates"
-        if self.best.at_edge:
-            side = "strongest" if self.best.strength >= self.best.strengths.max() else "weakest"
-            gain += f"; its parameter is at the edge of its grid, the {side} shrinkage tried"
         score = "its leave-one-out score is lower than KME's by"
         return f"{self.best} does best{among} on these {self.n} points: {score} {gain}."
 

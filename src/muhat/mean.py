@@ -155,10 +155,18 @@ def folds_of_rules(rules: Sequence[Rule]) -> Folds:
 
 
 def target_weights(target: Element | None, points: Array | None, present: Array | None) -> TargetWeights | None:
-    """Return the weights that a target has on the rows that have a mass, if it is made of the sample's own rows."""
-    if not isinstance(target, Embedding) or points is None or not np.array_equal(target.points, points):
+    """Return the weights that a target has on the sample's own rows, of those that have a mass."""
+    if not isinstance(target, Embedding) or points is None or present is None:
         return None
-    return TargetWeights.from_weights(target.weights, present)
+    places: dict[bytes, list[int]] = {}
+    for place, row in enumerate(points + 0):  # no row has a negative zero
+        places.setdefault(row.tobytes(), []).append(place)
+    found = [places.get(row.tobytes()) for row in target.points.astype(points.dtype) + 0]
+    tau = np.zeros(len(points))
+    for weight, equal in zip(target.weights, found, strict=True):
+        if equal:
+            tau[equal.pop(0)] += weight
+    return TargetWeights(tau[present], float(target.weights.sum()) if (target.weights >= 0).all() else None)
 
 
 def _held(

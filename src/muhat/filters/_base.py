@@ -202,21 +202,16 @@ class Iteration(Filter):
         return values.astype(np.int64)
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue."""
-        average = float(np.mean(problem.trace)) / problem.rank
-        return self.up_to(average / 10)
+        """Return t from 1 up to where next to nothing is shrunk."""
+        return self.up_to(least_lambda(problem))
 
     def up_to(self, lam: float) -> Array:
         """Return t from 1 up to what acts as λ."""
-        last = self.from_lambda(lam) if lam > 0 else 1
-        return np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
+        return np.unique(np.geomspace(1, self.from_lambda(lam), GRID_SIZE).round().astype(np.int64))
 
     def around(self, problem: Problem, grid: Array, index: int) -> Array:
-        """Return t on either side of the one at the index; up to four times as many where it is the most there are."""
-        more = super().around(problem, grid, index)
-        if index == len(grid) - 1:
-            more = np.append(more, np.geomspace(grid[-1], min(4 * grid[-1], self.most), GRID_SIZE // 4))
-        return np.setdiff1d(more.round().astype(np.int64), grid)
+        """Return t on either side of the one at the index."""
+        return np.setdiff1d(super().around(problem, grid, index).round().astype(np.int64), grid)
 
     def products(self, parameter: float) -> float:
         """One product an iteration, and one for the right-hand side."""

@@ -14,7 +14,7 @@ from scipy.special import jv
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._validation import positive
-from muhat.filters._base import Formula, Iteration, Product, Shrinker, as_numbers, least_lambda
+from muhat.filters._base import Formula, Iteration, Product, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem
 from muhat.gram._problem import quotient
 
@@ -26,6 +26,9 @@ AROUND = np.geomspace(1e-2, 1e2, 32)
 
 THRESHOLDS = 100
 """The most thresholds that truncated SVD chooses from."""
+
+STEPS_BEYOND = 16
+"""How many more numbers of iterations the ν-method tries where the best is the most there are."""
 
 DISTINCT = 1 + 1e-8
 """Eigenvalues whose quotient is less are one: no threshold goes between them."""
@@ -221,10 +224,6 @@ class Landweber(Formula, Iteration):
         """λ = 1/(ηt)."""
         return 1 / (self.step * parameter)
 
-    def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where next to nothing is shrunk."""
-        return self.up_to(least_lambda(problem))
-
     def from_lambda(self, lam: float) -> float:
         """t = 1/(ηλ), at least 1."""
         return max(1, round(min(1 / (self.step * lam), self.most)))
@@ -302,6 +301,19 @@ class NuMethod(Iteration):
             before, s = s, s + momentum * (s - before) + omega * scaled * (1 - s)
             path[grid == t] = s
         return path
+
+    def grid(self, problem: Problem) -> Array:
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue: more take ever more products."""
+        average = float(np.mean(problem.trace)) / problem.rank
+        return self.up_to(average / 10) if average > 0 else np.ones(1, np.int64)
+
+    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return t on either side of the one at the index; up to four times as many where it is the most there are."""
+        more = super().around(problem, grid, index)
+        if index < len(grid) - 1:
+            return more
+        beyond = np.geomspace(grid[-1], min(4 * grid[-1], self.most), STEPS_BEYOND)
+        return np.append(more, np.setdiff1d(beyond.round().astype(np.int64), grid))
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
         """Return sup_z Γ(2ν+½) (z/2)^(2η−2ν+½) |J_(2ν−½)(z)|: for long iterations p_t tends to a Bessel function."""

@@ -121,13 +121,7 @@ class TargetWeights:
 
     tau: Array
     total: float | None
-    """Στ, where no weight is negative: a measure, whose mass is kept; None otherwise."""
-
-    @classmethod
-    def from_weights(cls, weights: Array, taken: Array) -> TargetWeights:
-        """Return the weights on the points that are taken, of a target that may have others too."""
-        tau = weights.astype(np.float64)
-        return cls(tau[taken], float(tau.sum()) if (tau >= 0).all() else None)
+    """The sum of all its weights, where none is negative: a measure, whose mass is kept; None otherwise."""
 
     def __getitem__(self, points: Any) -> TargetWeights:
         return TargetWeights(self.tau[points], self.total)

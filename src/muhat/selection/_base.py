@@ -212,6 +212,8 @@ class Scored(Rule):
 
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
         """Return the choice with the largest gain; of equal ones, the one that shrinks least."""
+        if len(choices) == 1:
+            return choices[0]
         gains = np.array([choice.gain for choice in choices])
         tied = np.flatnonzero(gains >= _tied_from(problem, gains))
         return choices[min(tied, key=lambda place: choices[place].strength)]
@@ -229,32 +231,29 @@ class Scored(Rule):
         return [self._refined(scores, place, choice) for place, choice in enumerate(choices)]
 
     def _refined(self, scores: Scores, place: int, choice: Choice) -> Choice:
+        """Return the choice from a finer grid around it, and around what is then the best, and so on."""
         for _ in range(REFINEMENTS):
             more = choice.filter.around(scores.problem, choice.grid, choice.index)
-            inside = more[more < choice.grid[-1]]
-            if not scores.goes_beyond and len(inside) < len(more):
-                choice = replace(choice, has_open_end=choice.strength > NEGLIGIBLE)
-                more = inside
+            if not (scores.goes_beyond and choice.strength > NEGLIGIBLE):
+                more = more[more < choice.grid[-1]]
             if not len(more):
                 break
-            before, choice = choice, self._joined(choice, self._choice(scores, place, more), scores.problem)
+            before, choice = choice, self._choice(scores, place, more, choice)
             if choice.gain - before.gain <= FLAT * abs(choice.gain):
                 break
-        return choice
+        ends = choice.index < len(choice.grid) - 1 or choice.strength <= NEGLIGIBLE
+        beyond = choice.filter.around(scores.problem, choice.grid, choice.index) > choice.grid[-1]
+        return replace(choice, has_open_end=not (ends or scores.goes_beyond) and bool(beyond.any()))
 
-    def _choice(self, scores: Scores, place: int, grid: Array) -> Choice:
-        candidates, gains = Candidates(scores.filters[place], grid), scores.gains(place, grid)
-        return self.largest(scores.problem, candidates, gains, scores.strengths(place, grid), scores.unshrunk)
-
-    def _joined(self, choice: Choice, more: Choice, problem: Problem) -> Choice:
-        """Return the choice from two grids of one filter."""
-        order = np.argsort([*choice.grid, *more.grid], kind="stable")
-        grid, gains, strengths = (
-            np.concatenate([getattr(choice, name), getattr(more, name)])[order]
-            for name in ("grid", "gains", "strengths")
-        )
-        joined = self.largest(problem, Candidates(choice.filter, grid), gains, strengths, choice.unshrunk)
-        return replace(joined, has_open_end=choice.has_open_end)
+    def _choice(self, scores: Scores, place: int, grid: Array, known: Choice | None = None) -> Choice:
+        """Return the choice from a grid, and from one whose gains are known."""
+        gains, strengths = scores.gains(place, grid), scores.strengths(place, grid)
+        if known is not None:
+            order = np.argsort([*known.grid, *grid], kind="stable")
+            pairs = ((known.grid, grid), (known.gains, gains), (known.strengths, strengths))
+            grid, gains, strengths = (np.concatenate(pair)[order] for pair in pairs)
+        candidates = Candidates(scores.filters[place], grid)
+        return self.largest(scores.problem, candidates, gains, strengths, scores.unshrunk)
 
     def largest(
         self, problem: Problem, candidates: Candidates, gains: Array, strengths: Array, unshrunk: Any

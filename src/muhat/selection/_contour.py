@@ -31,7 +31,7 @@ DIGITS = 13.5
 CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 1, 64), (1 - np.cos(np.linspace(0.02, 3.1, 33))) / 2])
 """Where on [0, 1] the rational function is compared with the filter."""
 
-NODES_AT_ONCE = 64
+NODES_AT_ONCE = 32
 """Nodes at which resolvents are held together."""
 
 GROUPS_AT_ONCE = 64
@@ -155,7 +155,7 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
 
 def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
     """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
-    reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest
+    reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest if not filter.constant else 1.0
     stated = type(filter).as_lambda is not Filter.as_lambda
     contours = (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated))
     return next((contour for contour in contours if is_accurate(contour, filter, grid, interval)), None)
