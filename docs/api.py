@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -24,8 +25,17 @@ def page() -> str:
     listed: set[int] = set()
     sections = [HEAD, *_section(muhat, listed)]
     for name in sorted(name for name in set(dir(muhat)) - set(muhat.__all__) if not name.startswith("_")):
-        sections += _section(import_module(f"muhat.{name}"), listed)
+        module = import_module(f"muhat.{name}")
+        for each in (module, *_subpackages(module)):
+            sections += _section(each, listed)
     return "\n".join(sections)
+
+
+def _subpackages(module: ModuleType) -> Iterator[ModuleType]:
+    """Yield the packages inside a package; single modules inside one are its own affair."""
+    for inside in iter_modules(getattr(module, "__path__", ())):
+        if inside.ispkg:
+            yield import_module(f"{module.__name__}.{inside.name}")
 
 
 def public_names(module: ModuleType) -> list[str]:

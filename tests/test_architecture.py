@@ -36,7 +36,6 @@ ORDER = [
     "mean",
     "comparison",
     "density",
-    "theory",
     "plots",
     "cli",
     "paper",
@@ -44,8 +43,8 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10640
-"""Of the library without the paper. The aim is 10,000: this only ever goes down."""
+LINES = 10_000
+"""Of the library without the paper, docstrings included: small enough to be read."""
 
 PUBLIC = [
     *("KernelMean", "compare", "Comparison"),

@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian
-from muhat.paper.datasets import NAMES, DataSet, SyntheticFamily, at_hand, load_dataset, standardized, wine
+from muhat.paper.datasets import NAMES, PublishedDataSet, SyntheticFamily, at_hand, load_dataset, standardized, wine
 from muhat.paper.datasets._loading import CATALOGUE, digest
 
 PACKED = ["ionosphere", "glass", "vowel", "vehicle"]
@@ -320,7 +320,7 @@ tables = st.integers(1, 4).flatmap(
 
 
 def with_target(values):
-    return DataSet("sample", values[:, :-1], (), values[:, -1])
+    return PublishedDataSet("sample", values[:, :-1], (), values[:, -1])
 
 
 @settings(max_examples=50, deadline=None)

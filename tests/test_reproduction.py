@@ -19,8 +19,9 @@ import pytest
 import muhat
 from muhat._files import FileError
 from muhat.paper import TaskError, _results, _run, read_results, reproduce
+from muhat.paper._bars import Bar, Lines, progress_on
 from muhat.paper._checkpoints import Checkpoints, locked
-from muhat.paper._progress import Bar, Lines, Progress, progress_on
+from muhat.paper._progress import Progress
 from muhat.paper._provenance import NO_NUMBERS, PACKAGE, source_commit, source_digest
 from muhat.paper._tables import from_csv, to_csv
 from toy_experiments import conditions, deadly, toy
@@ -476,9 +477,24 @@ def test_on_a_terminal_a_bar_tells_the_time_left_at_the_speed_of_this_run(monkey
     assert "toy: results/toy.csv (0:01:00 of work)" in stream.getvalue()
 
 
-def test_without_the_extra_one_sentence_names_it():
-    code = "import sys; sys.modules['rich'] = None; import muhat.paper"
+def test_without_the_extra_one_sentence_names_it(tmp_path):
+    code = (
+        f"import sys; sys.modules['rich'] = None; from muhat.paper import reproduce; reproduce([], {str(tmp_path)!r})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: muhat.paper: the paper's experiments need packages")
+    assert last.startswith("ImportError: muhat.paper: running the experiments needs packages")
     assert last.endswith("got no rich; pip install 'muhat[paper]'.")
+
+
+def test_theorems_and_data_sets_need_no_extra():
+    extras = ("typer", "rich", "matplotlib", "pyarrow", "dask", "distributed", "pandas")
+    code = f"""if True:
+        import sys
+        sys.modules.update(dict.fromkeys({extras!r}))
+        from muhat import load_dataset
+        from muhat.paper.theory import admissible_fraction
+        print(load_dataset("wine").data.shape, admissible_fraction(1.0, 2.0) < 1)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(178, 13) True\n"

@@ -27,8 +27,7 @@ from muhat.filters import (
 )
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Mixture, Polynomial
-from muhat.selection import Fixed
-from muhat.theory import (
+from muhat.paper.theory import (
     SmoothOperator,
     admissible_fraction,
     characteristic_bound,
@@ -40,6 +39,7 @@ from muhat.theory import (
     theorem_3,
     whitening,
 )
+from muhat.selection import Fixed
 
 SEED = 11
 STANDARD_ERRORS = 5

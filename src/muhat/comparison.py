@@ -80,21 +80,7 @@ def compare(
     >>> comparison["kme"].improvement
     0.0
     """
-    parts = Parts.from_arguments(
-        "compare",
-        kernel=kernel,
-        filter=_with_kme(filters),
-        selection=selection,
-        gram=gram,
-        auto=tuple(FILTERS),
-        best_of=False,
-    )
-    if isinstance(parts.kernel, Precomputed):
-        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
-        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
-    if parts.gram == "blocks":
-        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
-        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    parts = _parts(kernel, filters, selection, gram)
     rows = _rows(parts, X)
     if standardize:
         source = rows if isinstance(rows, Source) else ArraySource(rows)
@@ -120,6 +106,26 @@ def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
     return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
+
+
+def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
+    """Resolve and check every argument but the sample."""
+    parts = Parts.from_arguments(
+        "compare",
+        kernel=kernel,
+        filter=_with_kme(filters),
+        selection=selection,
+        gram=gram,
+        auto=tuple(FILTERS),
+        best_of=False,
+    )
+    if isinstance(parts.kernel, Precomputed):
+        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
+        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
+    if parts.gram == "blocks":
+        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
+        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+    return parts
 
 
 def _with_kme(filters: Any) -> list[Any]:
@@ -174,8 +180,8 @@ class Row:
         The parameter's place in the grid.
     grid, strengths, scores, improvements : array of shape (parameters,)
         All candidates, with the strength and leave-one-out score of each and its gain 100 (LOO_KME − LOO)/R, in percent
-        of KME's estimated risk R, of which no more than 100 can be gained: computed as a gain, not as a difference of
-        scores. Scores are None where they would take a refit for each of too many points.
+        of KME's estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the
+        gain is not. Scores are None where they would take a refit for each of too many points.
     standard_error : float
         That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
         the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it.
@@ -331,21 +337,17 @@ class Comparison:
             needed = "an estimator that holds its Gram matrix is needed"
             got = "one fitted by products" if estimator.features_ is None else "one fitted by features"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
-        if isinstance(estimator.kernel_, Precomputed):
-            needed, got = "an estimator with a kernel of points is needed", "a precomputed one"
-            raise ValueError(refusal("Comparison", needed, got))
+        filters = [choice.filter for choice in estimator.choices_]
+        parts = _parts(estimator.kernel_, filters, estimator.selection, "dense")
         points = estimator.embedding_.points[: len(estimator.weights_)]
-        weights = (
-            KernelMean(kernel=estimator.kernel_, filter=estimator.filter_, selection=estimator.selection, gram="dense")
-            .fit(points)
-            .weights_
-        )
+        solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
+        own = next(choice for choice in solution.choices if choice.filter == estimator.filter_)
+        weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
             needed, got = "an estimator fitted without target and sample_weight is needed", "one fitted with"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X)"))
-        filters = [choice.filter for choice in estimator.choices_]
-        return compare(points, estimator.kernel_, filters, estimator.selection, gram="dense")
+        return cls.from_solution(solution, parts)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -360,6 +362,8 @@ class Comparison:
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
                 )
+        if round(self.best.improvement or 0.0, 2) > 100:
+            notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
@@ -418,7 +422,7 @@ class Comparison:
 def _rows_of(
     solution: Solution, choices: Sequence[Choice], scored: Sequence[Choice | None], risk: float
 ) -> tuple[Row, ...]:
-    """Return a row for each choice; gains are shares of KME's risk, of which there is no more than all."""
+    """Return a row for each choice; gains are shares of KME's risk."""
     problem, names = cast(SpectralProblem, solution.problem), [name_of(choice.filter) for choice in choices]
     is_risk = risk > ROUNDED * float(problem.trace) * problem.mass_range[1]
     errors = _standard_errors(solution, scored) if is_risk else [None] * len(choices)
@@ -434,7 +438,7 @@ def _rows_of(
             grid=choice.grid,
             strengths=choice.strengths,
             scores=None if own is None else own.scores,
-            improvements=None if own is None or not is_risk else np.minimum(100 * own.gains / risk, 100.0),
+            improvements=None if own is None or not is_risk else 100 * own.gains / risk,
             standard_error=None if error is None else 100 * error / risk,
             shrinkage=choice.shrinkage(problem),
         )
@@ -463,9 +467,7 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
         place: Candidates(choice.filter, choice.grid)
         for place, choice in enumerate(choices)
         if own[place] is None
-        and (
-            problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, Candidates(choice.filter, choice.grid))
-        )
+        and (problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, Candidates(choice.filter, choice.grid)))
     }
     scores = LeaveOneOut().prepare(problem, list(missing.values()))
     found = {

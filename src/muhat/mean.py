@@ -112,8 +112,7 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     else:
         kernel, points = parts.kernel.resolve(X[present]), X
     target = parts.target_on(kernel, points.shape[1], points)
-    weights = target_weights(target, points, present)
-    problem = _held(plan, kernel, points[present], masses[present], target, weights)
+    problem = _held(plan, kernel, points[present], masses[present], target, target_weights(target, points, present))
     return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel, points), target, points, present)
 
 
@@ -127,7 +126,8 @@ def solve_source(
     """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
 
     Without a plan, rows that turn out so few that all were drawn in the first pass are held in memory instead.
-    ``points`` are all rows, where they are in memory, for a target of weights on them, and ``present`` those with a mass.
+    ``points`` are all rows, where they are in memory, for a target of weights on them; ``present`` says which have a
+    mass.
     """
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
@@ -373,12 +373,11 @@ class KernelMean(BaseEstimator):
         """Add rows to the sample, which is not held: only what its features sum up to is.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
-        rows (two at least, where the bandwidth is learnt), and measures ``approximation_error_`` on them: give the
-        bandwidth as a number, and the landmarks as an array, where these should not depend on which rows come first.
-        While there are fewer rows than k-fold takes, they are kept, learnt from together, and averaged without
-        shrinkage. As rows come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal
-        rows of a call in turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the
-        weights are.
+        rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
+        array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes, or
+        one where the bandwidth is learnt, they are kept, learnt from together, and averaged without shrinkage. As rows
+        come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows of a call in
+        turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the weights are.
 
         Parameters
         ----------
@@ -592,7 +591,8 @@ class _Stream:
         for each in some:
             accumulated = accumulated.add_rows(*each)
         in_folds = accumulated.folds.n_splits == 1 or accumulated.n_filled_folds > 1
-        enough = in_folds and len(rows) >= max(rule.least_points for rule in self.rules)
+        is_learnt = len(rows) > 1 or accumulated.features.kernel == self.parts.kernel
+        enough = in_folds and is_learnt and len(rows) >= max(rule.least_points for rule in self.rules)
         return replace(self, accumulated=accumulated, first=() if enough else some)
 
     def solution(self) -> Solution:

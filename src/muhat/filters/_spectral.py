@@ -100,7 +100,9 @@ class SimpleShrinkage(Constant):
         and target, r = n(ϱ−ρ)/(n(n−2)ρ+ϱ) with ρ the mean of K and ϱ that of its diagonal.
         """
         left_out = problem.left_out.sums
-        r = np.divide(-left_out.linear, left_out.quadratic, out=np.zeros_like(left_out.linear), where=left_out.quadratic > 0)
+        r = np.divide(
+            -left_out.linear, left_out.quadratic, out=np.zeros_like(left_out.linear), where=left_out.quadratic > 0
+        )
         r = np.clip(r, 0, 1)
         with np.errstate(divide="ignore"):
             best = np.unique(r / (1 - r))
@@ -303,7 +305,7 @@ class NuMethod(Iteration):
         return path
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue: more take ever more products."""
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue."""
         average = float(np.mean(problem.trace)) / problem.rank
         return self.up_to(average / 10) if average > 0 else np.ones(1, np.int64)
 
@@ -371,7 +373,7 @@ class TruncatedSVD(Formula):
         return 1.0
 
     def grid(self, problem: Problem) -> Array:
-        """Return thresholds from one that keeps nothing to one that keeps all, at most a hundred, denser among the first."""
+        """Return thresholds that keep from nothing to all, at most a hundred, denser among the first."""
         thresholds = self.between(cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1])
         kept = np.unique(np.geomspace(1, len(thresholds), THRESHOLDS).round().astype(int))
         return thresholds[len(thresholds) - kept][::-1]

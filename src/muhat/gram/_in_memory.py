@@ -124,14 +124,16 @@ class DenseGram:
         if np.can_cast(vectors.dtype, self.matrix.dtype):
             return self.matrix @ vectors
         chunks = slices(0, self.matrix.shape[-2], AT_ONCE)
-        return np.concatenate([self.matrix[..., some, :].astype(vectors.dtype) @ vectors for some in chunks], axis=-min(vectors.ndim, 2))
+        return np.concatenate(
+            [self.matrix[..., some, :].astype(vectors.dtype) @ vectors for some in chunks], axis=-min(vectors.ndim, 2)
+        )
 
     def diagonal(self) -> Array:
         """Return the diagonal of A."""
         return np.diagonal(self.matrix, axis1=-2, axis2=-1)
 
     def spectrum(self) -> Spectrum:
-        """Return all eigenpairs of A, in double; rounding below zero is zero, a truly negative eigenvalue is refused."""
+        """Return all eigenpairs of A, in double; rounding below zero is zero, a negative eigenvalue is refused."""
         gamma, U = np.linalg.eigh(self.matrix.astype(np.float64, copy=False))
         check_semidefinite(gamma.astype(self.matrix.dtype))
         # Eigenvalues this small are rounding errors of zero, or of the matrix: no filter may tell them apart.

@@ -330,7 +330,8 @@ class HeldOut:
         """Return the sets of rows that the folds, of shape (sets, size), number."""
         p, q = rows.masses[folds], rows.root_masses[folds]
         features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[..., folds, :]  # √p_i φ_i
-        target, kappa = 0.0, 1.0
+        target: Array | float = 0.0
+        kappa: Array | float = 1.0
         if rows.target is not None:
             tau = rows.target.tau[folds]
             target, kappa = np.einsum("fi,...fir->...fr", tau / q, features), rows.target.kappa(tau.sum(axis=-1))

@@ -1,7 +1,7 @@
 """The paper's experiments, one file each, with their runner and the page that sets them beside the paper's claims.
 
-To add an experiment, write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else in muhat imports
-this package.
+The theorems are functions of ``muhat.paper.theory``, the samples are in ``muhat.paper.datasets``. To add an experiment,
+write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else in muhat imports this package.
 """
 
 from muhat.paper import (

@@ -9,8 +9,8 @@ import numpy as np
 from muhat._arrays import Array
 from muhat.filters import FILTERS, Shrinker
 from muhat.gram import Components, Problem
+from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, Choice, LeaveOneOut
-from muhat.theory import ExactLosses
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 """The seven estimators of the paper, in the order of its Table 2."""

@@ -19,6 +19,7 @@ NO_NUMBERS = (
     "__main__.py",
     "cli",
     "plots",
+    "paper/_bars.py",
     "paper/_claims.py",
     "paper/_command.py",
     "paper/_figures.py",

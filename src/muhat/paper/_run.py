@@ -15,12 +15,15 @@ from muhat._files import FileError, check_writable
 from muhat._messages import refusal
 from muhat.paper._checkpoints import Checkpoints, FinishedTask, as_json, canonical, delete_unfinished, locked
 from muhat.paper._experiment import Experiment, Results, Settings, Task
-from muhat.paper._progress import Progress, progress_on
+from muhat.paper._progress import Progress
 from muhat.paper._provenance import Provenance
 from muhat.paper._results import read_results, table_path, write_results
 from muhat.paper._workers import TaskCall, TaskError, connected, in_processes, on_cluster, process_pool
 
 ALL_CORES = -1
+
+EXTRA = "pip install 'muhat[paper]'"
+"""What brings the packages that show progress."""
 
 
 def reproduce(
@@ -74,7 +77,7 @@ def reproduce(
     if cluster is not None and n_jobs != ALL_CORES:
         needed = "either n_jobs or cluster is needed"
         raise ValueError(refusal("reproduce", needed, "both", "a cluster has as many workers as it was started with"))
-    with locked(place), connected(cluster) as client, progress or progress_on(sys.stderr) as shown:
+    with locked(place), connected(cluster) as client, progress or _on_stderr() as shown:
         delete_unfinished(place)
         for experiment in experiments:
             check_writable(table_path(place, experiment.name))
@@ -94,6 +97,17 @@ def reproduce(
                 run.checkpoints.delete()
         if then is not None:
             then()
+
+
+def _on_stderr() -> Progress:
+    """Return what shows the progress on stderr, by packages that the theorems and the data sets do without."""
+    try:
+        from muhat.paper._bars import progress_on
+    except ImportError as problem:
+        needed, advice = "running the experiments needs packages that are not part of the core", EXTRA
+        got = f"no {str(problem.name).split('.')[0]}"
+        raise ImportError(refusal("muhat.paper", needed, got, advice), name=problem.name) from problem
+    return progress_on(sys.stderr)
 
 
 @dataclass(frozen=True)

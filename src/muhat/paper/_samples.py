@@ -11,7 +11,7 @@ from muhat.paper._estimators import EstimatorLosses
 from muhat.paper._experiment import Row, Settings, Task
 from muhat.paper._statistics import improvement, mean_of
 from muhat.paper.datasets import Draw
-from muhat.theory import ExactLosses
+from muhat.paper.theory import ExactLosses
 
 SAMPLINGS = ("redrawn", "once")
 """Whether the mixture is drawn anew for each sample, or once for all."""

@@ -37,9 +37,9 @@ from muhat.paper._samples import (
 )
 from muhat.paper._tables import where
 from muhat.paper.datasets import Draw, SyntheticFamily
+from muhat.paper.theory import ExactLosses, admissible_fraction
 from muhat.plots._displays import smooth
 from muhat.plots._style import logarithmic
-from muhat.theory import ExactLosses, admissible_fraction
 
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")
 """The dashes of S-KMSE with λ = c n^(−β), for each c and β."""

@@ -215,8 +215,8 @@ class Scored(Rule):
         if len(choices) == 1:
             return choices[0]
         gains = np.array([choice.gain for choice in choices])
-        tied = np.flatnonzero(gains >= _tied_from(problem, gains))
-        return choices[min(tied, key=lambda place: choices[place].strength)]
+        tied = np.flatnonzero(gains >= _tied_from(problem, gains)).tolist()
+        return min((choices[place] for place in tied), key=lambda choice: choice.strength)
 
     def choices(self, problem: Any, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return, for each filter, the parameter with the largest gain; of equal ones, the one that shrinks least."""

@@ -155,7 +155,9 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
 
 def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
     """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
-    reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest if not filter.constant else 1.0
+    reach = (
+        min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest if not filter.constant else 1.0
+    )
     stated = type(filter).as_lambda is not Filter.as_lambda
     contours = (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated))
     return next((contour for contour in contours if is_accurate(contour, filter, grid, interval)), None)
@@ -192,7 +194,7 @@ class Nodes:
         )
         starts = tuple(np.cumsum([0, *(len(contour.nodes) for contour in contours)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
-        if gamma.ndim > 1 or n < COMPRESSED_FROM or SKETCHED > min(len(gamma), 2 * len(z)):
+        if gamma.ndim > 1 or n < COMPRESSED_FROM or min(len(gamma), 2 * len(z)) < SKETCHED:
             return cls(z, steps, starts, None, resolvent)
         scale = np.abs(resolvent).max(axis=0)
         rows = _as_real(resolvent / scale)

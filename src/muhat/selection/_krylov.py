@@ -139,7 +139,7 @@ class Krylov(Scores):
             look = self.steps + max(1, self.steps // SPARING)
 
     def gains(self, place: int, grid: Array) -> Array:
-        """Return Σ_F Σ_{i∈F} p_i (‖k(x_i, ·) − m‖² − ‖k(x_i, ·) − μ^(−F)‖²) for every parameter, m the mean without F."""
+        """Return what every parameter gains: Σ_F Σ_{i∈F} p_i (‖φ_i − m‖² − ‖φ_i − μ^(−F)‖²), m the mean without F."""
         candidates = Candidates(self.filters[place], grid)
         self.settle([candidates])
         return np.sum([self._gain(column, candidates) for column in self.columns if len(column.fold)], axis=0)
@@ -175,7 +175,7 @@ class Krylov(Scores):
         return x
 
     def with_solution(self, choice: Choice) -> Choice:
-        """Return the choice with its weights and error; warn of candidates that might be better and have not settled."""
+        """Return the choice with its weights and error; warn of what might be better and has not settled."""
         candidates = Candidates(choice.filter, choice.grid)
         [error] = self.settle([candidates])
         doubtful = (len(choice.grid) == 1) | (choice.gains + error * np.abs(self.unshrunk) >= choice.gain)

@@ -30,6 +30,23 @@ PACKAGED, SCIKIT_LEARN, FOLDER = "package", "scikit-learn", "folder"
 """Where a data set is."""
 
 
+@dataclass(frozen=True, eq=False)
+class PublishedDataSet(DataSet):
+    """A sample that others have published, with its terms.
+
+    Attributes
+    ----------
+    target : array of shape (n,)
+        What others predict from the data, numbers or names of classes; a kernel mean has no use for it.
+    source, licence : str
+        Where it comes from and on what terms, in one line each.
+    """
+
+    target: Array
+    source: str = ""
+    licence: str = ""
+
+
 @dataclass(frozen=True)
 class Entry:
     """What is known of a data set.
@@ -138,7 +155,7 @@ NAMES = tuple(CATALOGUE)
 """The data sets of Table 2, in the order of the paper."""
 
 
-def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> DataSet:
+def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> PublishedDataSet:
     """Return a data set of the paper's Table 2, unscaled.
 
     Parameters
@@ -152,7 +169,7 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
 
     Returns
     -------
-    sample : DataSet
+    sample : PublishedDataSet
         The features, the target apart from them, and the source and licence of both.
 
     Raises
@@ -193,7 +210,7 @@ def at_hand() -> tuple[str, ...]:
     return tuple(name for name in NAMES if CATALOGUE[name].place != FOLDER or _search(name, None))
 
 
-def wine() -> DataSet:
+def wine() -> PublishedDataSet:
     """Return the wine data, 13 measurements of 178 wines: ``load_dataset("wine")``.
 
     Examples
@@ -220,7 +237,7 @@ def standardized(X: Array) -> Array:
     return StandardScaler().fit_transform(X / np.where(size > 0, size, 1))
 
 
-def digest(sample: DataSet) -> str:
+def digest(sample: PublishedDataSet) -> str:
     """Return a digest of features and target to ten significant digits, in which all readers of decimals agree."""
     values = [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]
     text = "\n".join(value if isinstance(value, str) else f"{value + 0.0:.10g}" for value in values)  # −0 is 0
@@ -260,17 +277,17 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
     raise ValueError(refusal(name, needed, got, advice))
 
 
-def _from_scikit_learn(name: str) -> DataSet:
+def _from_scikit_learn(name: str) -> PublishedDataSet:
     """Return a data set of scikit-learn, its classes named as in the UCI repository."""
     from sklearn.datasets import load_breast_cancer, load_wine  # here, because it takes longer to import than muhat
 
     bunch = load_wine() if name == "wine" else load_breast_cancer()
     classes = np.array([1.0, 2.0, 3.0]) if name == "wine" else np.array(["M", "B"])
     feature_names = tuple(feature.replace(" ", "_").replace("/", "_") for feature in bunch.feature_names)
-    return DataSet(name, bunch.data, feature_names, classes[bunch.target])
+    return PublishedDataSet(name, bunch.data, feature_names, classes[bunch.target])
 
 
-def _read(path: Path | Traversable, entry: Entry, advice: str) -> DataSet:
+def _read(path: Path | Traversable, entry: Entry, advice: str) -> PublishedDataSet:
     """Return what is in a file if it is the table the paper used, to the last value."""
     try:
         sample = _parsed(path.name, path.read_bytes(), entry.shape[1])
@@ -281,7 +298,7 @@ def _read(path: Path | Traversable, entry: Entry, advice: str) -> DataSet:
     return sample
 
 
-def _check(sample: DataSet, entry: Entry, who: str, advice: str) -> None:
+def _check(sample: PublishedDataSet, entry: Entry, who: str, advice: str) -> None:
     """Refuse a table that is not the one the paper used."""
     if sample.data.shape != entry.shape or len(sample.feature_names) != entry.shape[1]:
         got = f"shape {sample.data.shape} and {len(sample.feature_names)} names"
@@ -294,7 +311,7 @@ def _needed(entry: Entry) -> str:
     return f"the {entry.shape[0]} × {entry.shape[1]} features of the paper's Table 2 and their target are needed"
 
 
-def _parsed(name: str, content: bytes, dimension: int) -> DataSet:
+def _parsed(name: str, content: bytes, dimension: int) -> PublishedDataSet:
     """Return the content of a file ``.csv.gz`` or ``.csv``, or of one in LIBSVM's sparse format without an ending."""
     if name.endswith(".csv.gz"):
         return _from_csv(gzip.decompress(content).decode())
@@ -303,14 +320,14 @@ def _parsed(name: str, content: bytes, dimension: int) -> DataSet:
     from sklearn.datasets import load_svmlight_file  # here, because it takes longer to import than all of muhat
 
     features, target = load_svmlight_file(io.BytesIO(content), n_features=dimension, zero_based=False)
-    return DataSet(name, features.toarray(), tuple(f"x{j:02d}" for j in range(1, dimension + 1)), target)
+    return PublishedDataSet(name, features.toarray(), tuple(f"x{j:02d}" for j in range(1, dimension + 1)), target)
 
 
-def _from_csv(text: str) -> DataSet:
+def _from_csv(text: str) -> PublishedDataSet:
     """Return a table with a header and the target in the last column."""
     header, *rows = filter(None, csv.reader(io.StringIO(text), strict=True))
     data = np.array([row[:-1] for row in rows]).astype(np.float64)
-    return DataSet("", data, tuple(header[:-1]), _numbers_or_names([row[-1] for row in rows]))
+    return PublishedDataSet("", data, tuple(header[:-1]), _numbers_or_names([row[-1] for row in rows]))
 
 
 def _numbers_or_names(words: list[str]) -> Array:

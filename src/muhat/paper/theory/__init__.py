@@ -1,6 +1,6 @@
-"""What the paper's theorems say about your n, kernel and filter."""
+"""The paper's theorems as functions: what they say about your n, kernel and filter, and the exact loss."""
 
-from muhat.theory._consistency import (
+from muhat.paper.theory._consistency import (
     Constants,
     Definition1,
     Rates,
@@ -10,8 +10,8 @@ from muhat.theory._consistency import (
     rates,
     theorem_3,
 )
-from muhat.theory._losses import ExactLosses
-from muhat.theory._shrinkage import (
+from muhat.paper.theory._losses import ExactLosses
+from muhat.paper.theory._shrinkage import (
     CharacteristicBound,
     Theorem1,
     Theorem2,
