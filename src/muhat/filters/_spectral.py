@@ -27,6 +27,9 @@ AROUND = np.geomspace(1e-2, 1e2, 32)
 THRESHOLDS = 100
 """The most thresholds that truncated SVD chooses from."""
 
+FEW = 128
+"""Iterations of the ν-method that are cheap to score, whatever the rank."""
+
 STEPS_BEYOND = 16
 """How many more numbers of iterations the ν-method tries where the best is the most there are."""
 
@@ -305,9 +308,10 @@ class NuMethod(Iteration):
         return path
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue."""
-        average = float(np.mean(problem.trace)) / problem.rank
-        return self.up_to(average / 10) if average > 0 else np.ones(1, np.int64)
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue, or tr(A)/10n, but few."""
+        trace = float(np.mean(problem.trace)) or 1.0
+        by_rank, by_rows = (trace / (10 * number) for number in (problem.rank, problem.n))
+        return self.up_to(min(by_rank, max(by_rows, self.as_lambda(FEW))))
 
     def around(self, problem: Problem, grid: Array, index: int) -> Array:
         """Return t on either side of the one at the index; up to four times as many where it is the most there are."""

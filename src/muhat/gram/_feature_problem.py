@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
@@ -66,7 +66,7 @@ class FeatureSums:
 
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
-        """Sum up a batch; its products are in the type of the rows, the sums in float64."""
+        """Sum up a batch; its products are in the type of the rows, the sums and tr Σ w_i z_i z_iᵀ in float64."""
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
             Z, own = features(batch.X), features.kernel.diagonal(batch.X)
             check_finite((Z**2).sum() + own.sum(), features.kernel)
@@ -82,8 +82,8 @@ class FeatureSums:
             count=np.array([len(rows) for _, rows in parts]),
             mass=np.array([weights[each].sum() for each in members]),
             squared_masses=np.array([(weights[each] ** 2).sum() for each in members]),
-            mean=np.stack([(q @ rows).astype(np.float64) for q, rows in parts]),
-            covariance=np.stack([(rows.T @ rows).astype(np.float64) for _, rows in parts]),
+            mean=np.stack([np.einsum("i,ij->j", q, rows, dtype=np.float64) for q, rows in parts]),
+            covariance=np.stack([_covariance(rows) for _, rows in parts]),
             own=float(weights @ own),
             weight_range=(float(weights.min()), float(weights.max())),
             largest_value=float(own.max()),
@@ -199,10 +199,17 @@ class FeatureProblem(SpectralProblem):
         return self.V @ shrunk
 
 
+def _covariance(rows: Array) -> Array:
+    """Return rowsᵀ rows in float64, of which the diagonal is summed up in it too."""
+    covariance = (rows.T @ rows).astype(np.float64)
+    np.fill_diagonal(covariance, np.einsum("ij,ij->j", rows, rows, dtype=np.float64))
+    return covariance
+
+
 def _eigenpairs(covariance: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Return eigenvalues, ascending, and eigenvectors; those that are rounding errors of zero are left out."""
     gamma, V = np.linalg.eigh(covariance)
-    kept = gamma > len(gamma) * float(np.finfo(dtype).eps) * gamma[-1]
+    kept = gamma > max(len(gamma) * rounding(gamma), float(np.finfo(dtype).eps)) * gamma[-1]
     if not kept.any():
         kept[-1] = True
     return np.maximum(gamma[kept], 0), V[:, kept]
