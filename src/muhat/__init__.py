@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "mean": ("KernelMean",),
+    "stacking": ("StackedMean",),
     "comparison": ("compare", "Comparison"),
     "kernels": (
         *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
