@@ -33,8 +33,12 @@ SAMPLES_REFUSED = {
     "one row": (X[:1], "LeaveOneOut needs at least 2 rows, got n_samples = 1"),
     "one dimension": (X[:, 0], r"two dimensions, points in rows, got shape \(12,\); Reshape your data"),
     "three dimensions": (X[None], "dim 3"),
-    "strings": (np.array([["a", "b"], ["c", "d"]]), "X must be numeric, got text or dates in column 0"),
-    "a text column": (np.array([[1, "b"], [2, "d"]], dtype=object), "got text or dates in column 1"),
+    "strings": (np.array([["a", "b"], ["c", "d"]]), "X must be numeric, got text, dates or lists in column 0"),
+    "a text column": (np.array([[1, "b"], [2, "d"]], dtype=object), "got text, dates or lists in column 1"),
+    "lists within": (np.array([[1, [2]], [1, 2]], dtype=object), "got text, dates or lists in column 1"),
+    "unequal lists": ([[1], [1, 2]], "X must be an array, a data frame or lists of equal lengths, .* got unequal ones"),
+    "a generator": ((row for row in X), "got a generator; give batches to fit_batches, and rows as a list"),
+    "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),
     "sparse": (csr_array(X), r"X must be dense, got a sparse matrix; use X.toarray\(\)"),
     "a named text column": (pd.DataFrame({"age": [1, 2], "name": ["a", "b"]}), "got text or dates in 'name'"),
@@ -67,7 +71,11 @@ PARAMETERS_REFUSED = {
     "kernel a number": ({"kernel": 3}, "a name, a kernel object or a function is needed, got int 3"),
     "kernel of rows": (
         {"kernel": lambda x, y: 1.0},
-        r"got shape \(\) and type float64; wrap a function of two rows as Function",
+        r"got shape \(\) and type float64; if it is a function of two rows, wrap it as Function",
+    ),
+    "kernel of positive numbers": (
+        {"kernel": "chi2"},
+        "got ValueError: X contains negative values; change X, or take another kernel.$",
     ),
     "kernel not symmetric": ({"kernel": lambda X, Y: X[:, :1] + 2 * Y[:, 0]}, "is needed, got K"),
     "kernel not finite": ({"kernel": Function(lambda X, Y: np.full((len(X), len(Y)), np.nan))}, "must be finite"),
@@ -115,6 +123,7 @@ PARAMETERS_REFUSED = {
         {"target": np.ones(3)},
         r"12 finite weights on the sample are needed, got ndarray of shape",
     ),
+    "target of unequal lists": ({"target": [[1], [1, 2]]}, r"an Embedding or finite weights, .* list of shape \(2,\)"),
     "target not finite": ({"target": np.full(12, np.nan)}, "an Embedding or finite weights, one for each row"),
     "target of another kernel": (
         {"kernel": Gaussian(1.0), "target": Embedding(Gaussian(2.0), X, np.ones(12))},
@@ -174,6 +183,25 @@ def test_another_number_of_features_later_is_refused():
         KernelMean().fit(X).score_samples(X[:, :2])
 
 
+def test_unequal_lists_are_refused_wherever_numbers_are_needed():
+    unequal = [[1], [1, 2]]
+    for call in (
+        lambda: KernelMean().fit(X, sample_weight=unequal),
+        lambda: KernelMean().fit_batches([unequal]),
+        lambda: Embedding(Gaussian(1.0), X, unequal),
+        lambda: Gaussian(1.0).product(X, unequal),
+    ):
+        with pytest.raises(ValueError, match=r"numbers.*, got .* type object.$"):
+            call()
+
+
+@pytest.mark.parametrize("filter", ["s-kmse", ["f-kmse", "s-kmse"], ["kme", "f-kmse"]], ids=str)
+def test_advice_for_rows_that_come_once_can_be_followed(filter):
+    with pytest.raises(ValueError, match=r"where rows come once, .*; use selection='kfold'.$"):
+        KernelMean(filter=filter, selection="gcv").partial_fit(X)
+    assert KernelMean(filter=filter, selection="kfold").partial_fit(X).n_samples_seen_ == len(X)
+
+
 def test_other_names_of_features_later_are_refused():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     with pytest.raises(ValueError, match="feature names"):
@@ -183,8 +211,8 @@ def test_other_names_of_features_later_are_refused():
 def test_a_median_bandwidth_without_a_sample_is_refused():
     with pytest.raises(ValueError, match=r"call resolve\(X\) to learn it from X"):
         Gaussian()(X)
-    with pytest.raises(ValueError, match="needs at least 2 rows to have a pair, got n_samples = 1"):
-        KernelMean(filter="kme", selection="kfold").set_params(selection=Fixed(1), filter="landweber").fit(X[:1])
+    with pytest.raises(ValueError, match="needs at least one row, got none"):
+        Gaussian().resolve(X[:0])
 
 
 def test_values_beyond_the_range_of_a_float_are_refused():

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -289,13 +288,32 @@ def test_an_error_of_the_system_names_its_file_and_not_standard_output(monkeypat
 
 
 IMPORTED_SLOWLY = """
-import os, signal, time
-os.kill(os.getpid(), signal.SIGINT)
+import os, time
+os.kill(os.getpid(), 2)  # SIGINT, but signal may be this file
 time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "rich", "scipy"])
+def test_nothing_is_imported_before_ctrl_c_is_caught():
+    code = "import sys; before = {*sys.modules}; import muhat.__main__; print(*sorted({*sys.modules} - before))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["muhat", "muhat.__main__"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell as on POSIX")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_bug(closed):
+    write("data.csv", "a,b\n1,2\n3,5\n")
+    command = f"{sys.executable} -m muhat compare {'-' if closed == '<&-' else 'data.csv'} --out figure.png {closed}"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "bug" not in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.returncode == (2 if closed == "<&-" else 0)
+    assert Path("figure.png").exists() == (closed != "<&-")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as on POSIX")
+@pytest.mark.parametrize("module", ["signal", "typer", "rich", "scipy"])
 def test_ctrl_c_during_the_first_imports_is_one_line(tmp_path, module):
     write(f"{module}.py", IMPORTED_SLOWLY)
     result = shell("compare", PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
@@ -466,7 +484,7 @@ def in_batches(monkeypatch):
 
 def on_a_terminal(*arguments, interrupt_at=None):
     """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
-    mine, its = pty.openpty()
+    mine, its = pytest.importorskip("pty", reason="a terminal as on POSIX").openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "muhat", "compare", *map(str, arguments)],
         stdout=subprocess.PIPE,

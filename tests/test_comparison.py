@@ -173,12 +173,16 @@ def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
             np.testing.assert_allclose(comparison[name].scores, mu.choice_.scores, rtol=1e-11)
 
 
-def test_no_more_than_all_of_a_risk_is_gained():
+def test_no_more_than_all_of_a_risk_is_said_to_be_gained_and_gains_rank_as_scores_do():
     """Standardizing made the mean of a linear kernel exactly zero, and 200 % of KME's risk was reported as gained."""
     X = random_sample(60)
     centred = compare_as_it_is(X - X.mean(axis=0), kernel="linear")
-    assert centred.best.improvement == 100
+    assert centred.best.improvement > 100
+    by_score = sorted(centred.rows, key=lambda row: row.score)
+    assert [row.improvement for row in by_score] == sorted((row.improvement for row in centred.rows), reverse=True)
+    assert len({row.improvement for row in by_score}) == len({row.score for row in by_score}) > 4
     assert "cannot be told from zero" in centred.verdict()
+    assert "no more than all of KME's risk can be gained" in centred.notes[0]
     scaled = compare(X, kernel="linear")
     assert scaled.best.improvement < 100
     as_scaled = KernelMean(kernel="linear", filter="f-kmse").fit(X / X.std(axis=0)).choice_

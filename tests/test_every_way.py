@@ -148,10 +148,25 @@ def test_a_precomputed_kernel_takes_a_target_on_some_of_its_rows():
     np.testing.assert_allclose(mu.score_samples(K), of_points.fit(X).score_samples(X), rtol=1e-9)
 
 
-def test_the_empirical_mean_of_one_row_needs_no_score():
-    mu = KernelMean(kernel=Gaussian(1.0), filter="kme").fit(X[:1])
-    np.testing.assert_array_equal(mu.weights_, [1.0])
+@pytest.mark.parametrize("gram", ["dense", "blocks", Nystrom(1)], ids=str)
+def test_the_empirical_mean_of_one_row_needs_no_score_and_no_bandwidth(gram):
+    mu = KernelMean(kernel=Gaussian(1.0), filter="kme", gram=gram).fit(X[:1])
+    np.testing.assert_allclose(mu.weights_, [1.0], rtol=1e-12)
     assert np.isnan(mu.choice_.score)
+    with pytest.warns(UserWarning, match="there is one row only; using 1. Give the bandwidth as a number"):
+        median = KernelMean(filter="kme", gram=gram).fit(X[:1])
+    np.testing.assert_array_equal(median.score_samples(X), mu.score_samples(X))
+
+
+@pytest.mark.parametrize("selection", ["loo", Fixed(0.1)], ids=str)
+def test_a_bandwidth_is_learnt_when_there_is_a_second_row(selection):
+    mu = KernelMean(filter="f-kmse", selection=selection)
+    with pytest.warns(UserWarning, match="there is one row only; using 1"):
+        assert mu.partial_fit(X[:1]).kernel_ == Gaussian(1.0)
+    mu.partial_fit(X[1:9])
+    assert mu.kernel_ == Gaussian().resolve(X[:9])
+    together = KernelMean(filter="f-kmse", selection=selection).partial_fit(X[:9])
+    np.testing.assert_allclose(mu.weights_, together.weights_, rtol=1e-9)
 
 
 def test_a_first_batch_may_have_one_row():

@@ -5,14 +5,18 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from muhat import KernelMean
+from muhat import FilterDisplay, KernelMean, LeaveOneOutDisplay, Mixture
 from muhat.comparison import compare
 from muhat.data import open_batches
 from muhat.density import MatchedMixture
 from muhat.filters import FILTERS
 from muhat.gram import GRAMS, Nystrom
-from muhat.kernels import KERNELS, Gaussian
+from muhat.kernels import KERNELS, Gaussian, Laplacian, Linear
 from muhat.paper import theory
 from muhat.paper.datasets import SyntheticFamily, load_dataset
 from muhat.selection import RULES, Fixed
@@ -27,6 +31,15 @@ def is_finite(mean):
 
 @pytest.mark.parametrize("kernel", sorted(set(KERNELS) - {"precomputed"}))
 def test_every_kernel(kernel):
+    assert is_finite(KernelMean(kernel=kernel).fit(X))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(1.0) + Linear(), Gaussian() * Laplacian(), 2.0 * Gaussian(), RBF(1.0), lambda X, Y: X @ Y.T],
+    ids=["sum", "product", "multiple", "scikit-learn's", "function"],
+)
+def test_kernels_made_of_others_and_those_of_others(kernel):
     assert is_finite(KernelMean(kernel=kernel).fit(X))
 
 
@@ -53,6 +66,24 @@ def test_weights_targets_and_single_precision():
     mean = KernelMean(target=np.full(60, 1 / 60)).fit(X.astype(np.float32), sample_weight=np.arange(1.0, 61))
     assert is_finite(mean)
     assert mean.weights_.dtype == np.float32
+
+
+def test_lists_of_filters_embeddings_as_targets_and_distances():
+    mean = KernelMean(kernel=Gaussian(1.0), filter=["f-kmse", "landweber"]).fit(X)
+    towards = KernelMean(kernel=Gaussian(1.0), target=mean.embedding_).fit(X + 1)
+    assert mean.embedding_.distance(towards.embedding_) > 0
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames(library):
+    frame = pytest.importorskip(library).DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    assert KernelMean().fit(frame).feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_pipelines_and_grid_searches():
+    assert np.isfinite(make_pipeline(StandardScaler(), KernelMean()).fit(X).score_samples(X)).all()
+    density = MatchedMixture(2, mean=KernelMean(kernel=Gaussian()))
+    assert GridSearchCV(density, {"mean__kernel__bandwidth": [1.0, 4.0]}, cv=2).fit(X).best_params_
 
 
 def test_batches_streams_partial_fits_and_merging():
@@ -88,17 +119,25 @@ def test_comparison_and_its_figure(tmp_path):
     comparison = compare(X)
     assert comparison.verdict()
     assert comparison_figure(comparison).axes
+    for display in (LeaveOneOutDisplay, FilterDisplay):
+        assert display.from_estimator(KernelMean().fit(X)).plot()
 
 
 def test_density_theory_and_data():
     assert np.isfinite(MatchedMixture(2).fit(X).score(X))
     assert theory.theorem_1(Gaussian(1.0)(X), c=1.0, beta=1.5) is not None
+    assert theory.theorem_2(risk=[0.1, 0.2], mean=[1.0, 0.5]).upper.shape == (2,)
+    assert theory.theorem_3(FILTERS["f-kmse"](), 0.1, n=60, beta=1.0, source_norm=1.0).probability < 1
     assert theory.check_definition_1(FILTERS["f-kmse"](), [0.1, 1.0]) is not None
+    mean = KernelMean(kernel=Gaussian(1.0)).fit(X).embedding_
+    assert Mixture.isotropic([1.0], [[0.0, 0.0]], [1.0]).squared_distance(mean) > 0
     assert load_dataset("wine").data.shape[0] == 178
     assert next(iter(SyntheticFamily(2).draw([0], n=5, random_state=0))).X.shape == (5, 2)
 
 
-@pytest.mark.parametrize("arguments", [["compare"], ["reproduce", "figure-2", "--quick"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["compare", "--out", "figure.png"], ["reproduce", "figure-2", "--quick"]], ids=" ".join
+)
 def test_commands(arguments, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "muhat", *arguments], capture_output=True, text=True, cwd=tmp_path, check=False

@@ -1,8 +1,8 @@
 """muhat (μ̂): kernel means, estimated better than by the plain average."""
 
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
+TYPE_CHECKING = False  # as in typing; the command catches Ctrl-C only after this file, which imports nothing first
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -33,8 +33,10 @@ _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in name
 __all__ = [*_MODULE_OF, "__version__"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import what is asked for: a public name from its module, or a public module."""
+    from importlib import import_module
+
     if name in _MODULE_OF:
         return getattr(import_module(f"muhat.{_MODULE_OF[name]}"), name)
     if name in _modules():
@@ -48,4 +50,6 @@ def __dir__() -> list[str]:
 
 def _modules() -> list[str]:
     """Return the names of the public modules."""
+    from pkgutil import iter_modules
+
     return [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]

@@ -1,19 +1,12 @@
-"""The command ``muhat``, also as ``python -m muhat``: nothing is imported before it is known to be installed."""
-
-from __future__ import annotations
+"""The command ``muhat``, also as ``python -m muhat``: nothing is imported before Ctrl-C is caught."""
 
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
-from muhat._messages import refusal
-
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all else before the handler
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typer import Typer
 
 COMMANDS = {
@@ -31,41 +24,48 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line."""
-    with _leaving_on_interrupt() as imported:
-        if sys.argv[1:] == ["--version"]:
-            from muhat import __version__
+    try:
+        import signal
 
-            print(f"muhat {__version__}")
-            return
-        missing = [name for name in EXTRA if find_spec(name) is None]
-        if missing:
-            needed = "the command line needs packages that are not part of the core"
-            got = f"no {' and no '.join(missing)}"
-            print(refusal("muhat", needed, got, "pip install 'muhat[cli]'"), file=sys.stderr)
-            sys.exit(USER_ERROR)
-        for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # λ has no place in ASCII
-        command_line(imported)(prog_name="muhat")
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.default_int_handler:  # else Ctrl-C is ignored, as in the background of a shell
+            signal.signal(signal.SIGINT, _leave)  # at once, as imports may lose an exception
+        try:
+            _run(lambda: signal.signal(signal.SIGINT, before))
+        finally:
+            signal.signal(signal.SIGINT, before)
+    except KeyboardInterrupt:
+        _leave()
 
 
-def command_line(imported: Callable[[], object] = lambda: None) -> Typer:
+def _run(imported: "Callable[[], object]") -> None:
+    if sys.argv[1:] == ["--version"]:
+        from muhat import __version__
+
+        print(f"muhat {__version__}")
+        return
+    from importlib.util import find_spec
+
+    from muhat._messages import refusal
+
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        needed = "the command line needs packages that are not part of the core"
+        got = f"no {' and no '.join(missing)}"
+        print(refusal("muhat", needed, got, "pip install 'muhat[cli]'"), file=sys.stderr)
+        sys.exit(USER_ERROR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="replace")  # λ has no place in ASCII
+    command_line(imported)(prog_name="muhat")
+
+
+def command_line(imported: "Callable[[], object]" = lambda: None) -> "Typer":
     """Return the command line with all commands; ``imported`` is called when one has been imported, before it runs."""
     from muhat.cli import app_of
 
     return app_of(COMMANDS, imported)
-
-
-@contextmanager
-def _leaving_on_interrupt() -> Iterator[Callable[[], object]]:
-    """Leave at once on Ctrl-C until the function that this gives is called, as imports may lose an exception."""
-    before = signal.getsignal(signal.SIGINT)
-    restore = partial(signal.signal, signal.SIGINT, before)
-    if before is signal.default_int_handler:  # else Ctrl-C is ignored, as in the background of a shell
-        signal.signal(signal.SIGINT, _leave)
-    try:
-        yield restore
-    finally:
-        restore()
 
 
 def _leave(*_: object) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
+from muhat._validation import as_array
 from muhat.embedding import Element, Embedding
 from muhat.filters import ALIASES, AUTO, FILTERS, Shrinker
 from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
@@ -190,7 +191,7 @@ class Parts:
         rule = max(rules, key=lambda each: each.least_points)
         if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
-            advice = "give more rows; selection=Fixed(...) and a bandwidth that is a number need one row only"
+            advice = "give more rows, or the parameter, as in selection=Fixed(0.1)"
             raise ValueError(refusal(self.who, needed, f"n_samples = {n}", advice))
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
@@ -231,7 +232,7 @@ class Parts:
                 needed, advice = f"the target must have the kernel {self.kernel!r}", "pass kernel=target.kernel"
                 raise ValueError(refusal(who, needed, repr(target.kernel), advice))
             return
-        weights = np.asarray(target)
+        weights = as_array(target)
         if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
             needed = "an Embedding or finite weights, one for each row of the sample, are needed"
             raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))
@@ -289,9 +290,10 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
     if Access.SPECTRUM in access:
         needed = f"{type(rule).__name__} cannot choose for {name} where rows come once"
     got = "products with A alone" if Access.PRODUCTS in access else "rows that do not come again"
-    advice = (
-        "use gram='dense' or 'nystrom'" if filter.needs == Access.SPECTRUM else "use selection='kfold' or gram='dense'"
-    )
+    advice = "use selection='kfold'"
+    if Access.PRODUCTS in access:
+        only_spectrum = filter.needs == Access.SPECTRUM
+        advice = "use gram='dense' or 'nystrom'" if only_spectrum else "use selection='kfold' or gram='dense'"
     raise ValueError(refusal("gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from numbers import Integral, Real
 from os import PathLike
@@ -40,6 +41,14 @@ def _name(part: object) -> str:
 def as_frame(values: Any) -> Any:
     """Return one of pyarrow's tables as a data frame, and anything else as it is."""
     return values.to_pandas() if type(values).__module__.partition(".")[0] == "pyarrow" else values
+
+
+def as_array(values: Any) -> Array:
+    """Return values as an array; lists of unequal lengths as one of objects, which no check takes for numbers."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.asarray(values, dtype=object)
 
 
 def is_dask(X: Any) -> bool:
@@ -125,7 +134,8 @@ def _as_array(who: str, X: Any) -> Array:
     if isinstance(X, str | PathLike):
         raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"))
     if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
-        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "give batches to fit_batches"))
+        advice = "give batches to fit_batches, and rows as a list" if isinstance(X, Iterator) else ""
+        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", advice))
     try:
         return np.asarray(X)
     except ValueError:
@@ -148,15 +158,15 @@ def _check_numeric(who: str, X: Any) -> None:
     if not _is_numeric(values):
         first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
         raise ValueError(
-            refusal(who, "X must be numeric", f"text or dates in column {first}", "drop or encode that column")
+            refusal(who, "X must be numeric", f"text, dates or lists in column {first}", "drop or encode that column")
         )
 
 
 def _is_numeric(column: Array) -> bool:
-    """Whether a column can be read as numbers; only text is answered with no, all else is left to scikit-learn."""
+    """Whether a column can be read as numbers; all but text and lists is left to scikit-learn."""
     if column.dtype.kind not in "USO":
         return column.dtype.kind not in "Mm"
-    if column.dtype.kind == "O" and not any(isinstance(value, str) for value in column.flat):
+    if column.dtype.kind == "O" and not any(isinstance(value, str | list | np.ndarray) for value in column.flat):
         return True
     try:
         column.astype(np.float64)
@@ -196,8 +206,8 @@ def checked_masses(who: str, sample_weight: Any, n: int) -> Array:
 
 def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as floats, finite, not negative and not all zero, or refuse them."""
-    if np.asarray(sample_weight).dtype.kind not in "fiub":
-        got = f"values of type {np.asarray(sample_weight).dtype}"
+    if as_array(sample_weight).dtype.kind not in "fiub":
+        got = f"values of type {as_array(sample_weight).dtype}"
         raise ValueError(refusal(who, "sample_weight must be real numbers", got))
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:

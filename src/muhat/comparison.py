@@ -176,8 +176,8 @@ class Row:
         The parameter's place in the grid.
     grid, strengths, scores, improvements : array of shape (parameters,)
         All candidates, with the strength and leave-one-out score of each and 100 (LOO_KME − LOO)/R, in percent of KME's
-        estimated risk R, of which no more than 100 can be gained. Scores are None where they would take a refit for
-        each of too many points.
+        estimated risk R; an estimate may be above 100, the gain is not. Scores are None where they would take a refit
+        for each of too many points.
     shrinkage : array of shape (n,) or (r,)
         s of every component, for the chosen parameter.
     """
@@ -344,6 +344,8 @@ class Comparison:
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
                 )
+        if round(self.best.improvement or 0.0, 2) > 100:
+            notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
@@ -405,7 +407,7 @@ def _rows_of(
     baseline: Array | None,
     risk: float,
 ) -> tuple[Row, ...]:
-    """Return a row for each choice; gains are shares of KME's risk, of which there is no more than all."""
+    """Return a row for each choice; gains are shares of KME's risk."""
     names = [name_of(choice.filter) for choice in choices]
     return tuple(
         Row(
@@ -419,9 +421,7 @@ def _rows_of(
             grid=choice.grid,
             strengths=choice.strengths,
             scores=score,
-            improvements=(
-                None if baseline is None or score is None else np.minimum(100 * (baseline - score) / risk, 100.0)
-            ),
+            improvements=None if baseline is None or score is None else 100 * (baseline - score) / risk,
             shrinkage=choice.shrinkage(problem),
         )
         for name, choice, score in zip(names, choices, scores, strict=True)

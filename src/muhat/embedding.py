@@ -11,7 +11,7 @@ import numpy as np
 
 from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
-from muhat._validation import as_points, as_two_samples, frozen
+from muhat._validation import as_array, as_points, as_two_samples, frozen
 from muhat.kernels import Kernel, Mixture
 
 
@@ -109,7 +109,7 @@ class Embedding(Element):
         if not isinstance(self.kernel, Kernel):
             needed, advice = "kernel must be a kernel with every parameter a number", "pass for example Gaussian(1.0)"
             raise TypeError(refusal("Embedding", needed, repr(self.kernel), advice))
-        points, weights = as_points(self.points), np.asarray(self.weights)
+        points, weights = as_points(self.points), as_array(self.weights)
         if weights.shape != (len(points),) or weights.dtype.kind not in "fiub":
             needed = f"weights must be real numbers, one for each of {len(points)} points"
             raise ValueError(refusal("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}"))

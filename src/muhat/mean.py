@@ -341,12 +341,11 @@ class KernelMean(BaseEstimator):
         """Add rows to the sample, which is not held: only what its features sum up to is.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
-        rows (two at least, where the bandwidth is learnt), and measures ``approximation_error_`` on them: give the
-        bandwidth as a number, and the landmarks as an array, where these should not depend on which rows come first.
-        While there are fewer rows than k-fold takes, they are kept, learnt from together, and averaged without
-        shrinkage. As rows come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal
-        rows of a call in turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the
-        weights are.
+        rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
+        array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes, or
+        one where the bandwidth is learnt, they are kept, learnt from together, and averaged without shrinkage. As rows
+        come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows of a call in
+        turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the weights are.
 
         Parameters
         ----------
@@ -560,7 +559,8 @@ class _Stream:
         for each in some:
             accumulated = accumulated.add_rows(*each)
         in_folds = accumulated.folds.n_splits == 1 or accumulated.n_filled_folds > 1
-        enough = in_folds and len(rows) >= max(rule.least_points for rule in self.rules)
+        is_learnt = len(rows) > 1 or accumulated.features.kernel == self.parts.kernel
+        enough = in_folds and is_learnt and len(rows) >= max(rule.least_points for rule in self.rules)
         return replace(self, accumulated=accumulated, first=() if enough else some)
 
     def solution(self) -> Solution:

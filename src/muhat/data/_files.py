@@ -50,8 +50,8 @@ BEGINNINGS = {
 MOST_COMPRESSED = 20
 """How many times smaller gzip makes text of numbers, at most."""
 
-ENOUGH = 20
-"""Rows from which on one may say what a column looks like."""
+ENOUGH, VALUES_LOOKED_AT = 20, 100_000
+"""Rows from which on one may say what a column looks like, and about how many values are looked at to say so."""
 
 LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category", "outcome", "response"}
 ID_NAMES = {"id", "index", "row", "key", "uid"}
@@ -117,8 +117,9 @@ class FileBatches:
         self.n = self._table.n
         self.rows = rows
         with suppress(FileError):  # which the first pass raises
-            head = next(filter(len, self._table.chunks(LOOKED_AT)), np.empty((0, len(self.columns))))
-            _warn_of_columns(self._who, self.columns, head[:LOOKED_AT])
+            rows = max(LOOKED_AT, VALUES_LOOKED_AT // len(self.columns))
+            head = next(filter(len, self._table.chunks(rows)), np.empty((0, len(self.columns))))
+            _warn_of_columns(self._who, self.columns, head[:rows])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -322,6 +323,8 @@ def _ending(path: Path) -> str:
 
 def _saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, as passes need to read it anew."""
+    if sys.stdin is None:
+        raise FileError(refusal("standard input", "rows are needed", "a closed one", "name a file, or pipe it in"))
     path = folder / "standard input"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -359,11 +362,14 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
         if len(column) < ENOUGH or (column != np.round(column)).any():
             continue
         steps = np.sign(np.diff(column))
-        different = len(np.unique(column))
+        different = np.unique(column)
         word = name.lower().rpartition("_")[2]
-        if (steps[0] and (steps == steps[0]).all()) or (word in ID_NAMES and different == len(column)):
+        # Of n independent numbers from R, n²/2R pairs are equal; where that is ten or more, none is an id's.
+        dense = len(column) ** 2 >= 20 * (different[-1] - different[0] + 1)
+        is_sorted = steps[0] and (steps == steps[0]).all()
+        if is_sorted or (len(different) == len(column) and (dense or word in ID_NAMES)):
             looks["an id"].append(repr(name))
-        elif word in LABEL_NAMES and different <= MOST_LABELS:
+        elif word in LABEL_NAMES and len(different) <= MOST_LABELS:
             looks["a label"].append(repr(name))
     for kind, found in looks.items():
         if found:

@@ -14,7 +14,7 @@ import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
 from muhat._messages import refusal
-from muhat._validation import as_frame
+from muhat._validation import as_array, as_frame
 
 ROWS = 8192
 """Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
@@ -178,7 +178,7 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
     """
     if np.ma.is_masked(values):
         raise _refused(number, "every value must be there", "masked ones", "fill or drop them first")
-    X = np.asarray(values)
+    X = as_array(values)
     if X.dtype == object:  # a data frame of numbers, booleans and integers, some of them missing
         with suppress(TypeError, ValueError):
             X = values.to_numpy(np.float64, na_value=np.nan) if hasattr(values, "columns") else X.astype(np.float64)

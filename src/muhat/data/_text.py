@@ -9,9 +9,10 @@ import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO, TextIOWrapper
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
+from operator import eq
 from pathlib import Path
 from typing import TextIO
 
@@ -54,6 +55,10 @@ CHUNK_CHARACTERS = 2**21
 BLOCK_BYTES = 2**19
 """How much of a file is parsed together, and how much of that one thread of pyarrow parses at a time."""
 
+HARDLY = 0.005
+"""The chance that a row is all whole numbers below which one that is looks like a header; of its values, a fifth."""
+
+WHOLE = re.compile(r"[+-]?\d+")
 BLANKS = re.compile(r"[ \t]+")
 BLANK_LINE: list[list[str]] = [[], [""]]
 """The fields of a blank line."""
@@ -80,8 +85,11 @@ class TextTable(Table):
         lines = self._first_lines()
         if not lines:
             raise no_rows(who, "blank lines only")
+        has_row_names = _has_row_names([line.fields for line in lines])
+        if has_row_names:
+            lines[0].fields.insert(0, "")
         first = lines[0].fields
-        has_header = _has_header(lines)
+        has_header = has_row_names or _has_header(lines)
         if has_header and len(lines) == 1:
             raise no_rows(who, "a header only")
         self.width = len(first)
@@ -89,16 +97,21 @@ class TextTable(Table):
         titles = first if has_header else [""] * self.width
         names = [title or f"column {place}" for place, title in enumerate(titles, 1)]
         rows = [line.fields for line in lines[has_header:] if len(line.fields) == self.width]
+        if has_row_names:
+            self._warn("the header has one name less than there are columns: the first are names of rows, left out")
+            wanted = replace(wanted, drop=(*wanted.drop, names[0]))
         self.kept = wanted.places(who, names, lambda place: all(_is_numeric(row[place]) for row in rows))
         numbers = [field for field in first if _number(field) is not None]
         if has_header and first[0] and numbers:
             named = f"the first line is read as names, though {numbers[0]!r} is a number"
             self._warn(f"{named}; write names above it if it is a row")
-        if len(lines) > 1 < self.width and first == _counted(0, self.width):
-            counted = "the first line counts the columns from 0, as a header may, and is read as a row of numbers"
-            self._warn(f"{counted}; delete it if it is a header")
+        if not has_header and _looks_like_names(first, rows[1:]):
+            self._warn("the first line looks like a header and is read as a row of numbers; delete it if it is one")
         if has_header and not first[0] and wanted.columns is None and self.kept[0] == 0 and len(self.kept) > 1:
-            self._leave_out_row_numbers([row[0] for row in rows])
+            numbers = [row[0] for row in rows]
+            if numbers in (_counted(0, len(rows)), _counted(1, len(rows))):  # as pandas and R write it: no feature
+                self._warn("the first column has no name and counts the rows; it is left out")
+                self.kept = self.kept[1:]
         self.columns = tuple(names[place] for place in self.kept)
         self.booleans = {place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS}
 
@@ -210,12 +223,6 @@ class TextTable(Table):
                     raise RowsError(self.who, READABLE, f"broken quotes or fields ({error})") from error
         return found
 
-    def _leave_out_row_numbers(self, fields: list[str]) -> None:
-        """Leave out an unnamed first column that counts the rows, as pandas and R write it: it is no feature."""
-        if any(fields == _counted(start, len(fields)) for start in (0, 1)):
-            self._warn("the first column has no name and counts the rows; it is left out")
-            self.kept = self.kept[1:]
-
     def _warn(self, sentence: str) -> None:
         warnings.warn(f"{self.who}: {sentence}.", UserWarning, stacklevel=3)
 
@@ -276,9 +283,10 @@ def _sniffed(lines: list[str]) -> str:
         each: [len(line.fields) for line in _split(lines, each, strict=False) if line.fields not in BLANK_LINE]
         for each in SEPARATORS
     }
-    for separator, counts in widths.items():
-        if counts and counts[0] > 1 and len(set(counts)) == 1:
-            return separator
+    for names_of_rows in (0, 1):
+        for separator, counts in widths.items():
+            if len(counts) > names_of_rows and {*counts[1:], counts[0] + names_of_rows} == {max(2, counts[-1])}:
+                return separator
     return max(",;\t|", key=lambda separator: (widths[separator] or [0])[0])
 
 
@@ -295,6 +303,37 @@ def _has_header(lines: list[_Line]) -> bool:
         return True
     second = lines[1].fields if len(lines) > 1 else []
     return any(word and _number(field) is not None for word, field in zip(words, second, strict=False))
+
+
+def _has_row_names(lines: list[list[str]]) -> bool:
+    """Whether each line has a field more than the first: a name of its row, as R's ``write.table`` puts it.
+
+    Two below one may be a decimal comma, unless the names are words or count; an empty last one is no column.
+    """
+    first, *rows = lines
+    if {len(row) for row in rows} != {len(first) + 1} or not any(row[-1] for row in rows):
+        return False
+    names = [row[0] for row in rows]
+    return len(first) > 1 or not any(map(_is_numeric, names)) or names == _counted(1, len(rows))
+
+
+def _looks_like_names(first: list[str], rows: list[list[str]]) -> bool:
+    """Whether a line of numbers is hardly one of the rows: whole numbers, each once, where the others are none, or
+    evenly spaced numbers, three or more, that are not found below; the chances are those of Laplace's rule.
+    """
+    if not rows or len({*first}) < len(first) or not all(map(WHOLE.fullmatch, first)):
+        return False
+
+    def chance(alike: list[list[bool]]) -> float:
+        return float(np.prod((np.sum(alike, axis=0) + 1) / (len(rows) + 2)))
+
+    def is_even(line: list[str]) -> bool:
+        steps = {later - earlier for earlier, later in pairwise(_number(field) or 0.0 for field in line)}
+        return len(line) > 2 and len(steps) == 1 and 0.0 not in steps
+
+    if chance([[bool(WHOLE.fullmatch(field)) for field in row] for row in rows]) < HARDLY:
+        return True
+    return is_even(first) and not is_even(rows[0]) and chance([list(map(eq, row, first)) for row in rows]) < HARDLY / 5
 
 
 def _number(field: str) -> float | None:

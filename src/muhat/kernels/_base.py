@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._validation import as_points, as_two_samples, positive
+from muhat._validation import as_array, as_points, as_two_samples, positive
 
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
@@ -51,7 +51,7 @@ class Kernel(BaseEstimator):
         >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
         array([1.1353, 1.1353])
         """
-        V, (X, other) = np.asarray(V), as_two_samples(X, Y)
+        V, (X, other) = as_array(V), as_two_samples(X, Y)
         if V.ndim not in (1, 2) or len(V) != len(other) or V.dtype.kind not in "fiub":
             needed = f"a vector or a matrix of {len(other)} rows of real numbers is needed to multiply with"
             got = f"shape {V.shape} and type {V.dtype}"

@@ -33,7 +33,7 @@ class Foreign(Kernel):
         try:
             values = np.asarray(function(X, *Y))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            got = f"{type(error).__name__}: {error}"
+            got = f"{type(error).__name__}: {error}".rstrip(".")
             raise ValueError(refusal(type(self).__name__, needed, got, self.advice)) from error
         if values.shape != shape or values.dtype.kind not in "fiub":
             got = f"shape {values.shape} and type {values.dtype}"
@@ -73,10 +73,13 @@ class Function(Foreign):
     function: Callable[[Array, Array], Any] | str
     rows: bool = False
 
-    advice: ClassVar[str] = (
-        "wrap a function of two rows as Function(f, rows=True): with rows=True the function takes two rows and returns "
-        "a number"
-    )
+    @property
+    def advice(self) -> str:  # type: ignore[override]
+        """What may be wrong with the function, or with the rows that one of scikit-learn's does not take."""
+        if isinstance(self.function, str):
+            return "change X, or take another kernel"
+        takes = "with rows=True the function takes two rows and returns a number"
+        return f"if it is a function of two rows, wrap it as Function(f, rows=True): {takes}"
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         X, Y = as_two_samples(X, Y)

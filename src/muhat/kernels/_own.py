@@ -268,11 +268,10 @@ def median_distance(X: Array, metric: Metric) -> float:
 
     Exact up to 2000 rows; beyond that, the median of 2 million pairs drawn with a fixed seed, which lies within
     about 0.1 % of the true median's rank. Where more than half of the pairs coincide, the median of the others, with a
-    warning; where all do, 1.
+    warning; where all do, or there is no pair, 1, as scikit-learn's ``gamma="scale"`` has it.
     """
-    if len(X) < 2:
-        needed = "bandwidth='median' needs at least 2 rows to have a pair"
-        raise ValueError(refusal("kernel", needed, f"n_samples = {len(X)}", "give the bandwidth as a number"))
+    if not len(X):
+        raise ValueError(refusal("kernel", "bandwidth='median' needs at least one row", "none"))
     # From the first row, so that equal rows are exactly zero, and in units of the spread, so that neither 1e200 nor
     # 1e-200 leaves the range of a float.
     with np.errstate(over="ignore"):
@@ -287,11 +286,12 @@ def median_distance(X: Array, metric: Metric) -> float:
         distances = pdist(moved, "sqeuclidean" if metric == "euclidean" else metric)
     else:
         distances = _distances_of_some_pairs(moved, metric)
-    median = float(np.median(distances)) ** power
+    median = float(np.median(distances)) ** power if distances.size else 0.0
     if median == 0:
         apart = distances[distances > 0]
         median = float(np.median(apart)) ** power if apart.size else 1.0
         reason = "more than half of the pairs of rows are equal" if moved.any() else "all rows are equal"
+        reason = reason if len(X) > 1 else "there is one row only"
         message = f"bandwidth='median': the median distance is zero because {reason}; using {median * unit:.6g}. "
         warnings.warn(message + "Give the bandwidth as a number to choose it yourself.", UserWarning, stacklevel=2)
     return median * unit
