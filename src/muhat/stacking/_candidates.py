@@ -180,7 +180,7 @@ class GaussianFit(Candidate):
         covariance = (sample.masses * centered.T) @ centered * _unbiased(1 / (sample.masses**2).sum())
         isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
         covariances = [covariance, isotropic][: len(self.names(sample))]
-        return [Mixture([1.0], sample.center[None], S[None]) for S in covariances]
+        return [Mixture(np.ones(1), sample.center[None], S[None]) for S in covariances]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return exp(iω·x̄ − ½ var(ω·x)) from the mean and the variance of what is left."""

@@ -154,10 +154,9 @@ class StackedMean(BaseEstimator):
         if sample.n == 1:
             own = sample.kernel(sample.X)
             return LeftOutMoments(own, own[0], 0.0)
-        by_waves = self.n_frequencies is not None and _has_law(sample.kernel)
-        one_by_one = sample.n <= (ONE_BY_ONE_UP_TO if by_waves or self.n_frequencies is None else FOLDS)
-        folds = Folds.from_sample(sample, None if one_by_one else FOLDS, rng)
-        if not by_waves:
+        in_folds = sample.n > ONE_BY_ONE_UP_TO or not has_law(sample.kernel)
+        folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
+        if self.n_frequencies is None or not has_law(sample.kernel):
             return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
         frequencies = orthogonal_frequencies(sample.kernel, self.n_frequencies, sample.X.shape[1], rng)
         return LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
@@ -209,7 +208,7 @@ class StackedMean(BaseEstimator):
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
 
 
-def _has_law(kernel: Kernel) -> bool:
+def has_law(kernel: Kernel) -> bool:
     """Whether random frequencies can stand for the kernel."""
     try:
         frequency_law(kernel)

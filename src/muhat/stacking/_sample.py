@@ -154,11 +154,17 @@ class Waves:
 
     def of_weights(self, V: Array) -> Array:
         """Return the waves of weights on the rows, in columns: (columns, frequencies)."""
-        return sum(V[rows].T @ np.exp(1j * phases) for rows, phases in self._blocks())
+        total = np.zeros((V.shape[1], len(self.frequencies)), dtype=complex)
+        for rows, phases in self._blocks():
+            total += V[rows].T @ np.exp(1j * phases)
+        return total
 
     def averages(self, cells: Array, count: int) -> Array:
         """Return Σ m_i exp(iω·x_i) over the rows of each cell."""
-        return sum(self._members(cells, count, rows) @ np.exp(1j * phases) for rows, phases in self._blocks())
+        total = np.zeros((count, len(self.frequencies)), dtype=complex)
+        for rows, phases in self._blocks():
+            total += self._members(cells, count, rows) @ np.exp(1j * phases)
+        return total
 
     def moments(self, cells: Array, count: int) -> tuple[Array, Array, Array]:
         """Return Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over the rows of each cell."""

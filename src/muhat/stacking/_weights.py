@@ -57,12 +57,13 @@ class LeftOutMoments:
         cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, n_draws: int, rng: np.random.Generator
     ) -> LeftOutMoments:
         """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
-        inner, cross = 0.0, 0.0
+        count = sum(len(each.names(sample)) for each in candidates)
+        inner, cross = np.zeros((count, count)), np.zeros(count)
         for rows, share in zip(folds, folds.shares, strict=True):
             left = sample.without(rows)
             span = Span.from_measures(left, [m for each in candidates for m in each.fit(left)], n_draws, rng)
-            inner = inner + share * span.gram()
-            cross = cross + sample.masses[rows] @ span.values(sample.X[rows])
+            inner += share * span.gram()
+            cross += sample.masses[rows] @ span.values(sample.X[rows])
         return cls(inner, cross, float(inner[0, 0] - cross[0]))
 
     def score(self, w: Array) -> float:
