@@ -266,7 +266,9 @@ class MixedEmbedding(Element):
         covariances = np.concatenate([self.gaussians.covariances, other.gaussians.covariances])
         equal = np.full(len(means), 1 / len(means))
         masses = np.concatenate([self.masses, other.masses])
-        return replace(self, atoms=self.atoms + other.atoms, gaussians=Mixture(equal, means, covariances), masses=masses)
+        return replace(
+            self, atoms=self.atoms + other.atoms, gaussians=Mixture(equal, means, covariances), masses=masses
+        )
 
     def _times(self, factor: float) -> Self:
         return replace(self, atoms=factor * self.atoms, masses=factor * self.masses)

@@ -257,6 +257,7 @@ TAIL = 30.0
 @lru_cache(maxsize=32)
 def _gamma_nodes(alpha: float) -> tuple[Array, Array]:
     """Return weights and nodes of the law Gamma(α, α), whose mean is one, by the trapezoidal rule in u = log g."""
+
     def excess(u: float) -> float:  # the log density of u is α(u − e^u), largest at 0
         return alpha * (np.exp(min(u, 700.0)) - u - 1) - TAIL
 

@@ -21,7 +21,7 @@ from muhat.stacking._sample import Folds, Sample, Waves, orthogonal_frequencies
 from muhat.stacking._span import Span
 from muhat.stacking._weights import LeftOutMoments
 
-ONE_BY_ONE_UP_TO = 300
+ONE_BY_ONE_UP_TO = 100
 """Rows up to which each is left out by itself; beyond, random folds are."""
 
 FOLDS = 20
@@ -52,7 +52,7 @@ class StackedMean(BaseEstimator):
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
         What is stacked; None is ``muhat.stacking.default_candidates()``. The plain mean always takes part.
-    n_frequencies : int or None, default=256
+    n_frequencies : int or None, default=128
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
         treated whose frequencies have no known law.
@@ -98,7 +98,7 @@ class StackedMean(BaseEstimator):
         *,
         kernel: Any = "gaussian",
         candidates: Sequence[Candidate] | None = None,
-        n_frequencies: int | None = 256,
+        n_frequencies: int | None = 128,
         random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
