@@ -165,7 +165,8 @@ class TestMixedEmbedding:
     f = MixedEmbedding(atoms, gaussians, np.array([0.7, -0.2]))
 
     def test_values_and_inner_products_are_those_of_many_draws(self):
-        draws = [Mixture([1.0], [m], [S]).sample(40_000, 1) for m, S in zip(self.gaussians.means, self.gaussians.covariances, strict=True)]  # fmt: skip
+        each = zip(self.gaussians.means, self.gaussians.covariances, strict=True)
+        draws = [Mixture([1.0], [mean], [S]).sample(40_000, 1) for mean, S in each]
         points = np.concatenate([self.atoms.points, *draws])
         weights = np.concatenate([self.atoms.weights, np.full(40_000, 0.7 / 40_000), np.full(40_000, -0.2 / 40_000)])
         drawn = Embedding(self.kernel, points, weights)

@@ -164,8 +164,7 @@ class Embedding(Element):
         return replace(self, weights=factor * self.weights)
 
     def _check_same_space(self, other: Element) -> None:
-        if isinstance(other, MixedEmbedding):
-            return self._check_same_space(other.atoms)
+        other = other.atoms if isinstance(other, MixedEmbedding) else other
         if not isinstance(other, Embedding):
             advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
             raise ValueError(refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice))
