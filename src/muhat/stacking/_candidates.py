@@ -245,7 +245,7 @@ class WardMixtures(Candidate):
         return [cells.merged(parent).left_out(folds) for parent in parents]
 
     def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
-        """Return the smallest cluster of each row, and the one that each of these is in, for each number of clusters."""
+        """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
         levels = [fcluster(tree, size, "maxclust") - 1 for size in self._sizes(sample)]
         finest = max(levels, key=np.max)
