@@ -102,7 +102,7 @@ def losses_by_rule(exact: ExactLosses) -> list[EstimatorLosses]:
     """
     choices = LeaveOneOut().choices(exact.problem, [filter_named(name) for name in BY_LOO])
     chosen = [exact.of_choice(choice) for choice in choices]
-    scores = [np.asarray(choice.score) for choice in choices]
+    gains = [np.asarray(choice.gain) for choice in choices]
     found = [EstimatorLosses(name, "paper", losses) for name, losses in zip(BY_LOO, chosen, strict=True)]
     truncated = GCV().choose(exact.problem, LeadingComponents())
     found.append(EstimatorLosses("tsvd", "paper", exact.of_choice(truncated)))
@@ -111,9 +111,9 @@ def losses_by_rule(exact: ExactLosses) -> list[EstimatorLosses]:
             singles = [LeaveOneOut().choose(problem, filter_named(name)) for problem in exact.problems]
             s = [choice.shrinkage(problem) for choice, problem in zip(singles, exact.problems, strict=True)]
             chosen.append(exact.of_shrinkage(np.stack(s)[None])[:, 0])
-            scores.append(np.array([choice.score for choice in singles]))
+            gains.append(np.array([choice.gain for choice in singles]))
             found.append(EstimatorLosses(name, "loo", chosen[-1]))
-    best = np.stack(scores).argmin(axis=0)
+    best = np.stack(gains).argmax(axis=0)
     found.append(EstimatorLosses("auto", "loo", np.stack(chosen)[best, np.arange(len(best))]))
     return found + _oracles(exact, dict(zip(BY_LOO, choices, strict=True)))
 
