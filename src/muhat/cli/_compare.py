@@ -212,6 +212,8 @@ def _print(comparison: Comparison, name: str) -> None:
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict())
+    if comparison.stacked is not None:
+        print_sentence(comparison.stacked_verdict())
 
 
 def _table(comparison: Comparison) -> Table:
