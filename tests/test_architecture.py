@@ -45,10 +45,10 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10_300
+LINES = 10_700
 """Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
-ROOMS = {"stacking": 900}
+ROOMS = {"stacking": 1050}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 PUBLIC = [
