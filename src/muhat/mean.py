@@ -43,6 +43,7 @@ from muhat.gram import (
     Target,
     TargetWeights,
 )
+from muhat.gram._auto import as_exact_as_needed
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
@@ -140,6 +141,9 @@ def solve_source(
     rules = parts.rules(plan.access, drawn.count)
     parts.check_enough(rules, drawn.count)
     empty = Accumulation.from_rows(parts.kernel, plan.gram, folds_of_rules(rules), drawn.rows)
+    if parts.gram == "auto":
+        learnt = as_exact_as_needed(plan, empty, drawn, source)
+        plan, empty = learnt.plan, learnt.accumulation
     accumulated = empty.add_source(source, drawn)
     kernel = accumulated.features.kernel
     target = parts.target_on(kernel, accumulated.features.dimension, points)
