@@ -272,7 +272,12 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
 
 @pytest.mark.parametrize(
     ("gain", "error", "text"),
-    [(0.4123, 0.5178, "0.41 ± 0.52"), (12.3456, 3.21, "12.3 ± 3.2"), (0.0, 0.0, "0"), (2e-5, 3.4e-4, "0.00002 ± 0.00034")],
+    [
+        (0.4123, 0.5178, "0.41 ± 0.52"),
+        (12.3456, 3.21, "12.3 ± 3.2"),
+        (0.0, 0.0, "0"),
+        (2e-5, 3.4e-4, "0.00002 ± 0.00034"),
+    ],
 )
 def test_a_gain_has_the_digits_of_its_error(comparison, gain, error, text):
     row = replace(comparison.best, improvements=np.array([gain]), index=0, standard_error=error)

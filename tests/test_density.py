@@ -326,7 +326,9 @@ def assert_sane(density, X):
 
 class TestAmongItsKin:
     # scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for the whole process.
-    @parametrize_with_checks([MatchedMixture(n_init=2, tol=1e-2), MatchedMixture(1, mean=KernelMean(filter="kme"), n_init=1)])
+    @parametrize_with_checks(
+        [MatchedMixture(n_init=2, tol=1e-2), MatchedMixture(1, mean=KernelMean(filter="kme"), n_init=1)]
+    )
     @pytest.mark.filterwarnings("ignore:bandwidth='median'")
     def test_scikit_learns_own_checks_pass(self, estimator, check):
         check(estimator)

@@ -48,6 +48,8 @@ class Accuracy:
         return self.error <= ENOUGH * self.standard_error
 
     def __str__(self) -> str:
+        if not self.error:
+            return "exact"
         share = self.error / self.standard_error if self.standard_error else np.inf
         return f"off by {self.error:.2g}, {share:.2g} of KME's standard error {self.standard_error:.2g}"
 
@@ -63,16 +65,17 @@ class Learnt:
 def as_exact_as_needed(plan: Plan, first: Accumulation, drawn: ReservoirSample, source: Source) -> Learnt:
     """Return landmarks, as many as the error asks for and the work allows; or 500 of them and the exact mean.
 
-    The exact mean takes rows in memory, and so few that all pairs can be paid for. Where neither is enough, the most
-    landmarks that can be paid for are taken, with a warning.
+    The exact mean takes rows that are in memory, or that were all drawn, and so few that all pairs can be paid for.
+    Where neither is enough, the most landmarks that can be paid for are taken, with a warning.
     """
     features, n = first.features, drawn.count
     assert isinstance(features, NystromFeatures)
     weights = source.weights if isinstance(source, ArraySource) else None
     accuracy = accuracy_on(features, drawn, weights)
-    if not accuracy.is_enough and isinstance(source, ArraySource) and n**2 <= MOST_PAIRS:
+    rows = source.X if isinstance(source, ArraySource) else drawn.rows
+    if not accuracy.is_enough and len(rows) == n and n**2 <= MOST_PAIRS:
         masses = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-        exact = ExactMeanFeatures(features.kernel, source.X, masses, places_of(features.landmarks, source.X))
+        exact = ExactMeanFeatures(features.kernel, rows, masses, places_of(features.landmarks, rows))
         alone = f"on {features.n_components} landmarks alone the mean would be {accuracy}"
         why = f"{plan.reason}; {alone}: it is computed exactly, from all {n**2:.2g} pairs, and shrunk on landmarks"
         return Learnt(replace(plan, reason=why), replace(first, features=exact, error=0.0))
@@ -106,9 +109,11 @@ def accuracy_on(features: NystromFeatures, drawn: ReservoirSample, weights: Arra
     p = np.ones(len(rows)) if weights is None else weights[drawn.numbers[others]].astype(np.float64)
     p /= p.sum()
     size = float(drawn.count) if weights is None else float(weights.sum() ** 2 / (weights**2).sum())
-    K = features.kernel(rows)
-    Z = features(rows)
-    R = K - Z @ Z.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        K, Z = features.kernel(rows), features(rows)
+        R = K - Z @ Z.T
+    if not np.isfinite(R).all():
+        return Accuracy(0.0, 0.0)  # values that overflow are refused as rows are summed up
     own, residual = p @ np.diagonal(K), p @ np.maximum(np.diagonal(R), 0)
     np.fill_diagonal(K, 0)
     np.fill_diagonal(R, 0)
