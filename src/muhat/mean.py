@@ -41,10 +41,10 @@ from muhat.gram import (
     Folds,
     Problem,
     Target,
-    TargetWeights,
 )
 from muhat.gram._auto import as_exact_as_needed
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
+from muhat.gram._problem import TargetWeights
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
@@ -113,22 +113,17 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     else:
         kernel, points = parts.kernel.resolve(X[present]), X
     target = parts.target_on(kernel, points.shape[1], points)
-    problem = _held(plan, kernel, points[present], masses[present], target, target_weights(target, points, present))
+    problem = _held(plan, kernel, points, masses, present, target)
     return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel, points), target, points, present)
 
 
 def solve_source(
-    parts: Parts,
-    source: Source,
-    plan: Plan | None = None,
-    points: Array | None = None,
-    present: Array | None = None,
+    parts: Parts, source: Source, plan: Plan | None = None, points: Array | None = None, present: Array | None = None
 ) -> Solution:
     """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
 
     Without a plan, rows that turn out so few that all were drawn in the first pass are held in memory instead.
-    ``points`` are all rows, where they are in memory, for a target of weights on them; ``present`` says which have a
-    mass.
+    ``points`` are all rows, where they are in memory, for a target of weights on them; those ``present`` have a mass.
     """
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
@@ -174,16 +169,12 @@ def target_weights(target: Element | None, points: Array | None, present: Array 
 
 
 def _held(
-    plan: Plan,
-    kernel: Kernel,
-    points: Array,
-    masses: Array,
-    target: Element | None,
-    weights_of_target: TargetWeights | None,
+    plan: Plan, kernel: Kernel, rows: Array, all_masses: Array, present: Array, target: Element | None
 ) -> Problem:
     """Return the problem of points in memory."""
-    weights = None if _are_equal(masses) else masses
-    aim = None if target is None else Target(target(points), target.squared_norm(), weights_of_target)
+    points, masses = rows[present], all_masses[present]
+    weights, on_sample = None if _are_equal(masses) else masses, target_weights(target, rows, present)
+    aim = None if target is None else Target(target(points), target.squared_norm(), on_sample)
     if plan.gram == "blocks":
         return BlockProblem(BlockGram.from_sample(kernel, points, weights), aim)
     problem = DenseProblem(DenseGram.from_sample(kernel, points, weights), aim)

@@ -147,7 +147,7 @@ class FeatureProblem(SpectralProblem):
         least, largest = self.mass_range
         if self.source is not None and (least < largest or self.target_weights is not None):
             return LeftOut(*self.sum_over_rows(_left_out))
-        removal = Removal.from_masses(np.array([1 / self.spectrum.effective_size]), None)
+        removal = Removal(np.array([1 / self.spectrum.effective_size]), None)
         mean, target, _ = self.norms
         return LeftOut.from_sums(removal, np.ones(1), self.trace[None], mean, target, self.norms)
 
@@ -177,9 +177,8 @@ class FeatureProblem(SpectralProblem):
         U *= np.sqrt(masses)[:, None]  # √p_i φ_i
         root_gamma = np.sqrt(self.spectrum.gamma)
         np.divide(U, root_gamma, out=U, where=root_gamma > 0)
-        weights_of = self.target_weights
-        numbers = slice(batch.start, batch.start + len(batch.X))
-        return Rows(U, masses, None if weights_of is None else weights_of[numbers])
+        target, numbers = self.target_weights, slice(batch.start, batch.start + len(batch.X))
+        return Rows(U, masses, None if target is None else target[numbers])
 
     @cached_property
     def _rotated(self) -> Callable[[Array], Array]:
@@ -266,14 +265,11 @@ class Accumulation:
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
     def problem(
-        self,
-        source: Source | None = None,
-        target: Element | None = None,
-        target_weights: TargetWeights | None = None,
+        self, source: Source | None, target: Element | None, weights: TargetWeights | None = None
     ) -> FeatureProblem:
         """Return the problem of the rows, with their source where they can be passed over again."""
         assert self.sums is not None, "there are rows in it"
-        return FeatureProblem(self.features, self.sums, source, target, target_weights)
+        return FeatureProblem(self.features, self.sums, source, target, weights)
 
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features.dtype != other.features.dtype:

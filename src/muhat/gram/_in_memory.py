@@ -13,18 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
 from muhat._validation import check_finite, check_semidefinite, check_values
-from muhat.gram._problem import (
-    Access,
-    Components,
-    LeftOut,
-    Problem,
-    Removal,
-    Rows,
-    SpectralProblem,
-    Spectrum,
-    TargetWeights,
-    quotient,
-)
+from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target, quotient
 from muhat.kernels import Kernel
 
 SMALL = 64
@@ -35,15 +24,6 @@ AT_ONCE = 512
 
 SEARCHED = 10
 """The least number of vectors that leading eigenpairs are looked for in."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """The target f* as the sample sees it: f*(x_i) and ‖f*‖², and its weights on the sample if it is made of that."""
-
-    values: Array
-    squared_norm: float
-    weights: TargetWeights | None = None
 
 
 @dataclass(eq=False)
@@ -85,7 +65,7 @@ class InMemoryProblem(Problem):
         mean, target = q * self.mean_values, q * self.target_values
         norms = mean.sum(axis=-1, keepdims=True), target.sum(axis=-1, keepdims=True), self.target_squared_norm
         own = self.gram.diagonal().astype(np.float64)
-        return LeftOut.from_sums(Removal.from_masses(p, self.target_weights), p, own, mean, target, norms)
+        return LeftOut.from_sums(Rows(self.root_masses, p, self.target_weights).removal, p, own, mean, target, norms)
 
     def strength_of(self, x: Array, s_at_zero: float) -> float:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ for the weights β = Dx, from products with A alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from enum import Flag, auto
 from typing import Any, Protocol
 
@@ -134,25 +134,20 @@ class TargetWeights:
         return np.divide(self.total, rest, out=np.ones_like(rest), where=rest > SPENT * self.total)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Removal:
     """What leaving out point i does: mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
 
     m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
     """
 
-    rest: Array
-    """c = 1 − p_i."""
-    beta: Array
-    """β = κτ_i − p_i/c."""
-    kappa: Array
-    """1 for a target that is not made of the sample's own points."""
+    p: InitVar[Array]
+    target: InitVar[TargetWeights | None]
 
-    @classmethod
-    def from_masses(cls, p: Array, target: TargetWeights | None) -> Removal:
-        """Return it for points with these masses, and with these weights of the target on them."""
-        tau, kappa = (np.zeros_like(p), np.ones_like(p)) if target is None else (target.tau, target.kappa(target.tau))
-        return cls(1 - p, kappa * tau - p / (1 - p), kappa)
+    def __post_init__(self, p: Array, target: TargetWeights | None) -> None:
+        self.rest = 1 - p  # c
+        self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)
+        self.beta = (0 if target is None else self.kappa * target.tau) - p / self.rest
 
 
 @dataclass(frozen=True)
@@ -173,13 +168,13 @@ class LeftOut:
 
     @classmethod
     def from_sums(
-        cls, removal: Removal, mass: Array, own: Array, mean: Array, target: Array, norms: tuple[Array, Array, float]
+        cls, without: Removal, mass: Array, own: Array, mean: Array, target: Array, norms: tuple[Array, Array, float]
     ) -> LeftOut:
         """Return it from each group's Σ p_i, Σ p_i k(x_i, x_i), Σ p_i μ̂(x_i) and Σ p_i f*(x_i).
 
         The norms are ‖μ̂‖², ⟨f*, μ̂⟩ and ‖f*‖².
         """
-        c, beta, kappa = removal.rest, removal.beta, removal.kappa
+        c, beta, kappa = without.rest, without.beta, without.kappa
         mean_norm, target_mean, target_norm = norms
         linear = (1 / c**2 - 1) * (mean - mass * mean_norm) - (kappa / c - 1) * (target - mass * target_mean)
         quadratic = mass * (mean_norm / c**2 - 2 * kappa * target_mean / c + kappa**2 * target_norm)
@@ -193,6 +188,15 @@ class LeftOut:
     def sums(self) -> LeftOut:
         """The sums over all groups."""
         return LeftOut(*(part.sum(axis=-1) for part in (self.unshrunk, self.linear, self.quadratic)))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target f* as the sample sees it: f*(x_i) and ‖f*‖², and its weights on the sample if it is made of that."""
+
+    values: Array
+    squared_norm: float
+    weights: TargetWeights | None = None
 
 
 @dataclass(frozen=True)
@@ -213,7 +217,7 @@ class Rows:
     @property
     def removal(self) -> Removal:
         """What leaving out each of them does."""
-        return Removal.from_masses(self.masses, self.target)
+        return Removal(self.masses, self.target)
 
 
 class Problem(ABC):

@@ -247,7 +247,7 @@ class Scored(Rule):
 
     def _choice(self, scores: Scores, place: int, grid: Array, known: Choice | None = None) -> Choice:
         """Return the choice from a grid, and from one whose gains are known."""
-        gains, strengths = scores.gains(place, grid), scores.strengths(place, grid)
+        strengths, gains = scores.strengths(place, grid), scores.gains(place, grid)  # first what refuses a bad filter
         if known is not None:
             order = np.argsort([*known.grid, *grid], kind="stable")
             pairs = ((known.grid, grid), (known.gains, gains), (known.strengths, strengths))

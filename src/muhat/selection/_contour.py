@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -214,32 +214,6 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class _Groups:
-    """Points of equal mass: what is left without one of them is the same share of the whole."""
-
-    order: Array
-    starts: Array
-    mass: Array
-    """Σ p_i over the group."""
-    rest: Array
-    """1 − p_i."""
-
-    @classmethod
-    def from_masses(cls, masses: Array, taken: Array) -> _Groups:
-        """Group the points that are taken."""
-        points = np.flatnonzero(taken)
-        kinds, members, counts = np.unique(masses[points], return_inverse=True, return_counts=True)
-        order = points[np.argsort(members, kind="stable")]
-        return cls(order, np.cumsum(counts) - counts, counts * kinds, 1 - kinds)
-
-    def sum(self, values: Array) -> Array:
-        """Return the sums over the points of each group: (..., n, nodes) to (..., groups, nodes)."""
-        if len(self.starts) == 1 and len(self.order) == values.shape[-2]:  # all points have one mass
-            return values.sum(axis=-2, keepdims=True)
-        return np.add.reduceat(values[..., self.order, :], self.starts, axis=-2)
-
-
-@dataclass(frozen=True)
 class Moments:
     """What rows contribute to a gain at each node z, summed over points of equal mass; those of two batches add up.
 
@@ -247,37 +221,49 @@ class Moments:
     Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩, up to what integrates to zero. Steps of the contour are included.
     """
 
+    z: Array
     rest: Array
     """1 − p_i of each group."""
     linear: Array
     quadratic: Array
 
     @classmethod
-    def from_rows(cls, problem: SpectralProblem, rows: Rows, taken: Array, nodes: Nodes) -> Moments:
-        """Compute them for the rows that are taken, some nodes at a time."""
-        groups, one_mass = _Groups.from_masses(rows.masses, taken), problem.mass_range[0] == problem.mass_range[1]
-        blocks = [[groups.sum(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)]
+    def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
+        """Compute them for some rows, some nodes at a time."""
+        order = np.argsort(rows.masses, kind="stable")
+        kinds, starts = np.unique(rows.masses[order], return_index=True)
+        one_mass = problem.mass_range[0] == problem.mass_range[1]
+
+        def summed(values: Array) -> Array:
+            if one_mass:
+                return values.sum(axis=-2, keepdims=True)
+            return np.add.reduceat(values[..., order, :], starts, axis=-2)
+
+        blocks = [[summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)]
         linear, quadratic = (np.concatenate(parts, axis=-1) * nodes.steps for parts in zip(*blocks, strict=True))
-        return cls(groups.rest, linear, quadratic)
+        return cls(nodes.z, 1 - kinds, linear, quadratic)
 
     def __add__(self, other: Moments) -> Moments:
         if len(self.rest) == len(other.rest) == 1 and self.rest == other.rest:
-            return Moments(self.rest, self.linear + other.linear, self.quadratic + other.quadratic)
+            return replace(self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic)
         parts = zip(*((each.linear, each.quadratic) for each in (self, other)), strict=True)
-        return Moments(np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
+        return Moments(self.z, np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
 
-    def gains(self, nodes: Nodes, place: int, filter: Filter, grid: Array) -> Array:
-        """Integrate a filter against them on one of the contours, the lower half being the conjugate of the upper.
+    def at(self, some: slice) -> Moments:
+        """Return those at some nodes, the ones of one contour."""
+        return Moments(self.z[some], self.rest, self.linear[..., some], self.quadratic[..., some])
+
+    def gains(self, filter: Filter, grid: Array) -> Array:
+        """Integrate a filter against them, the lower half of the contour being the conjugate of the upper.
 
         Every term has a factor r = 1 − s, so that what is summed up is as small as the gain.
         """
-        contour = slice(*nodes.starts[place : place + 2])
         gains: Array = np.zeros(len(grid))
         for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
-            r = 1 - filter.path(nodes.z[contour] / self.rest[some, None], grid)
+            r = 1 - filter.path(self.z / self.rest[some, None], grid)
             r = r.reshape(len(r), -1).T
             linear, quadratic = (
-                values[..., some, contour].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
+                values[..., some, :].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
             )
             gains = gains - 2 * np.real(2 * linear @ r + quadratic @ r**2)
         return gains

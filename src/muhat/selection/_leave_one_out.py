@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from typing import Any, ClassVar, cast
 
@@ -82,70 +83,49 @@ class LeftOutScores(Scores):
         super().__init__(problem, candidates)
         self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
         self.unshrunk = problem.left_out.sums.unshrunk
-        self.on_contours: dict[int, OnContours] = {}
-        self.refits: Without | None = None
         found = {place: _contour_of(problem, each) for place, each in enumerate(candidates) if not each.filter.constant}
-        self._integrate({place: contour for place, contour in found.items() if contour is not None})
-        hard = [self.filters[place] for place, contour in found.items() if contour is None]
-        if hard:
-            self._refit(hard)
+        self.contours = {place: contour for place, contour in found.items() if contour is not None}
+        self.parts: dict[int, list[Any]] = self._on_contours(self.contours)
+        if len(found) > len(self.contours):
+            self._state_price([type(self.filters[place]).__name__ for place in found.keys() - self.contours.keys()])
+            refits = problem.sum_over_rows(_rows_left_out)
+            self.parts |= dict.fromkeys(found.keys() - self.contours.keys(), refits)
 
     def gains(self, place: int, grid: Array) -> Array:
         """Return what each parameter gains over KME."""
         filter = self.filters[place]
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
-            return -(2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
-        if place not in self.on_contours:
-            assert self.refits is not None
-            return self.refits.gains(filter, grid)
-        smooth = cast(Filter, filter)
-        if not is_accurate(self.on_contours[place].contour, smooth, grid, _interval(self.problem)):
+            return 0.0 - (2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
+        contour, interval = self.contours.get(place), _interval(self.problem)
+        if contour is not None and not is_accurate(contour, cast(Filter, filter), grid, interval):
             wider = _contour_of(self.problem, Candidates(filter, grid))
             if wider is None:
                 return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
-            self._integrate({place: wider})
-        return self.on_contours[place].gains(smooth, grid)
+            self.contours[place] = wider
+            self.parts |= self._on_contours({place: wider})
+        return sum(part.gains(filter, grid) for part in self.parts[place])
 
-    def _integrate(self, contours: dict[int, Contour]) -> None:
-        """Compute the moments on all contours, in one pass over the rows."""
+    def _on_contours(self, contours: dict[int, Contour]) -> dict[int, list[Any]]:
+        """Compute the moments on all contours, in one pass over the rows; heavy points are left out by refits."""
         if not contours:
-            return
+            return {}
         problem, each = self.problem, list(dict.fromkeys(contours.values()))
         nodes = Nodes.from_contours(problem.components.gamma, problem.n, _interval(problem).largest, each)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
-        for place, contour in contours.items():
-            number = each.index(contour)
-            self.on_contours[place] = OnContours(contour, nodes, number, moments, heavy[0] if heavy else None)
+        on = [moments.at(slice(*pair)) for pair in pairwise(nodes.starts)]
+        return {place: [on[each.index(contour)], *heavy] for place, contour in contours.items()}
 
-    def _refit(self, filters: Sequence[Shrinker]) -> None:
-        """Leave out every point by a refit."""
+    def _state_price(self, names: Sequence[str]) -> None:
+        """Warn of many refits."""
         if self.problem.n > REFIT_UP_TO:
-            names = " and ".join(type(filter).__name__ for filter in filters)
             warnings.warn(
-                f"LeaveOneOut: {names} has no cheap exact score; leaving out each of {self.problem.n} points takes as "
-                "many eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one "
-                "or five.",
+                f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; leaving out each of {self.problem.n} "
+                "points takes as many eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or "
+                "'kfold' takes one or five.",
                 UserWarning,
                 stacklevel=2,
             )
-        [self.refits] = self.problem.sum_over_rows(_rows_left_out)
-
-
-@dataclass(frozen=True)
-class OnContours:
-    """The moments of a sample on a filter's contour, and the sample without each of its heavy points."""
-
-    contour: Contour
-    nodes: Nodes
-    place: int
-    moments: Moments
-    heavy: Without | None
-
-    def gains(self, filter: Filter, grid: Array) -> Array:
-        """Return what each parameter gains over KME."""
-        gains = self.moments.gains(self.nodes, self.place, filter, grid)
-        return gains if self.heavy is None else gains + self.heavy.gains(filter, grid)
 
 
 def _contour_of(problem: SpectralProblem, candidates: Candidates) -> Contour | None:
@@ -159,10 +139,10 @@ def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list
     """Return the moments of rows, and the sample without each of those that are heavy."""
     # What is left without a heavy point is a share of its own.
     heavy = 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
-    moments = Moments.from_rows(problem, rows, ~heavy, nodes)
     if 1 - problem.mass_range[1] >= (1 - HEAVY) * (1 - problem.mass_range[0]):
-        return [moments]
-    return [moments, without_each(problem, rows, np.flatnonzero(heavy)[:, None])]
+        return [Moments.from_rows(problem, rows, nodes)]
+    light = Rows(rows.U[..., ~heavy, :], rows.masses[~heavy], rows.target and rows.target[~heavy])
+    return [Moments.from_rows(problem, light, nodes), without_each(problem, rows, np.flatnonzero(heavy)[:, None])]
 
 
 def _rows_left_out(problem: SpectralProblem, rows: Rows) -> list[Any]:
