@@ -41,7 +41,8 @@ from muhat.selection import GCV, Choice, KFold, LeaveOneOut
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""
 
-TOL = 1e-10
+STOP = 1e-10
+"""The share of ‖μ‖² by which a step must lower the objective, or the solver stops."""
 
 START, LIKELIHOOD = "k-means", "maximum likelihood"
 """The baselines: the start itself, and scikit-learn's maximum-likelihood mixture of the same form."""
@@ -158,7 +159,7 @@ def _kept(problem: DenseProblem, choice: Choice) -> float:
 
 def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
     """Return the mixture after so many steps of the solver."""
-    mixture = MatchedMixture(len(start.weights), tol=TOL, max_iter=steps)
+    mixture = MatchedMixture(len(start.weights), early_stopping=STOP, max_iter=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
         return mixture.fit_embedding(embedding, start)
