@@ -22,7 +22,7 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
+    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }

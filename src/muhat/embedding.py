@@ -164,8 +164,7 @@ class Embedding(Element):
         return replace(self, weights=factor * self.weights)
 
     def _check_same_space(self, other: Element) -> None:
-        if isinstance(other, MixedEmbedding):
-            return self._check_same_space(other.atoms)
+        other = other.atoms if isinstance(other, MixedEmbedding) else other
         if not isinstance(other, Embedding):
             advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
             raise ValueError(refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice))
@@ -266,7 +265,9 @@ class MixedEmbedding(Element):
         covariances = np.concatenate([self.gaussians.covariances, other.gaussians.covariances])
         equal = np.full(len(means), 1 / len(means))
         masses = np.concatenate([self.masses, other.masses])
-        return replace(self, atoms=self.atoms + other.atoms, gaussians=Mixture(equal, means, covariances), masses=masses)
+        return replace(
+            self, atoms=self.atoms + other.atoms, gaussians=Mixture(equal, means, covariances), masses=masses
+        )
 
     def _times(self, factor: float) -> Self:
         return replace(self, atoms=factor * self.atoms, masses=factor * self.masses)

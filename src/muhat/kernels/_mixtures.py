@@ -95,7 +95,7 @@ class Mixture:
     def means_at(self, kernel: Kernel, X: Array) -> Array:
         """Return the kernel mean of each component at the rows of X, of shape (r, n)."""
         X = as_two_samples(X, self.means)[0].astype(np.float64, copy=False)
-        return sum(factor * _closed_form(part).at(self, X) for factor, part in terms(kernel))
+        return np.sum([factor * _closed_form(part).at(self, X) for factor, part in terms(kernel)], axis=0)
 
     def inner(self, kernel: Kernel, other: Mixture) -> float:
         """Return ⟨μ_P, μ_Q⟩ = E k(X, Y), X ~ P and Y ~ Q = other independent."""
@@ -104,7 +104,7 @@ class Mixture:
     def inner_products(self, kernel: Kernel, other: Mixture) -> Array:
         """Return the inner products of the kernel means of each component and each of other's, of shape (r, r')."""
         as_two_samples(self.means, other.means)  # refuses mixtures of other dimensions
-        return sum(factor * _closed_form(part).between(self, other) for factor, part in terms(kernel))
+        return np.sum([factor * _closed_form(part).between(self, other) for factor, part in terms(kernel)], axis=0)
 
     def expected_diagonal(self, kernel: Kernel) -> float:
         """Return ∫ k(x, x) dP(x)."""
@@ -173,12 +173,12 @@ class _OfGaussians:
 
     def _expected(self, gaps: Array, variances: Array, axes: Array) -> Array:
         # In the eigenbasis of S, where a singular S of any size next to σ² needs no factorisation that could fail.
-        total, unit = 0.0, self.sigmas.max()
+        total, unit = np.zeros(gaps.shape[:-1]), self.sigmas.max()
         along = ((gaps / unit) @ axes) ** 2
         for factor, sigma in zip(self.factors.tolist(), self.sigmas.tolist(), strict=True):
             relative = variances / sigma**2
             squared = (along @ ((unit / sigma) ** 2 / (1 + relative))[..., None])[..., 0]
-            total = total + factor * np.exp(-(squared + np.log1p(relative).sum(axis=-1)[..., None]) / 2)
+            total += factor * np.exp(-(squared + np.log1p(relative).sum(axis=-1)[..., None]) / 2)
         return total
 
 
@@ -284,6 +284,7 @@ TAIL = 30.0
 @lru_cache(maxsize=32)
 def _gamma_nodes(alpha: float) -> tuple[Array, Array]:
     """Return weights and nodes of the law Gamma(α, α), whose mean is one, by the trapezoidal rule in u = log g."""
+
     def excess(u: float) -> float:  # the log density of u is α(u − e^u), largest at 0
         return alpha * (np.exp(min(u, 700.0)) - u - 1) - TAIL
 

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster
-from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
@@ -17,7 +16,7 @@ from muhat._arrays import Array, slices
 from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
-from muhat.stacking._sample import ROWS, Folds, Sample, Waves
+from muhat.stacking._sample import ROWS, Folds, Sample, Waves, indicators
 
 Measure: TypeAlias = Array | Mixture
 """An estimate of the distribution: weights on the rows of the sample, or a mixture of Gaussians."""
@@ -180,7 +179,7 @@ class GaussianFit(Candidate):
         covariance = (sample.masses * centered.T) @ centered * _unbiased(1 / (sample.masses**2).sum())
         isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
         covariances = [covariance, isotropic][: len(self.names(sample))]
-        return [Mixture([1.0], sample.center[None], S[None]) for S in covariances]
+        return [Mixture(np.ones(1), sample.center[None], S[None]) for S in covariances]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return exp(iω·x̄ − ½ var(ω·x)) from the mean and the variance of what is left."""
@@ -247,7 +246,7 @@ class WardMixtures(Candidate):
         sizes = self._sizes(sample)
         if not sizes:
             return []
-        tree, members, X = sample.tree(self.whiten)
+        tree, members, X = sample.whitened_tree if self.whiten else sample.tree
         found = [np.unique(fcluster(tree, size, "maxclust"), return_inverse=True)[1] for size in sizes]
         if len(members) == sample.n:
             return found
@@ -303,12 +302,11 @@ def _clusters_left(labels: Array, folds: Folds, waves: Waves) -> Array:
     pooled = per_fold * (scatter.sum(axis=0) + _sum_by(group, left_scatter - scatter[cluster], len(kept)))
     within = pooled / np.maximum(size - nonempty, 1)[:, None]
 
-    wave = np.zeros((len(kept), len(waves.frequencies)), dtype=complex)
-    for c in range(count):
-        share = np.full(len(kept), total[0][c])
-        share[group[cluster == c]] = 0  # these folds change the cluster
-        spread = _covariance(per_fold * scatter[c], within, per_fold * total[0][c])
-        wave += np.exp(1j * mean[c]) * ((share / kept)[:, None] * np.exp(-spread / 2))
+    shares = total[0][:, None] / kept
+    shares[cluster, group] = 0  # these folds change the cluster
+    spread = _covariance(per_fold * scatter[:, None], within, per_fold * total[0][:, None, None])
+    sizes = shares[..., None] * np.exp(-spread / 2)  # (clusters, folds, frequencies)
+    wave = (sizes * np.cos(mean)[:, None]).sum(axis=0) + 1j * (sizes * np.sin(mean)[:, None]).sum(axis=0)
     spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
     changed = (left_mass / kept[group])[:, None] * np.exp(1j * left_mean - spread / 2)
     return wave + _sum_by(group, changed, len(kept))
@@ -322,8 +320,7 @@ def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, 
 
 def _sum_by(labels: Array, values: Array, count: int) -> Array:
     """Return the sums of the values, or rows of values, with each label."""
-    members = csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(count, len(labels)))
-    return members @ values
+    return indicators(labels, count) @ values
 
 
 def default_candidates() -> list[Candidate]:

@@ -21,7 +21,7 @@ from muhat.stacking._sample import Folds, Sample, Waves, orthogonal_frequencies
 from muhat.stacking._span import Span
 from muhat.stacking._weights import LeftOutMoments
 
-ONE_BY_ONE_UP_TO = 300
+ONE_BY_ONE_UP_TO = 100
 """Rows up to which each is left out by itself; beyond, random folds are."""
 
 FOLDS = 20
@@ -52,7 +52,7 @@ class StackedMean(BaseEstimator):
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
         What is stacked; None is ``muhat.stacking.default_candidates()``. The plain mean always takes part.
-    n_frequencies : int or None, default=256
+    n_frequencies : int or None, default=128
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
         treated whose frequencies have no known law.
@@ -98,7 +98,7 @@ class StackedMean(BaseEstimator):
         *,
         kernel: Any = "gaussian",
         candidates: Sequence[Candidate] | None = None,
-        n_frequencies: int | None = 256,
+        n_frequencies: int | None = 128,
         random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
@@ -154,10 +154,9 @@ class StackedMean(BaseEstimator):
         if sample.n == 1:
             own = sample.kernel(sample.X)
             return LeftOutMoments(own, own[0], 0.0)
-        by_waves = self.n_frequencies is not None and _has_law(sample.kernel)
-        one_by_one = sample.n <= (ONE_BY_ONE_UP_TO if by_waves or self.n_frequencies is None else FOLDS)
-        folds = Folds.from_sample(sample, None if one_by_one else FOLDS, rng)
-        if not by_waves:
+        in_folds = sample.n > ONE_BY_ONE_UP_TO or not has_law(sample.kernel)
+        folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
+        if self.n_frequencies is None or not has_law(sample.kernel):
             return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
         frequencies = orthogonal_frequencies(sample.kernel, self.n_frequencies, sample.X.shape[1], rng)
         return LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
@@ -209,7 +208,7 @@ class StackedMean(BaseEstimator):
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
 
 
-def _has_law(kernel: Kernel) -> bool:
+def has_law(kernel: Kernel) -> bool:
     """Whether random frequencies can stand for the kernel."""
     try:
         frequency_law(kernel)

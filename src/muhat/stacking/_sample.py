@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -27,6 +28,9 @@ TREE_UP_TO = 2000
 
 FLOOR = 0.1
 """What is added to the variances when rows are whitened, as a share of their mean."""
+
+SPARSE_FROM = 100_000
+"""The entries of a matrix of indicators beyond which it is held sparse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +66,26 @@ class Sample:
     def _gram(self) -> Array:
         return self.kernel(self.X)
 
-    def tree(self, whiten: bool = False) -> tuple[Array, Array, Array]:
-        """Return Ward's tree, of all rows or of some that are drawn; which these are; and all rows, as it sees them."""
+    @cached_property
+    def tree(self) -> tuple[Array, Array, Array]:
+        """Ward's tree of all rows, or of some that are drawn; which these are; and all rows, as it sees them."""
+        return self._tree(self._scaled)
+
+    @cached_property
+    def whitened_tree(self) -> tuple[Array, Array, Array]:
+        """The same of whitened rows."""
+        X = self._scaled
+        variances, axes = np.linalg.eigh((self.masses * X.T) @ X)
+        floor = FLOOR * variances.mean() or 1.0
+        return self._tree(X @ axes / np.sqrt(np.maximum(variances, 0) + floor))
+
+    @property
+    def _scaled(self) -> Array:
+        """The rows, centred and in a unit in which no square overflows."""
         X = self.X - self.center
-        X = X / (np.abs(X).max() or 1.0)
-        if whiten:
-            variances, axes = np.linalg.eigh((self.masses * X.T) @ X)
-            floor = FLOOR * variances.mean() or 1.0
-            X = X @ axes / np.sqrt(np.maximum(variances, 0) + floor)
+        return X / (np.abs(X).max() or 1.0)
+
+    def _tree(self, X: Array) -> tuple[Array, Array, Array]:
         members = np.arange(self.n)
         if self.n > TREE_UP_TO:
             members = np.sort(np.random.default_rng(0).choice(self.n, TREE_UP_TO, replace=False))
@@ -79,8 +95,17 @@ class Sample:
         """Return the rows nearest to each row, itself among them, nearest first; ties in their order: (n, count)."""
         found = np.empty((self.n, count), dtype=np.intp)
         for rows in slices(0, self.n, max(1, ROWS * 512 // self.n)):
-            found[rows] = np.argsort(cdist(self.X[rows], self.X), axis=1, kind="stable")[:, :count]
+            found[rows] = _smallest(cdist(self.X[rows], self.X), count)
         return found
+
+
+def _smallest(values: Array, count: int) -> Array:
+    """Return the places of the smallest values of each row, smallest first; ties in their order."""
+    if 4 * count > values.shape[1]:
+        return np.argsort(values, axis=1, kind="stable")[:, :count]
+    bound = np.partition(values, count - 1, axis=1)[:, count - 1 : count]
+    places = np.argsort(np.where(values <= bound, values, np.inf), axis=1, kind="stable")
+    return places[:, :count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +179,17 @@ class Waves:
 
     def of_weights(self, V: Array) -> Array:
         """Return the waves of weights on the rows, in columns: (columns, frequencies)."""
-        return sum(V[rows].T @ np.exp(1j * phases) for rows, phases in self._blocks())
+        total = np.zeros((V.shape[1], len(self.frequencies)), dtype=complex)
+        for rows, phases in self._blocks():
+            total += V[rows].T @ np.exp(1j * phases)
+        return total
 
     def averages(self, cells: Array, count: int) -> Array:
         """Return Σ m_i exp(iω·x_i) over the rows of each cell."""
-        return sum(self._members(cells, count, rows) @ np.exp(1j * phases) for rows, phases in self._blocks())
+        total = np.zeros((count, len(self.frequencies)), dtype=complex)
+        for rows, phases in self._blocks():
+            total += self._members(cells, count, rows) @ np.exp(1j * phases)
+        return total
 
     def moments(self, cells: Array, count: int) -> tuple[Array, Array, Array]:
         """Return Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over the rows of each cell."""
@@ -170,9 +201,19 @@ class Waves:
             second += members @ phases**2
         return np.bincount(cells, self.sample.masses, count), first, second
 
-    def _members(self, cells: Array, count: int, rows: slice) -> csr_array:
-        masses, cells = self.sample.masses[rows], cells[rows]
-        return csr_array((masses, (cells, np.arange(len(cells)))), shape=(count, len(cells)))
+    def _members(self, cells: Array, count: int, rows: slice) -> Any:
+        return indicators(cells[rows], count, self.sample.masses[rows])
+
+
+def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:
+    """Return the matrix whose product with rows of values sums them up by label: sparse, unless it is small."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    places = labels, np.arange(len(labels))
+    if count * len(labels) > SPARSE_FROM:
+        return csr_array((weights, places), shape=(count, len(labels)))
+    matrix = np.zeros((count, len(labels)))
+    matrix[places] = weights
+    return matrix
 
 
 def orthogonal_frequencies(kernel: Kernel, count: int, d: int, rng: np.random.Generator) -> Array:

@@ -31,9 +31,7 @@ class Span:
     """Its weights on the Gaussians, in columns."""
 
     @classmethod
-    def from_measures(
-        cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator
-    ) -> Span:
+    def from_measures(cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator) -> Span:
         """Return the span of measures made from a sample, with so many draws from each mixture if need be."""
         count = len(measures)
         mixtures = {m: measure for m, measure in enumerate(measures) if isinstance(measure, Mixture)}

@@ -23,9 +23,9 @@ HEAVY = 1e5
 
 @dataclass(frozen=True, eq=False)
 class LeftOutMoments:
-    """What decides the weights: B_mm' = mean ⟨μ_m, μ_m'⟩ and a_m = mean ⟨k(x_i, ·), μ_m⟩, with the fold of x_i left out.
+    """What decides the weights: B_mm' = mean ⟨μ_m, μ_m'⟩ and a_m = mean ⟨k(x_i, ·), μ_m⟩.
 
-    wᵀBw − 2aᵀw + mean k(x_i, x_i) is then the leave-one-out score of Σ_m w_m μ_m.
+    The means are over the rows x_i, whose fold is left out of the μ_m. wᵀBw − 2aᵀw + mean k(x_i, x_i) is then the leave-one-out score of Σ_m w_m μ_m.
 
     Attributes
     ----------
@@ -57,12 +57,13 @@ class LeftOutMoments:
         cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, n_draws: int, rng: np.random.Generator
     ) -> LeftOutMoments:
         """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
-        inner, cross = 0.0, 0.0
+        count = sum(len(each.names(sample)) for each in candidates)
+        inner, cross = np.zeros((count, count)), np.zeros(count)
         for rows, share in zip(folds, folds.shares, strict=True):
             left = sample.without(rows)
             span = Span.from_measures(left, [m for each in candidates for m in each.fit(left)], n_draws, rng)
-            inner = inner + share * span.gram()
-            cross = cross + sample.masses[rows] @ span.values(sample.X[rows])
+            inner += share * span.gram()
+            cross += sample.masses[rows] @ span.values(sample.X[rows])
         return cls(inner, cross, float(inner[0, 0] - cross[0]))
 
     def score(self, w: Array) -> float:
