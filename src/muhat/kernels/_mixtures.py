@@ -147,7 +147,10 @@ class _OfGaussians:
     def between(self, P: Mixture, Q: Mixture) -> Array:
         """Return E k(X_j, Y_l), of shape (r, r'), X_j and Y_l independent."""
         gaps = P.means[:, None] - Q.means
-        if len(self.sigmas) == 1 and max(P._variances.max(), Q._variances.max()) < WELL_CONDITIONED * self.sigmas[0] ** 2:
+        if (
+            len(self.sigmas) == 1
+            and max(P._variances.max(), Q._variances.max()) < WELL_CONDITIONED * self.sigmas[0] ** 2
+        ):
             return self.factors[0] * self._between_by_solving(P, Q)
         variances, axes = P._own_pairs if P is Q else _pairs(P, Q)
         return self._expected(gaps[..., None, :], variances, axes)[..., 0]
@@ -155,7 +158,9 @@ class _OfGaussians:
     def _between_by_solving(self, P: Mixture, Q: Mixture) -> Array:
         """Return the same under one Gaussian, from systems of equations: a tenth of the cost of eigenpairs."""
         sigma, d = self.sigmas[0], P.means.shape[1]
-        left, right = np.triu_indices(len(P.means)) if P is Q else np.indices((len(P.means), len(Q.means))).reshape(2, -1)
+        left, right = (
+            np.triu_indices(len(P.means)) if P is Q else np.indices((len(P.means), len(Q.means))).reshape(2, -1)
+        )
         values = np.empty((len(P.means), len(Q.means)))
         for some in slices(0, len(left), max(1, PAIR_ENTRIES // d**2)):
             j, k = left[some], right[some]

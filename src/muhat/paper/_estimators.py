@@ -47,7 +47,7 @@ NAMES = {
 }
 """What figures and claims call each estimator, in the order of legends."""
 
-FREQUENCIES = 256
+FREQUENCIES = StackedMean().n_frequencies
 """Random frequencies by which the stacked mean chooses its weights: its default."""
 
 KAPPA2 = 1.0
@@ -140,7 +140,7 @@ def _best(scores: list[Array], losses: list[Array]) -> EstimatorLosses:
 
 
 def stacked_means(
-    samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int], frequencies: int
+    samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int], frequencies: int | None
 ) -> Iterator[Element]:
     """Yield the stacked mean of each sample, whose number is its random state."""
     for X, kernel, place in zip(samples, kernels, places, strict=True):
