@@ -235,22 +235,23 @@ class WardMixtures(Candidate):
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the mixtures."""
-        return [_mixture(sample, labels) for labels in self._labels(sample)]
+        labels, parents = self._clusters(sample)
+        return [_mixture(sample, parent[labels]) for parent in parents]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the mixtures without each fold, in which clusters keep the points that are left."""
-        return [_clusters_left(labels, folds, waves) for labels in self._labels(sample)]
+        labels, parents = self._clusters(sample)
+        cells = _Cells.from_labels(labels, folds, waves)
+        return [cells.merged(parent).left_out(folds) for parent in parents]
 
-    def _labels(self, sample: Sample) -> list[Array]:
-        """Return the cluster of each row, counted from zero, for each number of clusters."""
-        sizes = self._sizes(sample)
-        if not sizes:
-            return []
+    def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
+        """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
-        found = [np.unique(fcluster(tree, size, "maxclust"), return_inverse=True)[1] for size in sizes]
-        if len(members) == sample.n:
-            return found
-        return [_nearest_cluster(X, members, labels) for labels in found]
+        levels = [fcluster(tree, size, "maxclust") - 1 for size in self._sizes(sample)]
+        finest = max(levels, key=np.max)
+        _, first, labels = np.unique(finest, return_index=True, return_inverse=True)
+        parents = [np.unique(level[first], return_inverse=True)[1] for level in levels]
+        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), parents
 
 
 def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
@@ -280,36 +281,59 @@ def _covariance(scatter: Array, within: Array, size: Array) -> Array:
     return (scatter + EXTRA * within) / (size + EXTRA - 1)
 
 
-def _clusters_left(labels: Array, folds: Folds, waves: Waves) -> Array:
-    """Return the waves of a clusters' mixture without each fold, of shape (folds, frequencies).
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What a fold and a cluster have in common: Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over their rows."""
 
-    A fold changes the clusters that it has rows in, its cells, and of the others only what they borrow.
-    """
-    count, kept, size = labels.max() + 1, 1 - folds.shares, folds.sizes
-    pairs, cells = np.unique(folds.labels * count + labels, return_inverse=True)
-    group, cluster = pairs // count, pairs % count
-    cell_mass, cell_first, cell_second = waves.moments(cells, len(pairs))
-    total = [_sum_by(cluster, values, count) for values in (cell_mass, cell_first, cell_second)]
-    mean, scatter = _mean_and_scatter(*total)
-    left_mass = np.maximum(total[0][cluster] - cell_mass, 0)
-    left_mass[left_mass < EMPTY] = 0
-    left_mean, left_scatter = _mean_and_scatter(
-        left_mass, total[1][cluster] - cell_first, total[2][cluster] - cell_second
-    )
+    group: Array
+    """The fold of each cell."""
+    cluster: Array
+    mass: Array
+    first: Array
+    second: Array
 
-    per_fold = (size / kept)[:, None]  # from masses of the whole sample to numbers of points
-    nonempty = count - np.bincount(group, left_mass == 0, len(kept))
-    pooled = per_fold * (scatter.sum(axis=0) + _sum_by(group, left_scatter - scatter[cluster], len(kept)))
-    within = pooled / np.maximum(size - nonempty, 1)[:, None]
+    @classmethod
+    def from_labels(cls, labels: Array, folds: Folds, waves: Waves) -> _Cells:
+        """Return the cells of all rows, given the cluster of each."""
+        count = labels.max() + 1
+        pairs, cells = np.unique(folds.labels * count + labels, return_inverse=True)
+        return cls(pairs // count, pairs % count, *waves.moments(cells, len(pairs)))
 
-    shares = total[0][:, None] / kept
-    shares[cluster, group] = 0  # these folds change the cluster
-    spread = _covariance(per_fold * scatter[:, None], within, per_fold * total[0][:, None, None])
-    sizes = shares[..., None] * np.exp(-spread / 2)  # (clusters, folds, frequencies)
-    wave = (sizes * np.cos(mean)[:, None]).sum(axis=0) + 1j * (sizes * np.sin(mean)[:, None]).sum(axis=0)
-    spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
-    changed = (left_mass / kept[group])[:, None] * np.exp(1j * left_mean - spread / 2)
-    return wave + _sum_by(group, changed, len(kept))
+    def merged(self, parent: Array) -> _Cells:
+        """Return the cells of larger clusters, given the one that each cluster is in."""
+        count = parent.max() + 1
+        pairs, cells = np.unique(self.group * count + parent[self.cluster], return_inverse=True)
+        sums = (_sum_by(cells, values, len(pairs)) for values in (self.mass, self.first, self.second))
+        return _Cells(pairs // count, pairs % count, *sums)
+
+    def left_out(self, folds: Folds) -> Array:
+        """Return the waves of the mixture of these clusters without each fold, of shape (folds, frequencies).
+
+        A fold changes the clusters that it has rows in, and of the others only what they borrow.
+        """
+        count, kept, size = self.cluster.max() + 1, 1 - folds.shares, folds.sizes
+        group, cluster = self.group, self.cluster
+        mass, first, second = (_sum_by(cluster, values, count) for values in (self.mass, self.first, self.second))
+        mean, scatter = _mean_and_scatter(mass, first, second)
+        left_mass = mass[cluster] - self.mass
+        left_mass[left_mass < EMPTY] = 0
+        left_mean, left_scatter = _mean_and_scatter(
+            left_mass, first[cluster] - self.first, second[cluster] - self.second
+        )
+
+        per_fold = (size / kept)[:, None]  # from masses of the whole sample to numbers of points
+        nonempty = count - np.bincount(group, left_mass == 0, len(kept))
+        pooled = per_fold * (scatter.sum(axis=0) + _sum_by(group, left_scatter - scatter[cluster], len(kept)))
+        within = pooled / np.maximum(size - nonempty, 1)[:, None]
+
+        shares = mass[:, None] / kept
+        shares[cluster, group] = 0  # these are changed
+        spread = _covariance(per_fold * scatter[:, None], within, per_fold * mass[:, None, None])
+        heights = shares[..., None] * np.exp(-spread / 2)  # (clusters, folds, frequencies)
+        wave = (heights * np.cos(mean)[:, None]).sum(axis=0) + 1j * (heights * np.sin(mean)[:, None]).sum(axis=0)
+        spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
+        changed = (left_mass / kept[group])[:, None] * np.exp(1j * left_mean - spread / 2)
+        return wave + _sum_by(group, changed, len(kept))
 
 
 def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, Array]:

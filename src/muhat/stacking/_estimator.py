@@ -70,7 +70,7 @@ class StackedMean(BaseEstimator):
     gains_ : array of shape (M,)
         How much lower each candidate's risk is than the plain mean's, as a share of it, as the sample tells.
     gain_ : float
-        The same of the stacked mean: too good by a little, as w was chosen on the same rows.
+        The same of the stacked mean, at most one: too good by a little, as w was chosen on the same rows.
     embedding_ : Embedding or MixedEmbedding
         The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
         has no closed form, as for the Laplacian, Gaussians are points that were drawn from them.
@@ -175,7 +175,7 @@ class StackedMean(BaseEstimator):
 
     def _gain(self, w: Array) -> float:
         moments, plain = self.moments_, np.eye(len(w))[0]
-        return (moments.score(plain) - moments.score(w)) / moments.risk if moments.risk > 0 else 0.0
+        return min((moments.score(plain) - moments.score(w)) / moments.risk, 1.0) if moments.risk > 0 else 0.0
 
     def score_samples(self, X: Any) -> Array:
         """Return the estimate's values μ(x) at new points, of shape (m,)."""

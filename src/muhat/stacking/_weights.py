@@ -25,7 +25,8 @@ HEAVY = 1e5
 class LeftOutMoments:
     """What decides the weights: B_mm' = mean ⟨μ_m, μ_m'⟩ and a_m = mean ⟨k(x_i, ·), μ_m⟩.
 
-    The means are over the rows x_i, whose fold is left out of the μ_m. wᵀBw − 2aᵀw + mean k(x_i, x_i) is then the leave-one-out score of Σ_m w_m μ_m.
+    The means are over the rows x_i, whose fold is left out of the μ_m, so that wᵀBw − 2aᵀw + mean k(x_i, x_i) is the
+    leave-one-out score of Σ_m w_m μ_m.
 
     Attributes
     ----------
