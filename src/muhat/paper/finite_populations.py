@@ -71,7 +71,7 @@ LOSS_ALLOWED = 0.5
 WORST = 12
 """Cells that are listed."""
 
-PHASES = 2**22
+PHASES = 2**18
 """Waves that are held at once."""
 
 
@@ -88,7 +88,7 @@ def settings(quick: bool) -> Settings:
         "shares": [1.0, 0.1] if quick else list(GAINS),
         "sizes": [10, 20] if quick else [20, MAIN_SIZE, 200],
         "exact_up_to": {"gaussian": 200, "laplacian": 10 if quick else 20, "matern": 50, "rational-quadratic": 50},
-        "loss_frequencies": 1024,
+        "loss_frequencies": 512,
         "frequencies": FREQUENCIES,
         "rows_per_task": 200 if quick else 10_000,
     }
@@ -185,8 +185,11 @@ def _wave(omega: Array, estimate: Any) -> Array:
 
 
 def _wave_of_points(omega: Array, points: Array, weights: Array) -> Array:
-    some = slices(0, len(points), max(1, PHASES // len(omega)))
-    return sum(weights[rows] @ np.exp(1j * (points[rows] @ omega.T)) for rows in some)
+    wave = np.zeros(len(omega), dtype=complex)
+    for rows in slices(0, len(points), max(1, PHASES // len(omega))):
+        phases = points[rows] @ omega.T
+        wave += weights[rows] @ np.cos(phases) + 1j * (weights[rows] @ np.sin(phases))
+    return wave
 
 
 def run(settings: Settings, task: Task) -> list[Row]:

@@ -128,7 +128,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     start = kmeans_start(train, settings["components"], settings["starts"], random_state=task["repetition"])
     kernel = Gaussian().resolve(train)
     rows = []
-    embeddings = [
+    embeddings: list[tuple[str, str, Embedding, float | None]] = [
         (estimator, rule, Embedding(kernel, train, weights), kept)
         for estimator, rule, weights, kept in estimates(DenseProblem(DenseGram.from_sample(kernel, train)))
     ]
