@@ -57,7 +57,7 @@ PUBLIC = [
     *("Function", "Precomputed", "Kernel", "Mixture"),
     *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
     *("Componentwise", "Filter"),
-    *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
+    *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),

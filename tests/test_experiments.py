@@ -227,7 +227,9 @@ def test_samples_under_a_kernel_without_a_bound_choose_what_single_fits_choose()
     for row in results[0]:
         if row["rule"] == "paper":
             selection = "gcv" if row["estimator"] == "tsvd" else "loo"
-            fits = [KernelMean(kernel="linear", filter=row["estimator"], selection=selection).fit(draw.X) for draw in draws]
+            fits = [
+                KernelMean(kernel="linear", filter=row["estimator"], selection=selection).fit(draw.X) for draw in draws
+            ]
             single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
             assert row["losses"] == pytest.approx(single, rel=1e-5), row["estimator"]
 

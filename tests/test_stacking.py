@@ -118,13 +118,15 @@ def test_moments_by_refits_are_those_of_elements_without_the_point():
 def test_weights_are_the_minimum(count, seed, shift):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(count, count + 1))
-    moments = LeftOutMoments(root @ root.T, rng.normal(size=count) + shift, abs(rng.normal()))
+    inner, cross = root @ root.T, rng.normal(size=count) + shift
+    inner[0, 0] += abs(rng.normal() + cross[0])
+    moments = LeftOutMoments(inner[None], cross[None], np.ones(1))
     w = moments.best_weights()
     assert w.min() >= 0
     assert w.sum() <= 1 + 1e-9
 
     def objective(w):
-        return moments.score(w) + 0.2 * moments.risk * ((w - 1 / count) ** 2).sum()
+        return moments.score(w) + 0.2 * max(moments.risk, 0) * ((w - 1 / count) ** 2).sum()
 
     slack = {"type": "ineq", "fun": lambda w: 1 - w.sum()}
     best = minimize(objective, np.full(count, 1 / count), bounds=[(0, 1)] * count, constraints=slack, tol=1e-12)
@@ -208,7 +210,7 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 @pytest.mark.parametrize("d", [1, 20])
 def test_its_risk_is_below_that_of_every_filter(share, d):
     losses = {"kme": [], "auto": [], "stacked": []}
-    for draw in SyntheticFamily(d).draw(range(30), 50, 7):
+    for draw in SyntheticFamily(d).draw(range(16), 50, 7):
         kernel = Gaussian(Gaussian().resolve(draw.X).bandwidth * share**0.5)
         P = draw.distribution
         losses["kme"].append(KernelMean(kernel=kernel, filter="kme").fit(draw.X).embedding_.loss(P))
@@ -323,3 +325,11 @@ def test_the_display_shows_every_candidate():
     display = StackDisplay.from_estimator(mu).plot()
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == mu.names_
     np.testing.assert_allclose([bar.get_width() for bar in display.ax_.patches], mu.weights_)
+
+
+def test_a_gain_has_the_standard_error_of_its_folds():
+    draws = [draw.X for draw in SyntheticFamily(5).draw(range(60), 40, 3)]
+    fitted = [StackedMean(kernel=Gaussian(3.0), candidates=[GaussianFit()]).fit(X) for X in draws]
+    w = np.array([0.3, 0.4, 0.3])  # fixed, so that nothing is chosen on the rows
+    gains, errors = np.array([mu.moments_.gain(w) for mu in fitted]).T
+    assert 0.8 * gains.std() < errors.mean() < 2.5 * gains.std()  # left-out terms share rows, which makes it large

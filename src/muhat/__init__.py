@@ -18,7 +18,7 @@ _PUBLIC = {
         *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
         *("Componentwise", "Filter"),
     ),
-    "selection": ("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
+    "selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),

@@ -43,6 +43,7 @@ from muhat.gram import (
     Target,
 )
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
+from muhat.gram._problem import TargetWeights
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
@@ -65,6 +66,8 @@ class Solution:
     """The rows in memory, and which of them have a mass."""
     accumulated: Accumulation | None = None
     """The features and what rows sum up to, where the Gram operator is held by these."""
+    drawn: Array | None = None
+    """Rows drawn from those that are not in memory."""
 
     @property
     def features(self) -> FeatureMap | None:
@@ -101,7 +104,7 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     if isinstance(plan.gram, Approximation):
         rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
         source = ArraySource(rows, None if _are_equal(weights) else weights)
-        return solve_source(parts, source, plan, points=X)
+        return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
     if isinstance(parts.kernel, Precomputed):
@@ -109,15 +112,17 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     else:
         kernel, points = parts.kernel.resolve(X[present]), X
     target = parts.target_on(kernel, points.shape[1], points)
-    problem = _held(plan, kernel, points[present], masses[present], target)
+    problem = _held(plan, kernel, points, masses, present, target)
     return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel, points), target, points, present)
 
 
-def solve_source(parts: Parts, source: Source, plan: Plan | None = None, points: Array | None = None) -> Solution:
+def solve_source(
+    parts: Parts, source: Source, plan: Plan | None = None, points: Array | None = None, present: Array | None = None
+) -> Solution:
     """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
 
     Without a plan, rows that turn out so few that all were drawn in the first pass are held in memory instead.
-    ``points`` are all rows, where they are in memory, for a target of weights on them.
+    ``points`` are all rows, where they are in memory, for a target of weights on them; those ``present`` have a mass.
     """
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
@@ -133,9 +138,9 @@ def solve_source(parts: Parts, source: Source, plan: Plan | None = None, points:
     accumulated = empty.add_source(source, drawn)
     kernel = accumulated.features.kernel
     target = parts.target_on(kernel, accumulated.features.dimension, points)
-    problem = accumulated.problem(source, target)
+    problem = accumulated.problem(source, target, target_weights(target, points, present))
     choices = _chosen(parts, rules, problem, kernel, drawn.rows)
-    return Solution(kernel, plan, problem, choices, target, accumulated=accumulated)
+    return Solution(kernel, plan, problem, choices, target, accumulated=accumulated, drawn=drawn.rows)
 
 
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:
@@ -144,10 +149,28 @@ def folds_of_rules(rules: Sequence[Rule]) -> Folds:
     return Folds() if rule is None else Folds(rule.n_splits, rule.random_state)
 
 
-def _held(plan: Plan, kernel: Kernel, points: Array, masses: Array, target: Element | None) -> Problem:
+def target_weights(target: Element | None, points: Array | None, present: Array | None) -> TargetWeights | None:
+    """Return the weights that a target has on the sample's own rows, of those that have a mass."""
+    if not isinstance(target, Embedding) or points is None or present is None:
+        return None
+    places: dict[bytes, list[int]] = {}
+    for place, row in enumerate(points + 0):  # no row has a negative zero
+        places.setdefault(row.tobytes(), []).append(place)
+    found = [places.get(row.tobytes()) for row in target.points.astype(points.dtype) + 0]
+    tau = np.zeros(len(points))
+    for weight, equal in zip(target.weights, found, strict=True):
+        if equal:
+            tau[equal.pop(0)] += weight
+    return TargetWeights(tau[present], float(target.weights.sum()) if (target.weights >= 0).all() else None)
+
+
+def _held(
+    plan: Plan, kernel: Kernel, rows: Array, all_masses: Array, present: Array, target: Element | None
+) -> Problem:
     """Return the problem of points in memory."""
-    weights = None if _are_equal(masses) else masses
-    aim = None if target is None else Target(target(points), target.squared_norm())
+    points, masses = rows[present], all_masses[present]
+    weights, on_sample = None if _are_equal(masses) else masses, target_weights(target, rows, present)
+    aim = None if target is None else Target(target(points), target.squared_norm(), on_sample)
     if plan.gram == "blocks":
         return BlockProblem(BlockGram.from_sample(kernel, points, weights), aim)
     problem = DenseProblem(DenseGram.from_sample(kernel, points, weights), aim)

@@ -47,9 +47,6 @@ SMALL = 0.1
 NOTHING = 1e-8
 """Percentages below which there is only rounding."""
 
-SCORE_DIGITS = range(6, 13)
-"""Digits of scores: the fewest that tell the rows apart."""
-
 
 def compare_command(
     file: Annotated[
@@ -215,6 +212,8 @@ def _print(comparison: Comparison, name: str) -> None:
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict())
+    if comparison.stacked is not None:
+        print_sentence(comparison.stacked_verdict())
 
 
 def _table(comparison: Comparison) -> Table:
@@ -225,27 +224,18 @@ def _table(comparison: Comparison) -> Table:
     for title in ("better than KME\n(% of its risk)", "shrunk\n(%)"):
         table.add_column(title, justify="right")
     table.add_column("")
-    digits = _score_digits([row.score for row in comparison.rows if row.score is not None])
     for row in comparison.rows:
         best = row is comparison.best
         marks = ["best"] * best + ["edge"] * row.at_edge
-        table.add_row(*_cells(row, digits), ", ".join(marks), style="bold" if best else None)
+        table.add_row(*_cells(row), ", ".join(marks), style="bold" if best else None)
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last of its grid")
     return table
 
 
-def _cells(row: Row, digits: int) -> list[str]:
-    score = "–" if row.score is None else f"{row.score:#.{digits}g}"
-    gain = "–" if row.improvement is None else _percentage(row.improvement)
-    return [row.name, row.setting, score, gain, _percentage(100 * row.strength)]
-
-
-def _score_digits(scores: list[float]) -> int:
-    """Return the fewest digits in which scores differ that do."""
-    different = len({f"{score:.{SCORE_DIGITS[-1]}g}" for score in scores})
-    enough = (digits for digits in SCORE_DIGITS if len({f"{score:.{digits}g}" for score in scores}) == different)
-    return next(enough, SCORE_DIGITS[-1])
+def _cells(row: Row) -> list[str]:
+    score = "–" if row.score is None else f"{row.score:#.6g}"
+    return [row.name, row.setting, score, row.gain_text, _percentage(100 * row.strength)]
 
 
 def _percentage(value: float) -> str:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from muhat.data import FileBatches
 
 
-def progress_bars(*columns: ProgressColumn, console: Console | None = None, shown: bool = True) -> Progress:
+def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> Progress:
     """Return bars on stderr, or on another console, that vanish when they are done: a description, then the columns."""
     console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
-    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not shown)
+    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
 
 
 class ProgressBatches:
@@ -27,14 +27,17 @@ class ProgressBatches:
         self.batches = batches
         self.passes = passes
         self.done = 0
-        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True), shown=shown)
+        self.shown = shown
+        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True))
 
     def __enter__(self) -> Self:
-        self.bars.start()
+        if self.shown:
+            self.bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bars.stop()
+        if self.shown:  # on no terminal, bars that never started print an empty line when they stop
+            self.bars.stop()
 
     def __iter__(self) -> Iterator[Array]:
         """Yield the batches, and show how many of their rows have been worked on."""

@@ -110,7 +110,7 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
     """
     choices = LeaveOneOut().choices(exact.problem, [filter_named(name, kappa2) for name in BY_LOO])
     chosen = [exact.of_choice(choice) for choice in choices]
-    scores = [np.asarray(choice.score) for choice in choices]
+    gains = [np.asarray(choice.gain) for choice in choices]
     found = [EstimatorLosses(name, "paper", losses) for name, losses in zip(BY_LOO, chosen, strict=True)]
     truncated = GCV().choose(exact.problem, LeadingComponents())
     found.append(EstimatorLosses("tsvd", "paper", exact.of_choice(truncated)))
@@ -119,9 +119,9 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
             singles = [LeaveOneOut().choose(problem, filter_named(name, kappa2)) for problem in exact.problems]
             s = [choice.shrinkage(problem) for choice, problem in zip(singles, exact.problems, strict=True)]
             chosen.append(exact.of_shrinkage(np.stack(s)[None])[:, 0])
-            scores.append(np.array([choice.score for choice in singles]))
+            gains.append(np.array([choice.gain for choice in singles]))
             found.append(EstimatorLosses(name, "loo", chosen[-1]))
-    found.append(_best(scores, chosen))
+    found.append(_best(gains, chosen))
     return found + _oracles(exact, dict(zip(BY_LOO, choices, strict=True)))
 
 
@@ -130,12 +130,12 @@ def losses_of_auto(exact: ExactLosses) -> list[EstimatorLosses]:
     choices = LeaveOneOut().choices(exact.problem, [filter_named(name) for name in AUTO])
     chosen = [exact.of_choice(choice) for choice in choices]
     found = [EstimatorLosses(name, "loo", losses) for name, losses in zip(AUTO, chosen, strict=True)]
-    return [*found, _best([np.asarray(choice.score) for choice in choices], chosen)]
+    return [*found, _best([np.asarray(choice.gain) for choice in choices], chosen)]
 
 
-def _best(scores: list[Array], losses: list[Array]) -> EstimatorLosses:
-    """Return the losses of the estimator with the least leave-one-out score on each sample."""
-    best = np.stack(scores).argmin(axis=0)
+def _best(gains: list[Array], losses: list[Array]) -> EstimatorLosses:
+    """Return the losses of the estimator with the largest leave-one-out gain on each sample."""
+    best = np.stack(gains).argmax(axis=0)
     return EstimatorLosses("auto", "loo", np.stack(losses)[best, np.arange(len(best))])
 
 

@@ -26,8 +26,8 @@ class StackDisplay:
         Their weights.
     gains : array of shape (M,)
         The improvement of each over KME by itself, as a share of KME's risk.
-    gain : float
-        That of the stacked mean.
+    gain, error : float
+        That of the stacked mean, with its standard error.
 
     Examples
     --------
@@ -43,12 +43,13 @@ class StackDisplay:
     weights: Array
     gains: Array
     gain: float
+    error: float
 
     @classmethod
     def from_estimator(cls, estimator: StackedMean) -> Self:
         """Return the display of a fitted stacked mean."""
         check_is_fitted(estimator, "moments_")
-        return cls(estimator.names_, estimator.weights_, estimator.gains_, estimator.gain_)
+        return cls(estimator.names_, estimator.weights_, estimator.gains_, estimator.gain_, estimator.gain_error_)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it.
@@ -74,7 +75,7 @@ class StackDisplay:
         self.ax_.invert_yaxis()
         self.ax_.set_xlim(0, 1.3 * max(self.weights.max(), 0.1))
         self.ax_.set_xlabel("weight")
-        kept = self.weights.sum()
-        self.ax_.set_title(f"leave-one-out: {100 * self.gain:.0f} % below KME's risk; Σw = {kept:.2f}", loc="left")
+        gain = f"{100 * self.gain:.0f} ± {100 * self.error:.0f} %"
+        self.ax_.set_title(f"leave-one-out: {gain} below KME's risk; Σw = {self.weights.sum():.2f}", loc="left")
         without_frame(self.ax_)
         return self

@@ -66,11 +66,12 @@ class StackedMean(BaseEstimator):
     names_ : list of str
         Their names.
     moments_ : LeftOutMoments
-        B, a and R̂.
+        B, a and R̂, as ``inner``, ``cross`` and ``risk``.
     gains_ : array of shape (M,)
         How much lower each candidate's risk is than the plain mean's, as a share of it, as the sample tells.
-    gain_ : float
-        The same of the stacked mean, at most one: too good by a little, as w was chosen on the same rows.
+    gain_, gain_error_ : float
+        The same of the stacked mean, too good by a little, as w was chosen on the same rows; and its standard error.
+        The estimate may be above one, the gain is not.
     embedding_ : Embedding or MixedEmbedding
         The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
         has no closed form, as for the Laplacian, Gaussians are points that were drawn from them.
@@ -141,6 +142,8 @@ class StackedMean(BaseEstimator):
 
         self.moments_ = self._moments(kept, sample, rng)
         self.weights_ = self.moments_.best_weights()
+        self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
+        self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
         self.names_ = [name for each in kept for name in each.names(sample)]
         draws = min(DRAWS_PER_ROW * len(rows), MOST_DRAWS)
         span = Span.from_measures(sample, [measure for each in kept for measure in each.fit(sample)], draws, rng)
@@ -153,29 +156,13 @@ class StackedMean(BaseEstimator):
         """Return the moments: from random frequencies, or else from refits."""
         if sample.n == 1:
             own = sample.kernel(sample.X)
-            return LeftOutMoments(own, own[0], 0.0)
+            return LeftOutMoments(own[None], own, np.ones(1))
         in_folds = sample.n > ONE_BY_ONE_UP_TO or not has_law(sample.kernel)
         folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
         if self.n_frequencies is None or not has_law(sample.kernel):
             return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
         frequencies = orthogonal_frequencies(sample.kernel, self.n_frequencies, sample.X.shape[1], rng)
         return LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
-
-    @property
-    def gains_(self) -> Array:
-        """The gain of each candidate by itself, as a share of KME's risk."""
-        check_is_fitted(self, "moments_")
-        return np.array([self._gain(w) for w in np.eye(len(self.weights_))])
-
-    @property
-    def gain_(self) -> float:
-        """The gain of the stacked mean, as a share of KME's risk."""
-        check_is_fitted(self, "moments_")
-        return self._gain(self.weights_)
-
-    def _gain(self, w: Array) -> float:
-        moments, plain = self.moments_, np.eye(len(w))[0]
-        return min((moments.score(plain) - moments.score(w)) / moments.risk, 1.0) if moments.risk > 0 else 0.0
 
     def score_samples(self, X: Any) -> Array:
         """Return the estimate's values μ(x) at new points, of shape (m,)."""

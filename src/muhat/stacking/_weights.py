@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -23,53 +24,74 @@ HEAVY = 1e5
 
 @dataclass(frozen=True, eq=False)
 class LeftOutMoments:
-    """What decides the weights: B_mm' = mean ⟨μ_m, μ_m'⟩ and a_m = mean ⟨k(x_i, ·), μ_m⟩.
-
-    The means are over the rows x_i, whose fold is left out of the μ_m, so that wᵀBw − 2aᵀw + mean k(x_i, x_i) is the
-    leave-one-out score of Σ_m w_m μ_m.
+    """What decides the weights: the inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of estimates without a fold.
 
     Attributes
     ----------
-    inner : array of shape (M, M)
-        B.
-    cross : array of shape (M,)
-        a.
-    risk : float
-        R̂ = B_00 − a_0 of KME: its risk, as estimated from the sample.
+    inner_by_fold : array of shape (folds, M, M)
+        ⟨μ_m, μ_m'⟩ without each fold.
+    cross_by_fold : array of shape (folds, M)
+        The mean of ⟨k(x_i, ·), μ_m⟩ over the rows x_i of each fold, which the μ_m are without.
+    shares : array of shape (folds,)
+        The mass of each fold.
     """
 
-    inner: Array
-    cross: Array
-    risk: float
+    inner_by_fold: Array
+    cross_by_fold: Array
+    shares: Array
 
     @classmethod
     def from_waves(cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves) -> LeftOutMoments:
         """Return the moments as means over random frequencies; the first candidate's first estimate is KME."""
-        left_out = np.stack([wave for each in candidates for wave in each.left_out(sample, folds, waves)])
-        rows = waves.averages(folds.labels, len(folds.shares))  # Σ m_i k(x_i, ·) over each fold
+        left_out = np.stack([wave for each in candidates for wave in each.left_out(sample, folds, waves)], axis=1)
+        parts = np.concatenate([left_out.real, left_out.imag], axis=-1)  # (folds, M, 2 frequencies)
+        rows = waves.averages(folds.labels, len(folds.shares)) / folds.shares[:, None]
         scale = sample.kernel.bound / len(waves.frequencies)
-        weighted = (left_out * np.sqrt(folds.shares)[:, None]).reshape(len(left_out), -1)
-        inner = scale * (weighted.real @ weighted.real.T + weighted.imag @ weighted.imag.T)
-        cross = scale * (left_out.reshape(len(left_out), -1) @ rows.conj().ravel()).real
-        return cls(inner, cross, float(inner[0, 0] - cross[0]))
+        inner = scale * (parts @ parts.swapaxes(-2, -1))
+        cross = scale * (parts @ np.concatenate([rows.real, rows.imag], axis=-1)[..., None])[..., 0]
+        return cls(inner, cross, folds.shares)
 
     @classmethod
     def from_refits(
         cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, n_draws: int, rng: np.random.Generator
     ) -> LeftOutMoments:
         """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
-        count = sum(len(each.names(sample)) for each in candidates)
-        inner, cross = np.zeros((count, count)), np.zeros(count)
-        for rows, share in zip(folds, folds.shares, strict=True):
+        inner, cross = [], []
+        for rows in folds:
             left = sample.without(rows)
             span = Span.from_measures(left, [m for each in candidates for m in each.fit(left)], n_draws, rng)
-            inner += share * span.gram()
-            cross += sample.masses[rows] @ span.values(sample.X[rows])
-        return cls(inner, cross, float(inner[0, 0] - cross[0]))
+            inner.append(span.gram())
+            cross.append(np.average(span.values(sample.X[rows]), axis=0, weights=sample.masses[rows]))
+        return cls(np.stack(inner), np.stack(cross), folds.shares)
+
+    @cached_property
+    def inner(self) -> Array:
+        """B_mm', the mean of ⟨μ_m, μ_m'⟩."""
+        return np.tensordot(self.shares, self.inner_by_fold, 1)
+
+    @cached_property
+    def cross(self) -> Array:
+        """a_m, the mean of ⟨k(x_i, ·), μ_m⟩."""
+        return self.shares @ self.cross_by_fold
+
+    @property
+    def risk(self) -> float:
+        """R̂ = B_00 − a_0 of KME: its risk, as the sample tells it."""
+        return float(self.inner[0, 0] - self.cross[0])
 
     def score(self, w: Array) -> float:
-        """Return the leave-one-out score of weights, up to the mean of k(x_i, x_i)."""
+        """Return wᵀBw − 2aᵀw, the leave-one-out score of weights up to the mean of k(x_i, x_i)."""
         return float(w @ self.inner @ w - 2 * self.cross @ w)
+
+    def gain(self, w: Array) -> tuple[float, float]:
+        """Return how much lower the score of weights is than KME's, as a share of its risk, and the standard error."""
+        if not self.risk > 0:
+            return 0.0, 0.0
+        scores = np.einsum("fij,i,j->f", self.inner_by_fold, w, w) - 2 * self.cross_by_fold @ w
+        differences = self.inner_by_fold[:, 0, 0] - 2 * self.cross_by_fold[:, 0] - scores
+        gain, count = float(self.shares @ differences), len(self.shares)
+        error = np.sqrt((self.shares**2 @ (differences - gain) ** 2) * count / max(count - 1, 1))
+        return gain / self.risk, float(error) / self.risk
 
     def best_weights(self) -> Array:
         """Return w ≥ 0, Σ w ≤ 1, that minimises wᵀBw − 2aᵀw + 0.2 R̂ ‖w − 1/M‖².
