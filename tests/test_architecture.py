@@ -45,7 +45,7 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10_700
+LINES = 10_900
 """Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
 ROOMS = {"stacking": 1050}

@@ -33,7 +33,10 @@ def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> P
 @contextmanager
 def spinner(description: str, *, shown: bool) -> Iterator[None]:
     """Show on stderr what is being done and for how long, while it is."""
-    with progress_bars(SpinnerColumn(), TimeElapsedColumn(), shown=shown) as bars:
+    if not shown:
+        yield
+        return
+    with progress_bars(SpinnerColumn(), TimeElapsedColumn()) as bars:
         bars.add_task(description, total=None)
         yield
 
