@@ -606,6 +606,7 @@ def test_a_bad_row_far_down_is_named_by_batch_and_row():
         ("one.csv", "1,2\n", ["at least 2 rows"]),
         ("few.csv", "1,2\n3,4\n", ["must be at most the number of rows, 2"]),
     ],
+    ids=["word", "one row", "few rows"],
 )
 def test_a_file_of_which_no_features_can_be_made_is_refused(name, text, words):
     assert_refused(run("compare", write(name, text), "--gram", "nystrom", "--features", "50"), *words)

@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "mean": ("KernelMean",),
+    "stacking": ("StackedMean",),
     "comparison": ("compare", "Comparison"),
     "kernels": (
         *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
@@ -21,7 +22,7 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
+    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }

@@ -23,6 +23,7 @@ from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_e
 from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
 from muhat.selection._base import ROUNDED, Candidates
 from muhat.selection._leave_one_out import standard_errors
+from muhat.stacking import StackedMean
 
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
@@ -43,6 +44,8 @@ def compare(
     gram: Any = "auto",
 ) -> Comparison:
     """Compare filters on a sample, all on one decomposition: for each, what ``KernelMean(filter=...)`` chooses.
+
+    Beside all filters, on rows in memory, is the stacked mean, ``StackedMean``.
 
     Parameters
     ----------
@@ -92,7 +95,11 @@ def compare(
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
         return Comparison.from_solution(solve_source(parts, rows), parts)
-    return Comparison.from_solution(solve(parts, rows, checked_masses("compare", None, len(rows))), parts)
+    solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
+    comparison = Comparison.from_solution(solution, parts)
+    if filters is not None or solution.accumulated is not None:
+        return comparison
+    return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
@@ -273,6 +280,8 @@ class Comparison:
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
     kept : float
         The share of Σ k(x_i, x_i) that the features keep.
+    stacked : StackedMean or None
+        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
     """
 
     rows: tuple[Row, ...]
@@ -289,6 +298,7 @@ class Comparison:
     approximation_error: float = 0.0
     error_unit: str = ""
     kept: float = 1.0
+    stacked: StackedMean | None = None
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
@@ -399,6 +409,16 @@ class Comparison:
         score = "its leave-one-out score is lower than KME's by"
         return f"{self.best} does best{among} on these {self.n} points: {score} {gain}."
 
+    def stacked_verdict(self) -> str:
+        """Return one sentence on the stacked mean beside the filters; empty without one."""
+        if self.stacked is None or self.best.improvement is None:
+            return ""
+        gain, error = 100 * self.stacked.gain_, 100 * self.stacked.gain_error_
+        found = f"The stacked mean's leave-one-out score is lower than KME's by {gain:.3g} ± {error:.2g} % of its risk"
+        if gain <= error:
+            return f"{found}: no difference can be told."
+        return f"{found}, {'more than' if gain > self.best.improvement else 'no more than'} the best filter's."
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""
         numbers = ("n", "d", "gram", "gram_reason", "approximation_error", "kept", "selection", "risk", "eigenvalues")
@@ -410,6 +430,16 @@ class Comparison:
             "verdict": self.verdict(),
             "notes": list(self.notes),
             "estimators": [row.to_dict() for row in self.rows],
+            "stacked": None if self.stacked is None else self._stacked_dict(self.stacked),
+        }
+
+    @staticmethod
+    def _stacked_dict(stacked: StackedMean) -> dict[str, Any]:
+        """Return what is known of the stacked mean, in percent as in the rows."""
+        return {
+            "improvement": _json_safe(100 * stacked.gain_),
+            "standard_error": _json_safe(100 * stacked.gain_error_),
+            "weights": dict(zip(stacked.names_, stacked.weights_.tolist(), strict=True)),
         }
 
     def __getitem__(self, name: str) -> Row:

@@ -21,7 +21,7 @@ from muhat._files import check_writable
 from muhat._messages import refusal, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._command_line import standard_output
-from muhat.cli._progress import ProgressBatches
+from muhat.cli._progress import ProgressBatches, spinner
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.filters import FILTERS
@@ -40,6 +40,9 @@ DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameter
 
 SHARE_OF_MEMORY = 0.25
 """The share of the memory that is left up to which a text file is read at once, as parsing it is what takes time."""
+
+QUIET_UP_TO = 1000
+"""Rows up to which a comparison takes about a second."""
 
 SMALL = 0.1
 """Percentages below which two decimals would not show three digits."""
@@ -114,7 +117,8 @@ def compare_command(
         with ProgressBatches(sample, titles, shown=shown) as batches:
             comparison = compare(batches, **options)
     else:
-        comparison = compare(sample.data, **options)
+        with spinner(f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO):
+            comparison = compare(sample.data, **options)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
@@ -212,6 +216,8 @@ def _print(comparison: Comparison, name: str) -> None:
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict())
+    if comparison.stacked is not None:
+        print_sentence(comparison.stacked_verdict())
 
 
 def _table(comparison: Comparison) -> Table:

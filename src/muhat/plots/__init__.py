@@ -1,6 +1,7 @@
-"""Displays of the library: leave-one-out curves and filters of a comparison, and figures in files."""
+"""Displays of the library: leave-one-out curves and filters of a comparison, a stacked mean, and figures in files."""
 
 from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
+from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "Display",
     "FilterDisplay",
     "LeaveOneOutDisplay",
+    "StackDisplay",
     "comparison_figure",
     "save",
 ]
