@@ -557,6 +557,14 @@ def test_a_terminal_shows_which_pass_of_how_many_and_how_fast(files):
     assert os.listdir() == ["f.png"]
 
 
+def test_a_terminal_shows_that_rows_in_memory_are_being_compared():
+    pd.DataFrame(sample(1500), columns=NAMES).to_csv("rows.csv", index=False)
+    code, out, seen = on_a_terminal("rows.csv", "--filter", "s-kmse", "--out", "f.png")
+    assert code == 0
+    assert "comparing on 1,500 rows" in seen
+    assert "comparing" not in out
+
+
 def test_rows_are_shown_with_their_number_and_speed_if_known():
     task = SimpleNamespace(total=9000, completed=4500, finished_speed=None, speed=1234.0)
     assert str(RowsColumn().render(task)) == "4,500 of 9,000 rows, 1,234 rows/s"
