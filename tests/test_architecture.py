@@ -36,6 +36,7 @@ ORDER = [
     "mean",
     "comparison",
     "density",
+    "testing",
     "plots",
     "cli",
     "paper",
@@ -54,6 +55,7 @@ PUBLIC = [
     *("Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
+    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     *("LeaveOneOutDisplay", "FilterDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]

@@ -21,6 +21,7 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
+    "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
