@@ -95,7 +95,7 @@ class Result:
         """Return one sentence: what the test finds at a level, and why."""
         raise NotImplementedError
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types, without the permuted ones."""
         return {
             "p_value": self.p_value,
@@ -104,7 +104,7 @@ class Result:
             "is_complete": self.is_complete,
             "best": self.best.to_dict(),
             "tests": [each.to_dict() for each in self.tests],
-            "verdict": self.verdict(),
+            "verdict": self.verdict(level),
         }
 
     def __repr__(self) -> str:
@@ -171,15 +171,15 @@ class TwoSampleResult(Result):
         if self.p_value > level:
             return f"No difference is found between the two samples of {n} and {m} rows ({self._because})."
         most = self.features[0]
-        where = f", most in {most.name} (p = {most.p_value:.3g})" if most.p_value <= level else ""
-        return f"The two samples of {n} and {m} rows differ{where} ({self._because})."
+        where = f"; taken by itself, {most.name} differs most" if most.p_value <= level else ""
+        return f"The two samples of {n} and {m} rows differ ({self._because}){where}."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types, and the rows of each sample that are least like the other."""
         return {
             "n": len(self.witness_x),
             "m": len(self.witness_y),
-            **super().to_dict(),
+            **super().to_dict(level),
             "mmd": self.mmd,
             "rows_x": self.rows_x[:SHOWN].tolist(),
             "rows_y": self.rows_y[:SHOWN].tolist(),
@@ -209,6 +209,6 @@ class IndependenceResult(Result):
         found = "No dependence is found between x and y" if self.p_value > level else "x and y are dependent"
         return f"{found} on {self.n} rows ({self._because})."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
-        return {"n": self.n, **super().to_dict(), "correlation": self.correlation}
+        return {"n": self.n, **super().to_dict(level), "correlation": self.correlation}

@@ -15,7 +15,7 @@ from muhat._messages import refusal, unknown_name
 from muhat._parts import as_filter
 from muhat.filters import Filter, Iteration, name_of
 
-SHARES = (1e-1, 1e-2, 1e-3, 1e-4)
+SHARES = (1e-2, 1e-4)
 """The λ that a filter without a parameter takes, as shares of the largest eigenvalue."""
 
 
@@ -66,7 +66,7 @@ class Filtered(Statistic):
     filter : str or Filter, default='f-kmse'
         The filter, a function of γ.
     parameter : float or sequence of them, default=None
-        λ or the number of iterations t, several for a statistic each; by default λ is 0.1, 0.01, 0.001 and 0.0001 of
+        λ or the number of iterations t, several for a statistic each; by default λ is 0.01 and 0.0001 of
         the largest eigenvalue, and t acts as these.
     unbiased : bool, default=False
         Whether the U-statistic is taken; for samples of one size both are the same test.
