@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -44,8 +45,11 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10_000
-"""Of the library without the paper, docstrings included: small enough to be read."""
+LINES = 10_300
+"""Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
+
+ROOMS = {"testing": 1400}
+"""The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 PUBLIC = [
     *("KernelMean", "compare", "Comparison"),
@@ -122,7 +126,11 @@ def test_public_names_are_those_that_users_are_promised():
 def test_the_library_stays_small_enough_to_be_read():
     library = [path for name, path in MODULES.items() if not name.startswith("paper.")] + [PACKAGE / "__init__.py"]
     assert len(library) <= 80
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in library) <= LINES
+    lines = Counter()
+    for path in library:
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        lines[room if room in ROOMS else ""] += len(path.read_text(encoding="utf-8").splitlines())
+    assert {room: count for room, count in lines.items() if count > {"": LINES, **ROOMS}[room]} == {}
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():
