@@ -45,7 +45,7 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10_300
+LINES = 10_400
 """Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
 ROOMS = {"testing": 1400}
@@ -60,7 +60,7 @@ PUBLIC = [
     *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
-    *("LeaveOneOutDisplay", "FilterDisplay"),
+    *("LeaveOneOutDisplay", "FilterDisplay", "PermutationDisplay", "WitnessDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

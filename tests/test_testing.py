@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from muhat import Embedding, Gaussian, IndependenceTest, Laplacian, Linear, TwoSampleTest
+from muhat import Embedding, Gaussian, IndependenceTest, Laplacian, Linear, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.filters import FILTERS, Iteration
+from muhat.plots import figure_of_test
 from muhat.testing import MMD, ShrunkMeans, Spectral
 from muhat.testing._ladder import ladder
 from muhat.testing._marginals import feature_differences
@@ -96,7 +97,7 @@ def test_all_statistics_at_once_are_those_of_the_obvious_loop(kernel, sizes, unb
     assert values.shape == (len(statistics), 7)
     for statistic, row in zip(statistics, values, strict=True):
         for column, value in zip(labels.T, row, strict=True):
-            order = np.concatenate([np.flatnonzero(column), np.flatnonzero(1 - column)])
+            order = np.concatenate([np.flatnonzero(column), np.flatnonzero(~column)])
             S = weighted_kernel(statistic, kernel(Z[order]))  # anew, on the permuted rows
             assert value == pytest.approx(mmd_of(S, range(n), range(n, n + m), unbiased), abs=CLOSE), statistic
 
@@ -274,6 +275,18 @@ def test_a_difference_and_a_dependence_are_found():
     assert repr(found).startswith("IndependenceResult(p = 0.005")
 
 
+def test_the_displays_show_the_result():
+    X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
+    result = TwoSampleTest(**QUICK).test(X, Y)
+    left, right = figure_of_test(result).axes
+    assert sum(bar.get_height() for bar in left.patches) == 39
+    assert left.lines[0].get_xdata()[0] == result.statistic
+    assert left.get_legend().get_texts()[-1].get_text() == f"observed, p = {result.p_value:.3g}"
+    assert sum(bar.get_height() for bar in right.patches) == pytest.approx(200)
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["X, 14 rows", "Y, 10 rows"]
+    assert len(figure_of_test(IndependenceTest(**QUICK).test(X, X**2)).axes) == 1
+
+
 @pytest.mark.parametrize("statistic", [MMD(), Spectral("f-kmse", 0.01), ShrunkMeans("nu-method", 4)])
 def test_the_witness_is_an_embedding_that_carries_the_statistic(statistic):
     X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
@@ -287,6 +300,35 @@ def test_the_witness_is_an_embedding_that_carries_the_statistic(statistic):
         means = Embedding(Gaussian(1.5), X, np.full(14, 1 / 14)), Embedding(Gaussian(1.5), Y, np.full(10, 1 / 10))
         np.testing.assert_allclose(result.witness(X), (means[0] - means[1])(X), atol=CLOSE)
         assert result.mmd == pytest.approx(means[0].distance(means[1]), rel=EVALUATED)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_as_many_landmarks_as_rows_give_the_dense_test(unbiased):
+    X, Y = rng().normal(size=(14, 2)), rng().normal(0.6, size=(9, 2))
+    statistics = [MMD(unbiased), Spectral("f-kmse", [0.1, 0.01], unbiased)]
+    options = {"kernel": Gaussian(1.0), "statistics": statistics, "random_state": 3}
+    dense, nystrom = (TwoSampleTest(gram=gram, **options).test(X, Y) for gram in ("dense", Nystrom(23)))
+    assert nystrom.p_value == dense.p_value
+    for one, other in zip(nystrom.tests, dense.tests, strict=True):
+        assert one.value == pytest.approx(other.value, rel=EVALUATED)
+        assert one.p_value == other.p_value
+    shift = (dense.witness_x - nystrom.witness_x).mean()  # the witness is known up to a constant
+    np.testing.assert_allclose(nystrom.witness_y + shift, dense.witness_y, atol=1e-6)
+
+
+def test_many_rows_take_landmarks_by_themselves(monkeypatch):
+    monkeypatch.setattr("muhat.testing._two_samples.DENSE_UP_TO", 50)
+    monkeypatch.setattr("muhat.testing._two_samples.LANDMARKS", 20)
+    monkeypatch.setattr("muhat.testing._spectrum.ROWS", 7)
+    monkeypatch.setattr("muhat.testing._permutations.AT_ONCE", 1000)
+    monkeypatch.setattr("muhat.testing._marginals.AT_ONCE", 1000)
+    X, Y = rng().normal(size=(60, 2)), rng().normal(1.0, size=(40, 2))
+    result = TwoSampleTest(**QUICK).test(X, Y)
+    assert result.p_value == 1 / 40
+    assert len(result.witness.points) == 20
+    random = TwoSampleTest("gaussian", gram=RandomFeatures(30), **QUICK).test(X, Y)
+    assert random.p_value == 1 / 40
+    assert random.witness_x.mean() > random.witness_y.mean()
 
 
 def test_the_difference_in_a_feature_is_its_energy_distance():
@@ -345,7 +387,7 @@ REFUSED = {
         pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}),
         "every column of Y must be numeric, got text or dates in 'b'",
     ),
-    "many rows": (np.zeros((5000, 1)), np.ones((1, 1)).repeat(2, 0), "at most 5000 rows in both samples together"),
+    "many rows": (np.zeros((200_000, 1)), np.ones((2, 1)), "at most 200000 rows in both samples together"),
 }
 
 
@@ -369,12 +411,20 @@ PARAMETERS = {
     "bandwidth": ({"bandwidths": [1.0, -1.0]}, "each of bandwidths must be positive"),
     "no kernel": ({"kernel": []}, "at least one kernel is needed"),
     "kernel": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
+    "gram": ({"gram": "blocks"}, "a gram with a spectrum is needed, got 'blocks'; use 'dense' or 'nystrom'"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be a whole number, not zero, or None, got 0"),
 }
 
 
-@pytest.mark.parametrize("case", PARAMETERS)
-@pytest.mark.parametrize("kind", [TwoSampleTest, IndependenceTest])
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        (case, kind)
+        for case, (parameters, _) in PARAMETERS.items()
+        for kind in (TwoSampleTest, IndependenceTest)
+        if {*parameters} <= {*kind().get_params()}
+    ],
+)
 def test_bad_parameters_are_refused_in_one_sentence(case, kind):
     parameters, sentence = PARAMETERS[case]
     with pytest.raises((ValueError, TypeError)) as refused:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -46,8 +47,9 @@ def assert_refused(result, *words):
 
 def test_two_files_get_a_table_and_a_verdict(files):
     a, b = files
-    result = run("test", "a.csv", "b.csv", "--no-standardize", *FEW)
+    result = run("test", "a.csv", "b.csv", "--no-standardize", "--out", "test.svg", *FEW)
     assert result.exit_code == 0
+    assert "witness function" in Path("test.svg").read_text()
     expected = TwoSampleTest(n_permutations=99, random_state=0).test(a, b)
     assert result.stdout.endswith(expected.verdict() + "\n")
     assert "a: 40 rows, b: 30 rows; 3 columns" in result.stdout
@@ -110,6 +112,7 @@ REFUSED = {
     "by two files": (["a.csv", "b.csv", "--by", "u"], ["--by: one file is needed with it, got 2"]),
     "one file": (["a.csv"], ["two files are needed, or one with --by, got 1 file"]),
     "text": (["both.csv", "both.csv", "--drop", "year"], ["column 'group' must be numeric, got 'old'"]),
+    "a figure": (["a.csv", "b.csv", "--out", "test.gif"], ["--out: a file name ending in .png, .svg, .pdf is needed"]),
     "a kernel": (["a.csv", "b.csv", "--kernel", "gausian"], ["did you mean 'gaussian'?"]),
 }
 

@@ -22,7 +22,7 @@ _PUBLIC = {
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
     "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
+    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "PermutationDisplay", "WitnessDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }

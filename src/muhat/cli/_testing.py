@@ -16,7 +16,9 @@ from typer import Argument, Exit, Option, echo
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
+from muhat.cli._compare import check_figure
 from muhat.data import DataSet, open_batches, read_table
+from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
 FOUND = 3
@@ -45,6 +47,7 @@ FailBelow = Annotated[
     Option(metavar="LEVEL", show_default=False, help=f"Exit with {FOUND} if p is at most this, as for a pipeline."),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
+Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")]
 Separator = Annotated[
     str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
 ]
@@ -73,10 +76,13 @@ def two_samples_command(
     ] = None,
     only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
     separator: Separator = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether two samples come from one distribution: one exact p-value, and where they differ."""
     level = _level(fail_below, permutations)
+    if out is not None:
+        check_figure(out)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     first, second = _two_files(files, reading) if by is None else _one_file(files, by, reading)
     pool = np.concatenate([first.data, second.data])
@@ -90,7 +96,7 @@ def two_samples_command(
             echo(json.dumps({"samples": [first.name, second.name], **result.to_dict(level)}, allow_nan=False))
         else:
             _print_two_samples(result, first, second, level)
-    _leave(result, fail_below)
+    _finish(result, out, fail_below)
 
 
 def independence_command(
@@ -105,10 +111,13 @@ def independence_command(
     standardize: Standardize = True,
     fail_below: FailBelow = None,
     separator: Separator = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether some columns of a file have to do with others: one exact p-value."""
     level = _level(fail_below, permutations)
+    if out is not None:
+        check_figure(out)
     names = [each.split(",") for each in (x, y)]
     both = sorted({*names[0]} & {*names[1]})
     if both:
@@ -129,7 +138,7 @@ def independence_command(
             _say(console, f"{table.name}: {len(X)} rows, x = {x}, y = {y}")
             console.print(_statistics_table(result))
             _say(console, result.verdict(level))
-    _leave(result, fail_below)
+    _finish(result, out, fail_below)
 
 
 def _level(fail_below: float | None, permutations: int) -> float:
@@ -144,7 +153,10 @@ def _level(fail_below: float | None, permutations: int) -> float:
     return fail_below
 
 
-def _leave(result: Result, fail_below: float | None) -> None:
+def _finish(result: Result, out: Path | None, fail_below: float | None) -> None:
+    """Draw the figure if one is asked for, and leave with the status that a pipeline waits for."""
+    if out is not None:
+        save(figure_of_test(result), out)
     if fail_below is not None and result.p_value <= fail_below:
         raise Exit(FOUND)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import Array
-from muhat.testing._permutations import PermutationTable
+from muhat._arrays import Array, slices
+from muhat.testing._permutations import AT_ONCE, PermutationTable
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,25 @@ def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tupl
 
     With both distribution functions F and G, the energy distance 2E|x−y| − E|x−x'| − E|y−y'| is 2 ∫ (F − G)².
     """
-    n = labels[:, 0].sum()
-    weights = np.where(labels > 0, 1 / n, -1 / (len(Z) - n))
+    N, n = len(Z), int(labels[:, 0].sum())
     integrals = np.empty((Z.shape[1], labels.shape[1]))
     largest = np.empty(Z.shape[1])
-    for column, (values, integral) in enumerate(zip(Z.T, integrals, strict=True)):
+    share_of_pool = np.arange(1, N) / N
+    for column, values in enumerate(Z.T):
         order = values.argsort(kind="stable")
         gaps = np.diff(values[order])
-        integral[:] = gaps @ np.cumsum(weights[order], axis=0)[:-1] ** 2
+        for some in slices(0, labels.shape[1], max(1, AT_ONCE // N)):
+            F = np.cumsum(labels[order, some], axis=0, dtype=np.float64)[:-1] / n
+            # The pool's distribution function is a mean of F and G, so that F − G = (F − pool) N/m.
+            integrals[column, some] = (N / (N - n)) ** 2 * (gaps @ (F - share_of_pool[:, None]) ** 2)
         first = labels[order, 0]
-        F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, 1 - first))
+        F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
         largest[column] = gaps @ (F * (1 - G) + G * (1 - F))  # E|x − y|
     table = PermutationTable(integrals, integrals.max(axis=1))
     shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)
     spread = Z.std(axis=0)
-    shifts = np.divide(weights[:, 0] @ Z, spread, out=np.zeros_like(spread), where=largest > 0)
+    gap = Z[labels[:, 0]].mean(axis=0) - Z[~labels[:, 0]].mean(axis=0)
+    shifts = np.divide(gap, spread, out=np.zeros_like(spread), where=largest > 0)
     found = [
         FeatureDifference(name, float(share), float(shift), float(p))
         for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True)

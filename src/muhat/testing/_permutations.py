@@ -9,7 +9,10 @@ from math import comb, factorial
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, slices
+
+AT_ONCE = 2**22
+"""Random numbers that are held at a time (32 MB)."""
 
 TIE = 1e-12
 """Values of a statistic that differ by less than this share of its scale are equal: they count."""
@@ -20,7 +23,7 @@ COMBINED_TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Relabelings:
-    """Which rows of the pool form the first sample: a column of zeros and ones each, the first one as observed."""
+    """Which rows of the pool form the first sample: a column of true and false each, the first one as observed."""
 
     labels: Array
     is_complete: bool
@@ -32,16 +35,17 @@ class Relabelings:
         N, n = len(observed), int(observed.sum())
         if comb(N, n) <= n_permutations + 1:
             rows = np.array(list(combinations(range(N), n)))
-            same = np.flatnonzero(observed[rows].all(axis=1))[0]
-            rows[[0, same]] = rows[[same, 0]]
-            is_complete = True
-        else:
-            drawn = rng.random((n_permutations, N)).argpartition(n - 1, axis=1)[:, :n]
-            rows = np.vstack([np.flatnonzero(observed)[None], drawn])
-            is_complete = False
-        labels = np.zeros((N, len(rows)))
-        labels[rows.T, np.arange(len(rows))] = 1
-        return cls(labels, is_complete)
+            labels = np.zeros((N, len(rows)), dtype=bool)
+            labels[rows.T, np.arange(len(rows))] = True
+            same = (labels == observed[:, None]).all(axis=0).argmax()
+            labels[:, [0, same]] = labels[:, [same, 0]]
+            return cls(labels, True)
+        labels = np.zeros((N, n_permutations + 1), dtype=bool)
+        labels[:, 0] = observed
+        for some in slices(1, n_permutations + 1, max(1, AT_ONCE // N)):
+            rows = rng.random((some.stop - some.start, N)).argpartition(n - 1, axis=1)[:, :n]
+            labels[rows.T, np.arange(some.start, some.stop)] = True
+        return cls(labels, False)
 
 
 def draw_orders(n: int, n_permutations: int, rng: np.random.Generator) -> tuple[Array, bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from muhat._arrays import Array
-from muhat.embedding import Embedding
+from muhat.embedding import Element
 from muhat.kernels import Kernel
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
@@ -141,7 +141,7 @@ class TwoSampleResult(Result):
         As for every ``Result``.
     mmd : float
         The effect size: the distance of the two kernel means, for the kernel that spoke.
-    witness : Embedding
+    witness : Embedding or FeatureEmbedding
         The function that the statistic which spoke is largest for: above zero where the first sample has more mass.
     witness_x, witness_y : arrays of shape (n,) and (m,)
         Its values at the rows of both samples.
@@ -150,7 +150,7 @@ class TwoSampleResult(Result):
     """
 
     mmd: float
-    witness: Embedding
+    witness: Element
     witness_x: Array
     witness_y: Array
     features: tuple[FeatureDifference, ...]

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
 
-from muhat._arrays import Array
+from muhat._arrays import Array, slices
 from muhat._validation import check_semidefinite, check_values
+from muhat.embedding import Element, Embedding
+from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.testing._statistics import MMD, Statistic
+
+ROWS = 8192
+"""Rows of which the labels are held as numbers at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class PooledSpectrum:
     """The eigenpairs of A = HKH/N, without those that are rounding errors of zero."""
 
-    kernel: Kernel
     gamma: Array
     U: Array
     kappa2: float
     """A bound of k(x, x)."""
+    function: Callable[[Array], Element]
+    """The function Σ_k a_k e_k of the orthonormal eigenfunctions e_k of the covariance operator, up to a constant."""
 
     @classmethod
-    def from_rows(cls, kernel: Kernel, Z: Array) -> PooledSpectrum:
-        """Decompose the centred Gram matrix of the rows."""
+    def from_rows(cls, kernel: Kernel, Z: Array, gram: str | Approximation = "dense") -> PooledSpectrum:
+        """Decompose the centred Gram matrix of the rows, or that of features which stand for it."""
+        if isinstance(gram, Approximation):
+            return cls.from_features(gram.resolve(kernel, Z), Z)
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
             K = kernel(Z)
         check_values(K, kernel)
@@ -36,8 +44,21 @@ class PooledSpectrum:
         K /= len(K)
         gamma, U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
         check_semidefinite(gamma)
-        kept = gamma > len(gamma) * np.finfo(gamma.dtype).eps * gamma[-1]
-        return cls(kernel, gamma[kept], U[:, kept], kappa2)
+        kept = _kept(gamma, len(Z))
+        gamma, U = gamma[kept], U[:, kept]
+        return cls(gamma, U, kappa2, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma))))
+
+    @classmethod
+    def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
+        """Decompose the covariance HΦ of the features Φ = z(Z): as many eigenpairs as there are features, at most."""
+        phi = features(Z)
+        bound = features.kernel.bound
+        kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
+        phi -= phi.mean(axis=0)
+        gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
+        kept = _kept(gamma, len(Z))
+        gamma, V = gamma[kept], V[:, kept]
+        return cls(gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a))
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
         """Return the statistics with every parameter a number; none where the kernel does not tell any rows apart."""
@@ -55,11 +76,11 @@ class PooledSpectrum:
         n = int(labels[:, 0].sum())
         m = N - n
         h = N * np.array([each.weight(self.gamma) for each in statistics]).reshape(len(statistics), len(self.gamma))
-        T = (1 / n + 1 / m) ** 2 * (h @ (self.U.T @ labels) ** 2)
+        T = (1 / n + 1 / m) ** 2 * (h @ _product(self.U, labels) ** 2)
         scales = np.abs(T).max(axis=1)
         unbiased = np.array([each.unbiased for each in statistics], dtype=bool)
         if unbiased.any():
-            inside = h[unbiased] @ (self.U**2).T @ labels  # the diagonal's sum over the first sample
+            inside = _product(self.U**2 @ h[unbiased].T, labels)  # the diagonal's sum over the first sample
             q = T[unbiased] / (1 / n + 1 / m) ** 2
             total = h[unbiased].sum(axis=1, keepdims=True)
             T[unbiased] = (q - inside) / (n * (n - 1)) + (q - total + inside) / (m * (m - 1)) + 2 * q / (n * m)
@@ -70,8 +91,18 @@ class PooledSpectrum:
         T, _ = self.statistics([MMD()], labels[:, None])
         return float(np.sqrt(np.maximum(T.sum(), 0)))
 
-    def witness(self, statistic: Statistic, labels: Array) -> Array:
-        """Return the weights U h(Γ)/Γ Uᵀ w of the function whose mean over X less that over Y is T."""
+    def witness(self, statistic: Statistic, labels: Array) -> Element:
+        """Return the function whose mean over X less that over Y is T: for h(γ) = γ, μ̂_X − μ̂_Y."""
         n = labels.sum()
-        w = labels / n - (1 - labels) / (len(labels) - n)
-        return self.U @ (statistic.weight(self.gamma) / self.gamma * (self.U.T @ w))
+        w = np.where(labels, 1 / n, -1 / (len(labels) - n))
+        return self.function(np.sqrt(len(labels) / self.gamma) * statistic.weight(self.gamma) * (self.U.T @ w))
+
+
+def _kept(gamma: Array, n: int) -> Array:
+    """Return which eigenvalues are no rounding errors of zero."""
+    return gamma > n * np.finfo(gamma.dtype).eps * gamma[-1]
+
+
+def _product(M: Array, labels: Array) -> Array:
+    """Return Mᵀ times columns of true and false, as numbers in blocks of rows."""
+    return sum(M[rows].T @ labels[rows].astype(np.float64) for rows in slices(0, len(M), ROWS))  # type: ignore[return-value]

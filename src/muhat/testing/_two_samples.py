@@ -8,7 +8,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.embedding import Embedding
+from muhat._parts import as_gram
+from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
@@ -18,8 +19,14 @@ from muhat.testing._results import TwoSampleResult, of_table
 from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import Statistic
 
-MOST_ROWS = 5000
-"""Rows of the pool beyond which an eigendecomposition for each kernel takes many minutes."""
+DENSE_UP_TO = 2000
+"""Rows of the pool up to which the eigendecompositions of twenty kernels take less than about a minute."""
+
+MOST_ROWS = 200_000
+"""Rows of the pool beyond which the labels of all permutations do not fit in memory comfortably."""
+
+LANDMARKS = 300
+"""How many landmarks stand for more rows than that, if nothing else is asked for."""
 
 
 class TwoSampleTest(PermutationTest):
@@ -38,6 +45,9 @@ class TwoSampleTest(PermutationTest):
         given), the median, or the bandwidths themselves.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
         'mmd', 'spectral', 'shrunk-means' or objects such as ``Spectral("landweber", parameter=[10, 100])``.
+    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, or approximated by
+        features, 300 landmarks by default, drawn from the pool. The p-value is exact either way.
     n_permutations : int, default=999
         Where there are no more relabelings than that, all of them are taken instead of random ones.
     random_state : int, RandomState or None, default=None
@@ -61,6 +71,7 @@ class TwoSampleTest(PermutationTest):
         *,
         bandwidths: Any = None,
         statistics: Any = DEFAULT_STATISTICS,
+        gram: Any = "auto",
         n_permutations: int = 999,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -68,6 +79,7 @@ class TwoSampleTest(PermutationTest):
         self.kernel = kernel
         self.bandwidths = bandwidths
         self.statistics = statistics
+        self.gram = gram
         self.n_permutations = n_permutations
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -75,7 +87,10 @@ class TwoSampleTest(PermutationTest):
     def test(self, X: Any, Y: Any) -> TwoSampleResult:
         """Test whether the rows of X and of Y, of shape (n, d) and (m, d), come from one distribution."""
         statistics, kernels = self._check(), as_kernels(self.kernel)
+        gram = self._gram(kernels)
         X, Y, names = self._samples(X, Y)
+        if gram == "auto":
+            gram = "dense" if len(X) + len(Y) <= DENSE_UP_TO else Nystrom(LANDMARKS)
         rng = self._rng()
         order = rng.permutation(len(X) + len(Y))
         Z = np.concatenate([X, Y])[order]
@@ -83,7 +98,7 @@ class TwoSampleTest(PermutationTest):
         labels = relabelings.labels
 
         def table_of(kernel: Kernel) -> tuple[list[Statistic], Array, Array]:
-            spectrum = PooledSpectrum.from_rows(kernel, Z)
+            spectrum = PooledSpectrum.from_rows(kernel, Z, gram)
             resolved = spectrum.resolve(statistics)
             return resolved, *spectrum.statistics(resolved, labels)
 
@@ -98,8 +113,8 @@ class TwoSampleTest(PermutationTest):
         table = PermutationTable(*(np.concatenate(parts) for parts in list(zip(*tables, strict=True))[1:]))
 
         (kernel,), (loudest,) = candidates[table.loudest]
-        spectrum, observed = PooledSpectrum.from_rows(kernel, Z), labels[:, 0]
-        witness = Embedding(kernel, Z, spectrum.witness(loudest, observed))
+        spectrum, observed = PooledSpectrum.from_rows(kernel, Z, gram), labels[:, 0]
+        witness = spectrum.witness(loudest, observed)
         return TwoSampleResult(
             **of_table(table, candidates),
             is_complete=relabelings.is_complete,
@@ -109,6 +124,17 @@ class TwoSampleTest(PermutationTest):
             witness_y=witness(Y),
             features=feature_differences(Z, labels, names),
         )
+
+    def _gram(self, kernels: list[Kernel]) -> str | Approximation:
+        """Return how the Gram matrix is to be held, or refuse a way that gives no spectrum."""
+        gram = as_gram(self.gram)
+        if gram == "blocks":
+            needed = "a gram with a spectrum is needed"
+            raise ValueError(refusal("TwoSampleTest", needed, "'blocks'", "use 'dense' or 'nystrom'"))
+        if isinstance(gram, Approximation):
+            for kernel in kernels:
+                gram.check(kernel)
+        return gram
 
     def _samples(self, X: Any, Y: Any) -> tuple[Array, Array, tuple[str, ...]]:
         """Return both samples and the names of their features, or refuse them in one sentence."""
