@@ -209,6 +209,10 @@ def test_a_p_value_counts_ties_and_is_never_zero():
     assert table.loudest == 2
     assert table.p_value == 0.25
     assert (table.corrected >= table.p_values).all()
+    below = PermutationTable(np.array([[1.0, 2.0, 3.0], [7.0, 7.0, 7.0]]), np.array([3.0, 7.0]))
+    assert below.combined[0] < 0  # what never changes has no say
+    assert below.loudest == 0
+    assert below.corrected.tolist() == [1.0, 1.0]
     equal = TwoSampleTest(**QUICK).test([[0.0], [1.0], [2.0]], [[0.0], [1.0], [2.0]])
     assert equal.p_value == 1.0
 
@@ -260,7 +264,7 @@ def test_a_difference_and_a_dependence_are_found():
     assert result.features[0].p_value == 1 / 200
     assert result.features[0].share > result.features[1].share
     assert result.verdict().startswith(
-        "The two samples of 60 and 50 rows differ (p = 0.005, 60 statistics on 199 random "
+        "The two samples of 60 and 50 rows differ (p = 0.005, 80 statistics on 199 random "
     )
     assert result.verdict().endswith("; taken by itself, column 1 differs most.")
     assert "No difference" in result.verdict(level=0.001)

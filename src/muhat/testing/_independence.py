@@ -19,7 +19,7 @@ from muhat.testing._statistics import Statistic
 MOST_ROWS = 2000
 """Rows beyond which the matrices of all statistics do not fit in memory comfortably."""
 
-STEPS = 5
+STEPS = 4
 """Bandwidths of x, and of y, if nothing else is asked for."""
 
 AT_ONCE = 2**22
@@ -40,7 +40,7 @@ class IndependenceTest(PermutationTest):
     kernel_y : str, Kernel, callable or list of these, default=None
         The kernel on y; as on x, if not given.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the distances of x or y (5 if not
+        For kernels whose bandwidth is not a number: how many, in equal ratios over the distances of x or y (4 if not
         given), the median of x or y, or the bandwidths themselves.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
         The weights h and h', each with each: 'mmd' and 'mmd' is HSIC.

@@ -84,9 +84,14 @@ class PermutationTable:
         return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > TIE * self.scales[:, None])
 
     @cached_property
+    def varies(self) -> Array:
+        """Which statistics some permutation changes: the others have nothing to say."""
+        return np.asarray(self.standardized.any(axis=1))
+
+    @cached_property
     def combined(self) -> Array:
-        """The largest standardized statistic of every permutation."""
-        return self.standardized.max(axis=0)
+        """The largest standardized statistic of every permutation, of those that vary."""
+        return self.standardized[self.varies].max(axis=0) if self.varies.any() else self.standardized[0]
 
     @property
     def p_value(self) -> float:
@@ -97,9 +102,9 @@ class PermutationTable:
     def corrected(self) -> Array:
         """The p-value of every statistic, corrected for there being many: its value against the largest ones."""
         observed = self.standardized[:, 0] - COMBINED_TIE * np.abs(self.combined).max()
-        return (self.combined >= observed[:, None]).mean(axis=1)
+        return np.where(self.varies, (self.combined >= observed[:, None]).mean(axis=1), 1.0)
 
     @property
     def loudest(self) -> int:
         """The statistic that is largest as observed."""
-        return int(self.standardized[:, 0].argmax())
+        return int(np.where(self.varies, self.standardized[:, 0], -np.inf).argmax())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,7 +15,7 @@ from muhat._messages import refusal, unknown_name
 from muhat._parts import as_filter
 from muhat.filters import Filter, Iteration, name_of
 
-SHARES = (1e-2, 1e-4)
+SHARES = (1e-1, 1e-2, 1e-3)
 """The λ that a filter without a parameter takes, as shares of the largest eigenvalue."""
 
 
@@ -63,23 +63,22 @@ class Filtered(Statistic):
 
     Parameters
     ----------
-    filter : str or Filter, default='f-kmse'
+    filter : str or Filter, default='tsvd'
         The filter, a function of γ.
     parameter : float or sequence of them, default=None
-        λ or the number of iterations t, several for a statistic each; by default λ is 0.01 and 0.0001 of
-        the largest eigenvalue, and t acts as these.
+        λ or the number of iterations t, several for a statistic each; by default λ is 0.1, 0.01 and 0.001 of the
+        largest eigenvalue, and t acts as these.
     unbiased : bool, default=False
         Whether the U-statistic is taken; for samples of one size both are the same test.
     """
 
-    filter: Any = "f-kmse"
+    filter: Any = "tsvd"
     parameter: Any = None
     unbiased: bool = False
 
     def resolve(self, gamma: Array, kappa2: float) -> list[Statistic]:
         """Return a statistic for each parameter, the filter's steps bound to κ²."""
-        filter = checked_filter(self).bounded_by(kappa2)
-        assert isinstance(filter, Filter)
+        filter = cast(Filter, checked_filter(self).bounded_by(kappa2))
         if filter.parameterless:
             return [replace(self, filter=filter, parameter=1.0)]
         if self.parameter is None:
