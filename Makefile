@@ -23,8 +23,8 @@ lint: .venv/tested      ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: .venv/tested     ## speed, as ratios measured in one run
-	$(BIN)/python -m benchmarks
+bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
+	$(BIN)/python -m benchmarks $(GROUP)
 
 docs: .venv/tested      ## docs/api.md, from the public names
 	$(BIN)/python docs/api.py
@@ -45,6 +45,10 @@ clean:                  ## remove the environments
 
 .venv/tested: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ .venv/installed
+
+.venv/benched: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@ .venv/installed
 
 .venv-lowest/tested: .venv-lowest/bin/python pyproject.toml

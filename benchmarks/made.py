@@ -13,6 +13,9 @@ from muhat._files import check_writable
 GROUP = 100_000
 """Rows of a row group: what is held at a time."""
 
+PAGE = 2**17
+"""Bytes of a page, of which a reader holds one per column; without it, the size depends on the version of pyarrow."""
+
 COMPONENTS = 5
 """Normals in the mixture, of equal weights and of deviation 1, with means drawn from N(0, 3²)."""
 
@@ -27,7 +30,8 @@ def made_parquet(
     check_writable(path)
     names = [f"x{place}" for place in range(1, d + 1)]
     schema = pyarrow.schema([(name, pyarrow.from_numpy_dtype(np.dtype(dtype))) for name in names])
-    with parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
+    layout = {"use_dictionary": False, "compression": "none", "data_page_size": PAGE}
+    with parquet.ParquetWriter(path, schema, **layout) as writer:
         for points in _groups(rows, d, seed):
             columns = list(np.asfortranarray(points, dtype=dtype).T)
             writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], schema=schema))

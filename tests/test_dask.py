@@ -85,7 +85,7 @@ def test_how_rows_and_columns_are_chunked_does_not_matter(threads, chunks):
 def test_the_number_of_workers_changes_no_bit(client):
     data = da.from_array(X, chunks=(100, 5))
     on_two = KernelMean(gram=Nystrom(40)).fit(data)
-    with dask.config.set(scheduler="synchronous"):
+    with dask.config.set(scheduler=dask.get):  # by its name, old versions warn that there is a cluster
         on_one = KernelMean(gram=Nystrom(40)).fit(data)
     np.testing.assert_array_equal(on_two.weights_, on_one.weights_)
     np.testing.assert_array_equal(on_two.choice_.scores, on_one.choice_.scores)
@@ -150,7 +150,7 @@ def test_the_work_is_in_the_graph_once():
             return int, ()
 
     def get(graph, keys, **_):
-        for task in graph.__dask_graph__().values():
+        for task in getattr(graph, "__dask_graph__", lambda: graph)().values():  # dask 2024.8 gives the graph itself
             dumps(task)
         return [[1.0]]
 
@@ -315,7 +315,7 @@ def test_collections_of_dask_are_known_without_it():
 
 def test_a_grid_search_on_the_cluster_finds_the_same(client):
     def search():
-        return GridSearchCV(KernelMean(filter="f-kmse"), {"kernel": [Gaussian(s) for s in (0.5, 1.0, 3.0)]}, cv=3)
+        return GridSearchCV(KernelMean(kernel=Gaussian(1.0)), {"filter": ["kme", "s-kmse", "f-kmse"]}, cv=3)
 
     here = search().fit(X[:150])
     with parallel_config(backend="dask"):

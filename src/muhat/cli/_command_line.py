@@ -156,5 +156,6 @@ def _warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", UserWarning)
         warnings.simplefilter("default", RuntimeWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # pyparsing's are UserWarnings too
         warnings.showwarning = show
         yield

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -14,10 +24,21 @@ if TYPE_CHECKING:
     from muhat.data import FileBatches
 
 
-def progress_bars(*columns: ProgressColumn, console: Console | None = None, shown: bool = True) -> Progress:
+def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> Progress:
     """Return bars on stderr, or on another console, that vanish when they are done: a description, then the columns."""
     console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
-    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not shown)
+    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
+
+
+@contextmanager
+def spinner(description: str, *, shown: bool) -> Iterator[None]:
+    """Show on stderr what is being done and for how long, while it is."""
+    if not shown:
+        yield
+        return
+    with progress_bars(SpinnerColumn(), TimeElapsedColumn()) as bars:
+        bars.add_task(description, total=None)
+        yield
 
 
 class ProgressBatches:
@@ -27,14 +48,17 @@ class ProgressBatches:
         self.batches = batches
         self.passes = passes
         self.done = 0
-        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True), shown=shown)
+        self.shown = shown
+        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True))
 
     def __enter__(self) -> Self:
-        self.bars.start()
+        if self.shown:
+            self.bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bars.stop()
+        if self.shown:  # on no terminal, bars that never started print an empty line when they stop
+            self.bars.stop()
 
     def __iter__(self) -> Iterator[Array]:
         """Yield the batches, and show how many of their rows have been worked on."""

@@ -17,7 +17,7 @@ import os
 import signal
 import socket
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, as_completed
+from concurrent.futures import CancelledError, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class TaskCall:
 
 
 Computing: TypeAlias = Generator[tuple[TaskCall, FinishedTask], None, None]
-"""Tasks as they are finished, in any order; closed, it starts no other."""
+"""Tasks as they are finished, in any order."""
 
 
 @cache
@@ -102,9 +102,12 @@ def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Computing:
-    """Yield tasks as the processes of a pool finish them; those that measure times are run one at a time."""
+    """Yield tasks as the processes of a pool finish them; those that measure times are run one at a time.
+
+    When the iteration ends early, the others end with the pool. They are not cancelled, because joblib before 1.6
+    prints a traceback if workers end while the pool has cancelled tasks.
+    """
     alone = calls[0].experiment.alone
-    futures: dict[Future[FinishedTask], TaskCall] = {}
     try:
         for together in [[call] for call in calls] if alone else [calls]:
             with _interrupts_blocked():
@@ -114,9 +117,6 @@ def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Comput
     except BrokenProcessPool as problem:
         reason = "a worker process was ended from outside, perhaps for want of memory"
         raise TaskError(f"{calls[0].experiment.name}: {reason}; what was finished is kept.") from problem
-    finally:
-        for future in futures:
-            future.cancel()
 
 
 def _start_worker(alive: Connection) -> None:

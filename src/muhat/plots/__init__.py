@@ -1,6 +1,7 @@
-"""Displays of the library: leave-one-out curves and filters of a comparison, tests, and figures in files."""
+"""Displays of the library: comparisons, their filters, stacked means, tests, and figures in files."""
 
 from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
+from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
 from muhat.plots._testing import PermutationDisplay, WitnessDisplay, figure_of_test
 
@@ -11,6 +12,7 @@ __all__ = [
     "FilterDisplay",
     "LeaveOneOutDisplay",
     "PermutationDisplay",
+    "StackDisplay",
     "WitnessDisplay",
     "comparison_figure",
     "figure_of_test",
