@@ -22,7 +22,8 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay"),
+    "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
+    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }

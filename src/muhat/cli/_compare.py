@@ -100,7 +100,7 @@ def compare_command(
     """Compare all estimators on a sample: a table, a verdict and a figure."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
-        _check_figure(figure)
+        check_figure(figure)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -178,7 +178,7 @@ def _wine() -> DataSet:
     return DataSet("wine", bunch.data, tuple(bunch.feature_names))
 
 
-def _check_figure(path: Path) -> None:
+def check_figure(path: Path) -> None:
     """Refuse a place or a format before the work."""
     if path.suffix.lower() not in FIGURES:
         needed = f"a file name ending in {', '.join(FIGURES)} is needed"
