@@ -47,8 +47,6 @@ NAMES = {
 }
 """What figures and claims call each estimator, in the order of legends."""
 
-FREQUENCIES = StackedMean().n_frequencies
-"""Random frequencies by which the stacked mean chooses its weights: its default."""
 
 KAPPA2 = 1.0
 """k(x, x) of the Gaussian kernel and of all others with a bandwidth."""
@@ -144,12 +142,10 @@ def _by_leave_one_out(
     return dict(zip(names, losses.T, strict=True)), auto
 
 
-def stacked_means(
-    samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int], frequencies: int | None
-) -> Iterator[Element]:
+def stacked_means(samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int]) -> Iterator[Element]:
     """Yield the stacked mean of each sample, whose number is its random state."""
     for X, kernel, place in zip(samples, kernels, places, strict=True):
-        yield StackedMean(kernel=kernel, n_frequencies=frequencies, random_state=place).fit(X).embedding_
+        yield StackedMean(kernel=kernel, random_state=place).fit(X).embedding_
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:
