@@ -33,10 +33,8 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
             estimate = (np.maximum(values, 0) * goal + parameter * estimate) / (np.maximum(values, 0) + parameter)
         return vectors @ estimate
     if name == "landweber":
-        estimate = f
-        for _ in range(int(parameter)):
-            estimate = estimate + C @ (mean - estimate) / kappa2
-        return estimate
+        # μ ← μ + C (μ̂ − μ)/κ² from f*, t times: μ̂ − μ is multiplied by I − C/κ² each time.
+        return mean + np.linalg.matrix_power(np.eye(len(C)) - C / kappa2, int(parameter)) @ (f - mean)
     if name == "nu-method":
         return nu_method(int(parameter), C, mean, f, kappa2, nu)
     values, vectors = np.linalg.eigh(C)
@@ -84,12 +82,21 @@ def _distinct(values):
     return kept
 
 
-def leave_out_score(name, parameter, F, p, folds, target=None, **settings):
-    """Σ over folds of Σ_i p_i ‖φ_i − μ^(−fold)‖², every fold really left out."""
+def leave_out_score(name, parameter, F, p, folds, target=None, target_weights=None, **settings):
+    """Σ over folds of Σ_i p_i ‖φ_i − μ^(−fold)‖², every fold really left out.
+
+    A target is a vector, or weights on the sample, of which those of the fold are left out too: what is left of a
+    measure has the same mass as all of it.
+    """
     p = p / p.sum()
     total = 0.0
     for fold in folds:
         rest = np.setdiff1d(np.arange(len(F)), fold)
+        if target_weights is not None:
+            tau = np.array([target_weights[j] for j in rest])
+            if (target_weights >= 0).all() and tau.sum() > 0:
+                tau = tau / tau.sum() * target_weights.sum()
+            target = F[rest].T @ tau
         mu = estimate(name, parameter, F[rest], p[rest], target, **settings)
         total += sum(p[i] * ((F[i] - mu) ** 2).sum() for i in fold)
     return total

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -34,8 +35,10 @@ ORDER = [
     "selection",
     "_parts",
     "mean",
+    "stacking",
     "comparison",
     "density",
+    "testing",
     "conditional",
     "plots",
     "cli",
@@ -44,21 +47,23 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10_000
-"""Of the library without the paper, docstrings included: small enough to be read."""
+LINES = 11_300
+"""Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
-ROOMS = {"conditional": 1_200}
-"""Rooms that are read by themselves, each with lines of its own."""
+ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_350}
+"""The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 PUBLIC = [
-    *("KernelMean", "compare", "Comparison"),
+    *("KernelMean", "StackedMean", "compare", "Comparison"),
     *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
     *("Function", "Precomputed", "Kernel", "Mixture"),
     *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
     *("Componentwise", "Filter"),
-    *("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
-    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture", "ConditionalMean", "KernelMeanMatching"),
-    *("LeaveOneOutDisplay", "FilterDisplay"),
+    *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
+    *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
+    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
+    *("ConditionalMean", "KernelMeanMatching"),
+    *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""
@@ -124,9 +129,11 @@ def test_public_names_are_those_that_users_are_promised():
 def test_the_library_stays_small_enough_to_be_read():
     library = [path for name, path in MODULES.items() if not name.startswith("paper.")] + [PACKAGE / "__init__.py"]
     assert len(library) <= 80
-    for room, allowed in {"": LINES, **ROOMS}.items():
-        inside = [path for path in library if (path.parent.name if path.parent.name in ROOMS else "") == room]
-        assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in inside) <= allowed, room
+    lines = Counter()
+    for path in library:
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        lines[room if room in ROOMS else ""] += len(path.read_text(encoding="utf-8").splitlines())
+    assert {room: count for room, count in lines.items() if count > {"": LINES, **ROOMS}[room]} == {}
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():

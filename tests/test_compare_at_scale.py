@@ -113,7 +113,7 @@ def test_batches_are_compared_as_their_rows_at_once(gram, standardize):
     assert batches.kernel.bandwidth == pytest.approx(whole.kernel.bandwidth, rel=SAME)
 
 
-@pytest.mark.parametrize("selection", ["loo", "gcv", "kfold", "lepski", "rate"])
+@pytest.mark.parametrize("selection", ["loo", "gcv", "kfold", "rate"])
 @pytest.mark.parametrize("n", [120, REFIT_UP_TO + 50])
 def test_with_all_points_as_landmarks_it_is_the_dense_comparison(n, selection):
     X = np.random.default_rng(1).normal(size=(n, 5)).round(2)
@@ -180,7 +180,7 @@ def test_a_list_of_data_frames_is_batches_and_a_list_of_lists_is_a_sample():
 def test_more_rows_than_a_matrix_takes_are_held_by_features_and_it_says_why():
     comparison = compare(sample(DENSE_UP_TO + 1), filters=["s-kmse"])
     assert comparison.gram == "nystrom"
-    assert comparison.gram_reason == f"{DENSE_UP_TO + 1} rows are too many for an eigendecomposition"
+    assert comparison.gram_reason.startswith(f"{DENSE_UP_TO + 1} rows are too many for an eigendecomposition; on 500")
     assert f"(nystrom; {comparison.gram_reason})" in comparison.notes[0]
     assert f"off by {comparison.approximation_error:.2g} in the norm of the RKHS" in comparison.notes[0]
     told = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))

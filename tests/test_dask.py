@@ -315,7 +315,7 @@ def test_collections_of_dask_are_known_without_it():
 
 def test_a_grid_search_on_the_cluster_finds_the_same(client):
     def search():
-        return GridSearchCV(KernelMean(filter="f-kmse"), {"kernel": [Gaussian(s) for s in (0.5, 1.0, 3.0)]}, cv=3)
+        return GridSearchCV(KernelMean(kernel=Gaussian(1.0)), {"filter": ["kme", "s-kmse", "f-kmse"]}, cv=3)
 
     here = search().fit(X[:150])
     with parallel_config(backend="dask"):

@@ -219,6 +219,35 @@ class TestTheSolver:
         wide = density.variances_ > 10 * X.var(axis=0).mean()
         assert density.weights_[wide].sum() == pytest.approx(0.4, abs=0.05)
 
+    @pytest.mark.parametrize("share", [0.3, 1.0, 3.0])
+    @pytest.mark.parametrize(("name", "r"), [("overlapping", 2), ("more than there are", 4), ("heavy tails", 3)])
+    def test_has_converged_within_a_percent_of_a_reference_from_the_same_start(self, name, r, share):
+        rng = np.random.default_rng(SEED)
+        points = {
+            "overlapping": X,
+            "more than there are": TRUTH.sample(60, 1),
+            "heavy tails": rng.standard_t(3, size=(60, 3)),
+        }[name]
+        kernel = Gaussian(share * Gaussian().resolve(points).bandwidth)
+        embedding = KernelMean(kernel=kernel, filter="kme").fit(points).embedding_
+        start = kmeans_start(points, r, 3, 0)
+        density = MatchedMixture(r).fit_embedding(embedding, start)
+        objective = _Objective.from_embedding(embedding)
+        bounds = objective.bounds(r, density.min_variance)
+        first = np.clip(at(objective, start), bounds.lb, bounds.ub)
+        tight = {"ftol": 0.0, "gtol": 0.0, "maxiter": 10**4, "maxfun": 10**5, "maxls": 50}
+        reference = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=tight)
+        assert density.converged_
+        assert density.squared_distance_ <= 1.01 * reference.fun * objective.squared_norm
+
+    def test_stopped_early_it_is_nearer_to_its_start_and_does_not_claim_to_have_converged(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            early, late = fitted(3, early_stopping=1e-4), fitted(3)
+        assert early.n_iter_ < late.n_iter_
+        assert early.squared_distance_ > late.squared_distance_
+        assert (early.converged_, late.converged_) == (False, True)
+
     def test_has_not_converged_after_one_step_and_warns(self):
         with pytest.warns(ConvergenceWarning, match="not converged after 1 steps; raise max_iter or tol") as caught:
             density = fitted(max_iter=1)
@@ -297,7 +326,9 @@ def assert_sane(density, X):
 
 class TestAmongItsKin:
     # scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for the whole process.
-    @parametrize_with_checks([MatchedMixture(n_init=2), MatchedMixture(1, mean=KernelMean(filter="kme"), n_init=1)])
+    @parametrize_with_checks(
+        [MatchedMixture(n_init=2, tol=1e-2), MatchedMixture(1, mean=KernelMean(filter="kme"), n_init=1)]
+    )
     @pytest.mark.filterwarnings("ignore:bandwidth='median'")
     def test_scikit_learns_own_checks_pass(self, estimator, check):
         check(estimator)
@@ -448,7 +479,8 @@ class TestWhateverTheData:
         np.testing.assert_allclose((density.means_ - shift) / scale, expected.means_, atol=SAME_FIT)
         np.testing.assert_allclose(density.variances_ / scale**2, expected.variances_, rtol=SAME_FIT)
         np.testing.assert_allclose(density.weights_, expected.weights_, atol=SAME_FIT)
-        assert density.n_iter_ == expected.n_iter_
+        stopped = [MatchedMixture(2, early_stopping=1e-6, **FAST).fit(Y) for Y in (points, scale * points + shift)]
+        assert stopped[0].n_iter_ == stopped[1].n_iter_
         shifted = density.score(scale * points + shift) + 2 * np.log(scale)
         assert shifted == pytest.approx(expected.score(points), abs=SAME_FIT)
 
@@ -465,7 +497,8 @@ class TestWhateverTheData:
     @pytest.mark.parametrize("r", [1, 2, "n"])
     def test_a_fit_is_sane(self, name, r):
         points = DEGENERATE[name]
-        density = MatchedMixture(min(len(points), 20) if r == "n" else r, **FAST).fit(points)
+        early = {"early_stopping": 1e-6} if r == "n" else {}  # a component for every point is matched ever better
+        density = MatchedMixture(min(len(points), 20) if r == "n" else r, **FAST, **early).fit(points)
         assert_sane(density, points)
 
     @pytest.mark.filterwarnings("ignore:bandwidth='median'")
@@ -517,6 +550,7 @@ PARAMETERS_REFUSED = {
     "no run": ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
     "no step": ({"max_iter": 0}, "max_iter must be a whole number of at least 1, got 0"),
     "tol zero": ({"tol": 0.0}, "MatchedMixture: tol must be positive and finite, got 0.0"),
+    "early_stopping zero": ({"early_stopping": 0.0}, "early_stopping must be positive and finite, got 0.0"),
     "tol NaN": ({"tol": float("nan")}, "tol must be positive and finite, got nan"),
     "min_variance zero": ({"min_variance": 0}, "min_variance must be positive and finite, got 0"),
     "min_variance large": ({"min_variance": 2.0}, "min_variance must be at most 1, got 2.0"),

@@ -54,7 +54,8 @@ def test_it_works_in_a_pipeline():
     assert pipeline.score(X) < 0
 
 
-def test_a_grid_search_reaches_the_kernels_bandwidth_and_the_filter():
+def test_a_grid_search_reaches_the_filter_and_the_bandwidth_of_which_it_takes_the_largest():
+    """Why docs/selection.md says that scores never compare bandwidths."""
     points = np.random.default_rng(SEED).normal(size=(30, 2))
     search = GridSearchCV(
         KernelMean(kernel=Gaussian(1.0)), {"kernel__bandwidth": [0.5, 1.0, 2.0], "filter": ["kme", "f-kmse"]}, cv=3
@@ -62,7 +63,7 @@ def test_a_grid_search_reaches_the_kernels_bandwidth_and_the_filter():
     search.fit(points)
     assert set(search.cv_results_["param_kernel__bandwidth"]) == {0.5, 1.0, 2.0}
     assert len(set(search.cv_results_["mean_test_score"])) == 6
-    assert search.best_estimator_.kernel_.bandwidth == search.best_params_["kernel__bandwidth"]
+    assert search.best_estimator_.kernel_.bandwidth == search.best_params_["kernel__bandwidth"] == 2.0
 
 
 def test_a_grid_search_works_on_a_precomputed_kernel():
@@ -225,13 +226,9 @@ def samples(draw):
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
 @settings(max_examples=80, deadline=None)
-@given(
-    X=samples(), name=st.sampled_from(["auto", *NAMES]), selection=st.sampled_from(["loo", "kfold", "gcv", "lepski"])
-)
+@given(X=samples(), name=st.sampled_from(["auto", *NAMES]), selection=st.sampled_from(["loo", "kfold", "gcv"]))
 def test_whatever_the_sample_a_fit_is_finite_and_no_better_than_its_score_says(X, name, selection):
-    if (selection == "gcv" and name in ("kme", "s-kmse")) or (
-        selection == "lepski" and name in ("auto", "kme", "componentwise")
-    ):
+    if selection == "gcv" and name in ("kme", "s-kmse"):
         return
     mu = KernelMean(filter=name, selection=KFold(2) if selection == "kfold" else selection).fit(X)
     assert np.isfinite(mu.weights_).all()

@@ -12,7 +12,7 @@ import reference
 from catalogue import CANCELLED, EXACT, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import Embedding, KernelMean
 from muhat.filters import FILTERS, Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
-from muhat.gram import DenseGram
+from muhat.gram import DenseGram, Nystrom
 from muhat.kernels import Gaussian, Polynomial
 from muhat.selection import LeaveOneOut
 from muhat.selection._contour import left_out_predictions
@@ -73,19 +73,43 @@ def test_weighted_scores_equal_really_leaving_out(name, kernel):
     assert_scores_are_true(mu, name, F, weight, 1.0 if kernel == "gaussian" else np.diagonal(K).max())
 
 
-@pytest.mark.parametrize("where", ["on the sample", "elsewhere"])
+TARGETS = {
+    "elsewhere": lambda rng, n: rng.normal(size=4),
+    "weights of either sign": lambda rng, n: rng.normal(size=n),
+    "a measure": lambda rng, n: rng.dirichlet(np.ones(n)),
+    "a measure on few points": lambda rng, n: np.array([0.4, 0.0, 0.3, *np.zeros(n - 3)]),
+    "one point": lambda rng, n: np.eye(n)[2],
+    "the mean": lambda rng, n: np.full(n, 1 / n),
+}
+"""Weights of a target on four other points, or on the sample, of which the left-out point's own is left out too."""
+
+
+@pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_with_a_target_equal_really_leaving_out(name, weighted, where):
     rng = np.random.default_rng(SEED)
     X, Y = rng.normal(size=(9, 2)), rng.normal(size=(4, 2))
-    kernel, tau = Gaussian(1.4), rng.normal(size=9 if where == "on the sample" else 4)
+    kernel, tau = Gaussian(1.4), TARGETS[where](rng, 9)
     weight = rng.uniform(0.5, 2, size=9) if weighted else np.ones(9)
     F = reference.features(kernel(np.concatenate([X, Y])))
-    target = tau if where == "on the sample" else Embedding(kernel, Y, tau)
+    if where == "elsewhere":
+        mu = KernelMean(kernel=kernel, filter=name, target=Embedding(kernel, Y, tau)).fit(X, sample_weight=weight)
+        return assert_scores_are_true(mu, name, F[:9], weight, 1.0, F[9:].T @ tau)
+    target = Embedding(kernel, X, tau) if weighted else tau
     mu = KernelMean(kernel=kernel, filter=name, target=target).fit(X, sample_weight=weight)
-    f = F[:9].T @ tau if where == "on the sample" else F[9:].T @ tau
-    assert_scores_are_true(mu, name, F[:9], weight, 1.0, f)
+    assert_scores_are_true(mu, name, F[:9], weight, 1.0, target_weights=tau)
+    return None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_on_features_leave_the_point_out_of_the_target_too(name, weighted):
+    rng = np.random.default_rng(SEED)
+    X, tau = rng.normal(size=(15, 2)), rng.dirichlet(np.ones(15))
+    weight = rng.uniform(0.5, 2, size=15) if weighted else np.ones(15)
+    mu = KernelMean(kernel=Gaussian(1.4), filter=name, gram=Nystrom(15), target=tau).fit(X, sample_weight=weight)
+    assert_scores_are_true(mu, name, mu.features_(X), weight, 1.0, target_weights=tau)
 
 
 @st.composite

@@ -227,6 +227,32 @@ def test_the_gaussian_formula_is_that_of_the_paper_in_twenty_dimensions() -> Non
     np.testing.assert_allclose(mixture.mean(Gaussian(sigma), x[None]), expected, rtol=EXACT)
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Matern(1.5), RationalQuadratic(1.5)])
+def test_pairs_of_components_are_single_ones(kernel: Kernel) -> None:
+    mixture, other = spread_out(4, 5, seed=1), spread_out(3, 5, seed=2)
+    for left, right in ((mixture, mixture), (mixture, other)):
+        singles = [
+            [Mixture([1.0], a[None], S[None]).inner(kernel, Mixture([1.0], b[None], T[None]))
+             for b, T in zip(right.means, right.covariances, strict=True)]
+            for a, S in zip(left.means, left.covariances, strict=True)
+        ]  # fmt: skip
+        np.testing.assert_allclose(left.inner_products(kernel, right), singles, rtol=EXACT)
+
+
+def test_pairs_of_gaussians_are_those_of_the_formula_also_where_no_system_is_solved() -> None:
+    mixture, other = spread_out(3, 4, seed=1), spread_out(2, 4, seed=2)
+    for sigma in (0.7, 1e-5):  # the second leaves the range in which systems are solved
+        scaled = [Mixture(P.weights, P.means * sigma / 10, P.covariances) for P in (mixture, other)]
+        for left, right in (scaled, [scaled[0], scaled[0]]):
+            for j, (a, S) in enumerate(zip(left.means, left.covariances, strict=True)):
+                for k, (b, T) in enumerate(zip(right.means, right.covariances, strict=True)):
+                    total = np.eye(4) + (S + T) / sigma**2
+                    exponent = (a - b) @ np.linalg.inv(total) @ (a - b) / (2 * sigma**2)
+                    expected = np.linalg.det(total) ** -0.5 * np.exp(-exponent)
+                    found = left.inner_products(Gaussian(sigma), right)[j, k]
+                    np.testing.assert_allclose(found, expected, rtol=1e-6 if sigma < 1e-4 else EXACT)
+
+
 def test_the_linear_kernel_mean_is_the_mean() -> None:
     center = P.weights @ P.means
     scatter = np.einsum("j,jkk->", P.weights, P.covariances) + P.weights @ (P.means**2).sum(axis=1)

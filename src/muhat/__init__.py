@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "mean": ("KernelMean",),
+    "stacking": ("StackedMean",),
     "comparison": ("compare", "Comparison"),
     "kernels": (
         *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
@@ -17,12 +18,13 @@ _PUBLIC = {
         *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
         *("Componentwise", "Filter"),
     ),
-    "selection": ("LeaveOneOut", "GCV", "KFold", "Lepski", "Rate", "Fixed", "Choice"),
+    "selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
+    "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay"),
+    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }

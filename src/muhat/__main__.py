@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "compare": ("muhat.cli._compare:compare_command", "Compare all estimators of the kernel mean of a sample."),
+    "test": ("muhat.cli._testing:two_samples_command", "Test whether two samples come from one distribution."),
+    "independence": ("muhat.cli._testing:independence_command", "Test whether some columns have to do with others."),
     "reproduce": ("muhat.paper._command:reproduce_command", "Reproduce the paper's figures and tables."),
 }
 """Where each command is, imported when it is asked for, and what the help of all says of it."""

@@ -95,24 +95,25 @@ def frozen(values: Array) -> Array:
     return values
 
 
-def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
+def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Array:
     """Return X as a float array of two dimensions, float32 if it was, or refuse it in one sentence.
 
-    ``reset`` is true in ``fit``, where the features are learnt, and false later, where they are compared.
+    ``reset`` is true in ``fit``, where the features are learnt, and false later, where they are compared. ``name``
+    is what sentences call X.
     """
     who = type(estimator).__name__
     if is_dask(X):
         advice = "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
-        raise TypeError(refusal(who, "X must be in memory here", f"dask's {type(X).__name__}", advice))
+        raise TypeError(refusal(who, f"{name} must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
-        raise TypeError(refusal(who, "X must be dense", "a sparse matrix", "use X.toarray()"))
-    X = as_frame(X if hasattr(X, "shape") else _as_array(who, X))
+        raise TypeError(refusal(who, f"{name} must be dense", "a sparse matrix", "use X.toarray()"))
+    X = as_frame(X if hasattr(X, "shape") else _as_array(who, X, name))
     if np.ma.is_masked(X):
-        raise ValueError(refusal(who, "X must have a value everywhere", "masked ones", "fill or drop them first"))
+        raise ValueError(refusal(who, f"{name} must have a value everywhere", "masked ones", "fill or drop them first"))
     if len(X.shape) == 1:
         advice = "Reshape your data with X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one point"
-        raise ValueError(refusal(who, "X must have two dimensions, points in rows", f"shape {X.shape}", advice))
-    _check_numeric(who, X)
+        raise ValueError(refusal(who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice))
+    _check_numeric(who, X, name)
     values: Array = validate_data(
         estimator,
         X,
@@ -124,13 +125,13 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool) -> Array:
     )
     if not len(values):
         raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))
-    _check_finite(who, values)
+    _check_finite(who, values, name)
     return values
 
 
-def _as_array(who: str, X: Any) -> Array:
+def _as_array(who: str, X: Any, name: str) -> Array:
     """Return lists as an array, or say how what is no sample at all becomes one."""
-    needed = "X must be an array, a data frame or lists of equal lengths, points in rows"
+    needed = f"{name} must be an array, a data frame or lists of equal lengths, points in rows"
     if isinstance(X, str | PathLike):
         raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"))
     if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
@@ -142,23 +143,27 @@ def _as_array(who: str, X: Any) -> Array:
         raise ValueError(refusal(who, needed, "unequal ones", "give batches to fit_batches")) from None
 
 
-def _check_numeric(who: str, X: Any) -> None:
+def _check_numeric(who: str, X: Any, name: str) -> None:
     """Refuse columns that hold no numbers, by name."""
     if hasattr(X, "columns"):
-        words = [str(name) for name in X.columns if not _is_numeric(np.asarray(X[name]))]
+        words = [str(column) for column in X.columns if not _is_numeric(np.asarray(X[column]))]
         if words:
             listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
             raise ValueError(
-                refusal(who, "every column of X must be numeric", f"text or dates in {listed}", "drop or encode")
+                refusal(who, f"every column of {name} must be numeric", f"text or dates in {listed}", "drop or encode")
             )
         return
     values = np.asarray(X)
     if values.dtype.kind == "c":
-        raise ValueError(refusal(who, "X must be real: Complex data not supported", f"values of type {values.dtype}"))
+        raise ValueError(
+            refusal(who, f"{name} must be real: Complex data not supported", f"values of type {values.dtype}")
+        )
     if not _is_numeric(values):
         first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
         raise ValueError(
-            refusal(who, "X must be numeric", f"text, dates or lists in column {first}", "drop or encode that column")
+            refusal(
+                who, f"{name} must be numeric", f"text, dates or lists in column {first}", "drop or encode that column"
+            )
         )
 
 
@@ -175,7 +180,7 @@ def _is_numeric(column: Array) -> bool:
     return True
 
 
-def _check_finite(who: str, X: Array) -> None:
+def _check_finite(who: str, X: Array, name: str) -> None:
     """Refuse NaN and infinities, and say where the first is."""
     if has_finite_sum(X):
         return
@@ -183,7 +188,7 @@ def _check_finite(who: str, X: Array) -> None:
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:
             got = f"{rows.size} row{'s' if rows.size > 1 else ''} with {kind} (first: row {rows[0]})"
-            raise ValueError(refusal(who, "X must be finite", got, "drop or impute them first"))
+            raise ValueError(refusal(who, f"{name} must be finite", got, "drop or impute them first"))
 
 
 def check_scale(who: str, largest: float, dtype: Any, X: Array) -> None:

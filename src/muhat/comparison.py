@@ -14,20 +14,25 @@ from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import Parts, as_filters
 from muhat._validation import checked_masses, checked_sample, is_dask
-from muhat.data import ArraySource, ColumnMoments, DaskSource, Source, StreamSource, TransformedSource
+from muhat.data import ArraySource, ColumnMoments, DaskSource, SampleBatch, Source, StreamSource, TransformedSource
 from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
-from muhat.gram import APPROXIMATIONS, Approximation, FeatureProblem, SpectralProblem
+from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, Rows, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
 from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_end
 from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
-from muhat.selection._base import Candidates
+from muhat.selection._base import ROUNDED, Candidates
+from muhat.selection._leave_one_out import standard_errors
+from muhat.stacking import StackedMean
 
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-HARDLY = 1.0
-"""An improvement, in percent of KME's risk, below which there is hardly a difference."""
+NO_ERROR = 1e-9
+"""A standard error, in percent of KME's risk, up to which there is none."""
+
+SAMPLED = 1000
+"""Rows from which the standard errors of gains are estimated."""
 
 
 def compare(
@@ -39,6 +44,8 @@ def compare(
     gram: Any = "auto",
 ) -> Comparison:
     """Compare filters on a sample, all on one decomposition: for each, what ``KernelMean(filter=...)`` chooses.
+
+    Beside all filters, on rows in memory, is the stacked mean, ``StackedMean``.
 
     Parameters
     ----------
@@ -88,7 +95,11 @@ def compare(
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
         return Comparison.from_solution(solve_source(parts, rows), parts)
-    return Comparison.from_solution(solve(parts, rows, checked_masses("compare", None, len(rows))), parts)
+    solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
+    comparison = Comparison.from_solution(solution, parts)
+    if filters is not None or solution.accumulated is not None:
+        return comparison
+    return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
@@ -175,9 +186,12 @@ class Row:
     index : int
         The parameter's place in the grid.
     grid, strengths, scores, improvements : array of shape (parameters,)
-        All candidates, with the strength and leave-one-out score of each and 100 (LOO_KME − LOO)/R, in percent of KME's
-        estimated risk R; an estimate may be above 100, the gain is not. Scores are None where they would take a refit
-        for each of too many points.
+        All candidates, with the strength and leave-one-out score of each and its gain 100 (LOO_KME − LOO)/R, in percent
+        of KME's estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the
+        gain is not. Scores are None where they would take a refit for each of too many points.
+    standard_error : float
+        That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
+        the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it.
     shrinkage : array of shape (n,) or (r,)
         s of every component, for the chosen parameter.
     """
@@ -193,6 +207,7 @@ class Row:
     strengths: Array
     scores: Array | None
     improvements: Array | None
+    standard_error: float | None
     shrinkage: Array
 
     @property
@@ -204,6 +219,17 @@ class Row:
     def improvement(self) -> float | None:
         """The chosen parameter's estimate of 100 (R − R_λ)/R; optimistic where the parameter was chosen by it."""
         return None if self.improvements is None else float(self.improvements[self.index])
+
+    @property
+    def gain_text(self) -> str:
+        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
+        if self.improvement is None:
+            return "–"
+        error = self.standard_error or 0.0
+        if not np.isfinite(error) or error < NO_ERROR:
+            return f"{self.improvement:.3g}"
+        digits = max(0, 1 - int(np.floor(np.log10(error))))
+        return f"{self.improvement + 0.0:.{digits}f} ± {error:.{digits}f}"
 
     @property
     def symbol(self) -> str:
@@ -221,8 +247,9 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row in JSON's types, None for what is not finite."""
-        numbers = ("name", "symbol", "parameter", "selection", "score", "improvement", "strength", "at_edge")
-        return {name: _json_safe(getattr(self, name)) for name in (*numbers, "grid", "strengths", "scores")}
+        numbers = ("name", "symbol", "parameter", "selection", "score", "improvement", "standard_error", "strength")
+        arrays = ("grid", "strengths", "scores", "improvements")
+        return {name: _json_safe(getattr(self, name)) for name in (*numbers, "at_edge", *arrays)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,6 +280,8 @@ class Comparison:
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
     kept : float
         The share of Σ k(x_i, x_i) that the features keep.
+    stacked : StackedMean or None
+        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
     """
 
     rows: tuple[Row, ...]
@@ -269,6 +298,7 @@ class Comparison:
     approximation_error: float = 0.0
     error_unit: str = ""
     kept: float = 1.0
+    stacked: StackedMean | None = None
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
@@ -276,12 +306,10 @@ class Comparison:
         problem, choices, rule = cast(SpectralProblem, solution.problem), solution.choices, LeaveOneOut()
         for choice in choices:
             warn_of_open_end(choice)
-        scores = _leave_one_out(problem, choices)
+        scored = _by_leave_one_out(problem, choices)
         risk = float(problem.spectrum.risk) * problem.n / (problem.n - 1)
-        baseline = scores[0] if risk > rule.tie(problem) else None
-        rows = _rows_of(problem, choices, scores, baseline, risk)
-        scored = [replace(each, scores=score) for each, score in zip(choices, scores, strict=True) if score is not None]
-        best = rule.best(problem, scored).filter
+        rows = _rows_of(solution, choices, scored, risk)
+        best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
         columns = solution.points.shape[1] if solution.points is not None else solution.features.dimension  # type: ignore[union-attr]
         comparison = cls(
@@ -363,22 +391,33 @@ class Comparison:
             return "KME's estimated risk is zero, as all points are equal to the kernel: there is nothing to improve."
         if self.best.improvement <= 0:
             return f"No estimator{among} beats KME on these {self.n} points: shrinkage does not help here."
+        gain = f"{self.best.gain_text} % of KME's estimated risk"
+        if self.best.at_edge:
+            side = "strongest" if self.best.strength >= self.best.strengths.max() else "weakest"
+            gain += f" (its parameter is at the edge of its grid, the {side} shrinkage tried)"
+        if self.best.improvement <= (self.best.standard_error or 0.0):
+            lowest = f"{self.best} has the lowest leave-one-out score{among} on these {self.n} points"
+            return f"{lowest}, by {gain}: no difference to KME can be told."
         if self.best.improvement >= 100:
             return (
                 f"{self.best} does best{among} on these {self.n} points: their mean cannot be told from zero, so that "
                 "shrinking it all the way is estimated to save all of KME's risk."
             )
-        gain = f"{self.best.improvement:.3g} % of KME's estimated risk"
-        if self.best.improvement < HARDLY:
-            gain += ", which is hardly a difference"
-        elif self.selection == "loo":
+        if self.selection == "loo":
             tried = sum(len(row.grid) for row in self.rows if row.scores is not None)
             gain += f", an optimistic number as the best of {tried} candidates"
-        if self.best.at_edge:
-            side = "strongest" if self.best.strength >= self.best.strengths.max() else "weakest"
-            gain += f"; its parameter is at the edge of its grid, the {side} shrinkage tried"
         score = "its leave-one-out score is lower than KME's by"
         return f"{self.best} does best{among} on these {self.n} points: {score} {gain}."
+
+    def stacked_verdict(self) -> str:
+        """Return one sentence on the stacked mean beside the filters; empty without one."""
+        if self.stacked is None or self.best.improvement is None:
+            return ""
+        gain, error = 100 * self.stacked.gain_, 100 * self.stacked.gain_error_
+        found = f"The stacked mean's leave-one-out score is lower than KME's by {gain:.3g} ± {error:.2g} % of its risk"
+        if gain <= error:
+            return f"{found}: no difference can be told."
+        return f"{found}, {'more than' if gain > self.best.improvement else 'no more than'} the best filter's."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""
@@ -391,6 +430,16 @@ class Comparison:
             "verdict": self.verdict(),
             "notes": list(self.notes),
             "estimators": [row.to_dict() for row in self.rows],
+            "stacked": None if self.stacked is None else self._stacked_dict(self.stacked),
+        }
+
+    @staticmethod
+    def _stacked_dict(stacked: StackedMean) -> dict[str, Any]:
+        """Return what is known of the stacked mean, in percent as in the rows."""
+        return {
+            "improvement": _json_safe(100 * stacked.gain_),
+            "standard_error": _json_safe(100 * stacked.gain_error_),
+            "weights": dict(zip(stacked.names_, stacked.weights_.tolist(), strict=True)),
         }
 
     def __getitem__(self, name: str) -> Row:
@@ -401,14 +450,12 @@ class Comparison:
 
 
 def _rows_of(
-    problem: SpectralProblem,
-    choices: Sequence[Choice],
-    scores: Sequence[Array | None],
-    baseline: Array | None,
-    risk: float,
+    solution: Solution, choices: Sequence[Choice], scored: Sequence[Choice | None], risk: float
 ) -> tuple[Row, ...]:
     """Return a row for each choice; gains are shares of KME's risk."""
-    names = [name_of(choice.filter) for choice in choices]
+    problem, names = cast(SpectralProblem, solution.problem), [name_of(choice.filter) for choice in choices]
+    is_risk = risk > ROUNDED * float(problem.trace) * problem.mass_range[1]
+    errors = _standard_errors(solution, scored) if is_risk else [None] * len(choices)
     return tuple(
         Row(
             name=name if names.count(name) == 1 else repr(choice.filter),
@@ -420,29 +467,44 @@ def _rows_of(
             index=choice.index,
             grid=choice.grid,
             strengths=choice.strengths,
-            scores=score,
-            improvements=None if baseline is None or score is None else 100 * (baseline - score) / risk,
+            scores=None if own is None else own.scores,
+            improvements=None if own is None or not is_risk else 100 * own.gains / risk,
+            standard_error=None if error is None else 100 * error / risk,
             shrinkage=choice.shrinkage(problem),
         )
-        for name, choice, score in zip(names, choices, scores, strict=True)
+        for name, choice, own, error in zip(names, choices, scored, errors, strict=True)
     )
 
 
-def _leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Array | None]:
-    """Return the leave-one-out scores along each grid: known already where that rule chose, None where too dear."""
-    known = [choice.scores if isinstance(choice.rule, LeaveOneOut) else None for choice in choices]
-    candidates = {
-        place: Candidates(choice.filter, choice.grid)
-        for place, (choice, scores) in enumerate(zip(choices, known, strict=True))
-        if scores is None
-    }
+def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> list[float | None]:
+    """Return the standard error of each gain, from at most a thousand rows; none without a score."""
+    problem = solution.problem
+    if isinstance(problem, FeatureProblem):
+        assert solution.drawn is not None
+        rows = problem.rows(SampleBatch(solution.drawn[:SAMPLED], 0))
+    else:
+        every = slice(None, None, -(-problem.n // SAMPLED))
+        whole = cast(DenseProblem, problem).rows
+        rows = Rows(whole.U[every], whole.masses[every])
+    errors = iter(standard_errors(cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]))
+    return [None if each is None else next(errors) for each in scored]
+
+
+def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
+    """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
+    own = [choice if isinstance(choice.rule, LeaveOneOut) else None for choice in choices]
     missing = {
-        place: each
-        for place, each in candidates.items()
-        if problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, each)
+        place: Candidates(choice.filter, choice.grid)
+        for place, choice in enumerate(choices)
+        if own[place] is None
+        and (problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, Candidates(choice.filter, choice.grid)))
     }
-    found = dict(zip(missing, LeaveOneOut().scores(problem, list(missing.values())), strict=True))
-    return [found.get(place, scores) for place, scores in enumerate(known)]
+    scores = LeaveOneOut().prepare(problem, list(missing.values()))
+    found = {
+        place: replace(choices[place], gains=scores.gains(number, each.grid), unshrunk=float(scores.unshrunk))
+        for number, (place, each) in enumerate(missing.items())
+    }
+    return [found.get(place, each) for place, each in enumerate(own)]
 
 
 def _json_safe(value: Any) -> Any:

@@ -21,7 +21,7 @@ from muhat._files import check_writable
 from muhat._messages import refusal, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._command_line import standard_output
-from muhat.cli._progress import ProgressBatches
+from muhat.cli._progress import ProgressBatches, spinner
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.filters import FILTERS
@@ -41,14 +41,14 @@ DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameter
 SHARE_OF_MEMORY = 0.25
 """The share of the memory that is left up to which a text file is read at once, as parsing it is what takes time."""
 
+QUIET_UP_TO = 1000
+"""Rows up to which a comparison takes about a second."""
+
 SMALL = 0.1
 """Percentages below which two decimals would not show three digits."""
 
 NOTHING = 1e-8
 """Percentages below which there is only rounding."""
-
-SCORE_DIGITS = range(6, 13)
-"""Digits of scores: the fewest that tell the rows apart."""
 
 
 def compare_command(
@@ -100,7 +100,7 @@ def compare_command(
     """Compare all estimators on a sample: a table, a verdict and a figure."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
-        _check_figure(figure)
+        check_figure(figure)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -117,7 +117,8 @@ def compare_command(
         with ProgressBatches(sample, titles, shown=shown) as batches:
             comparison = compare(batches, **options)
     else:
-        comparison = compare(sample.data, **options)
+        with spinner(f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO):
+            comparison = compare(sample.data, **options)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
@@ -177,7 +178,7 @@ def _wine() -> DataSet:
     return DataSet("wine", bunch.data, tuple(bunch.feature_names))
 
 
-def _check_figure(path: Path) -> None:
+def check_figure(path: Path) -> None:
     """Refuse a place or a format before the work."""
     if path.suffix.lower() not in FIGURES:
         needed = f"a file name ending in {', '.join(FIGURES)} is needed"
@@ -215,6 +216,8 @@ def _print(comparison: Comparison, name: str) -> None:
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict())
+    if comparison.stacked is not None:
+        print_sentence(comparison.stacked_verdict())
 
 
 def _table(comparison: Comparison) -> Table:
@@ -225,27 +228,18 @@ def _table(comparison: Comparison) -> Table:
     for title in ("better than KME\n(% of its risk)", "shrunk\n(%)"):
         table.add_column(title, justify="right")
     table.add_column("")
-    digits = _score_digits([row.score for row in comparison.rows if row.score is not None])
     for row in comparison.rows:
         best = row is comparison.best
         marks = ["best"] * best + ["edge"] * row.at_edge
-        table.add_row(*_cells(row, digits), ", ".join(marks), style="bold" if best else None)
+        table.add_row(*_cells(row), ", ".join(marks), style="bold" if best else None)
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last of its grid")
     return table
 
 
-def _cells(row: Row, digits: int) -> list[str]:
-    score = "–" if row.score is None else f"{row.score:#.{digits}g}"
-    gain = "–" if row.improvement is None else _percentage(row.improvement)
-    return [row.name, row.setting, score, gain, _percentage(100 * row.strength)]
-
-
-def _score_digits(scores: list[float]) -> int:
-    """Return the fewest digits in which scores differ that do."""
-    different = len({f"{score:.{SCORE_DIGITS[-1]}g}" for score in scores})
-    enough = (digits for digits in SCORE_DIGITS if len({f"{score:.{digits}g}" for score in scores}) == different)
-    return next(enough, SCORE_DIGITS[-1])
+def _cells(row: Row) -> list[str]:
+    score = "–" if row.score is None else f"{row.score:#.6g}"
+    return [row.name, row.setting, score, row.gain_text, _percentage(100 * row.strength)]
 
 
 def _percentage(value: float) -> str:

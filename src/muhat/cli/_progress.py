@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -18,6 +28,17 @@ def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> P
     """Return bars on stderr, or on another console, that vanish when they are done: a description, then the columns."""
     console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
+
+
+@contextmanager
+def spinner(description: str, *, shown: bool) -> Iterator[None]:
+    """Show on stderr what is being done and for how long, while it is."""
+    if not shown:
+        yield
+        return
+    with progress_bars(SpinnerColumn(), TimeElapsedColumn()) as bars:
+        bars.add_task(description, total=None)
+        yield
 
 
 class ProgressBatches:

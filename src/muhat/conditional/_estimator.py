@@ -153,8 +153,8 @@ class _Fit:
 class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
-    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With a linear kernel on y it is
-    regression, of several outputs at once; Tikhonov's filter is then kernel ridge regression with the ridge nλ, and
+    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y
+    this is regression, of several outputs; Tikhonov's filter is then kernel ridge regression with the ridge nλ, and
     others do not saturate where it does. Filter and parameter are chosen by exact leave-one-out, from one
     eigendecomposition. Everything is computed in double precision.
 

@@ -66,8 +66,8 @@ class KernelMeanMatching(BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> source, target = rng.normal(size=(200, 1)), rng.normal(0.5, size=(300, 1))
     >>> weights = KernelMeanMatching().fit(source, target).weights_
-    >>> round(float(np.average(source[:, 0], weights=weights)), 1)
-    0.5
+    >>> bool(abs(weights @ source / 200 - target.mean()) < 0.05)
+    True
     """
 
     def __init__(

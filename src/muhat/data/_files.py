@@ -156,6 +156,10 @@ class FileBatches:
         self.n = len(values)
         return DataSet(self.name, values, self.columns)
 
+    def words(self, name: str) -> list[str]:
+        """Return a column of any type, which may be one that is dropped, as words: a label of each row."""
+        return self._table.words(name)
+
     @property
     def is_text(self) -> bool:
         """Whether it is a text file, which takes longer to read than other files."""

@@ -115,6 +115,10 @@ class Table(ABC):
     def chunks(self, rows: int) -> Iterator[Array]:
         """Read it from its start, about so many rows at a time or more; all are finite."""
 
+    def words(self, name: str) -> list[str]:
+        """Return a column of any type as words, such as that of a label."""
+        raise FileError(refusal(name, "a file whose columns have names is needed", "one without"))
+
     def _finite(self, who: str, values: Array, places: Sequence[int], unit: str = "row") -> Iterator[Array]:
         """Yield rows up to the first with a missing or infinite value, which is refused by its place in the file."""
         good = None if has_finite_sum(values) else np.isfinite(values)
@@ -213,6 +217,11 @@ class ArrowTable(Table):
                 values = as_floats(batch, self.columns, self.dtype)
                 yield from self._finite(file.who, values, range(start, start + len(values)))
                 start += len(values)
+
+    def words(self, name: str) -> list[str]:
+        """Return a column of any type as words."""
+        batches = (batch for file in self.files for batch in file.batches([name]))
+        return [str(value) for batch in batches for value in batch.to_pydict()[name]]
 
 
 class _ArrowFile:

@@ -95,7 +95,7 @@ class TextTable(Table):
         self.width = len(first)
         self.before = lines[0].number if has_header else 0
         titles = first if has_header else [""] * self.width
-        names = [title or f"column {place}" for place, title in enumerate(titles, 1)]
+        self.names = names = [title or f"column {place}" for place, title in enumerate(titles, 1)]
         rows = [line.fields for line in lines[has_header:] if len(line.fields) == self.width]
         if has_row_names:
             self._warn("the header has one name less than there are columns: the first are names of rows, left out")
@@ -130,6 +130,13 @@ class TextTable(Table):
                 else:
                     yield values
                 number += text.count("\n")
+
+    def words(self, name: str) -> list[str]:
+        """Return a column as it is written."""
+        place = self.names.index(name)
+        with _opened(self.path, self.who) as file:
+            lines = _split(_uncommented(islice(file, self.before, None)), self.separator)
+            return [line.fields[place] for line in lines if line.fields not in BLANK_LINE]
 
     def _parsed_by_pyarrow(self, text: str) -> Array | None:
         """Return the rows, or None if something in them is not plainly a number."""

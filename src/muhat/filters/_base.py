@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,11 +20,14 @@ Product = Callable[[Array], Array]
 GRID_SIZE = 50
 """How many parameters a default grid has, at most."""
 
-WIDER = 1e3
-"""By what factor a grid of λ is widened where the choice is at its end."""
+FAR = 10.0 ** np.arange(2, 17, 2)
+"""Multiples of γ_max that λ is tried at too: from the last on, what is left of any component is rounding."""
 
-STEPS_BEYOND = 16
-"""How many parameters a grid is widened by."""
+LEAST_SPREAD = 1e-6
+"""The share of tr A that the spread of the points around their mean is taken to be at least."""
+
+STEPS_BETWEEN = 3
+"""How many parameters a grid is refined by, on either side of the best."""
 
 NONE: Array = np.empty(0)
 
@@ -60,8 +64,8 @@ class Shrinker(BaseEstimator, ABC):
         """Return the parameters to choose from, if there is something to choose."""
         raise NotImplementedError
 
-    def beyond(self, grid: Array, index: int) -> Array:
-        """Return parameters beyond the end of the grid that the index is at: none where the question ends there."""
+    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return parameters between the one at the index and its neighbours, or beyond the end of an open grid."""
         return NONE
 
     def check(self, grid: Array) -> Array:
@@ -123,20 +127,16 @@ class Filter(Shrinker):
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
-        """Return λ from tr(A)/nr, where even an average one of r components shrinks by less than 1/n, to 10 γ_max."""
+        """Return λ from where next to nothing is shrunk to where nothing but the target is left."""
         largest = problem.largest_eigenvalue or 1.0
-        smallest = (float(np.mean(problem.trace)) or largest) / (problem.n * problem.rank)
-        return np.geomspace(smallest, 10 * largest, GRID_SIZE)
+        return np.concatenate([np.geomspace(least_lambda(problem), 10 * largest, GRID_SIZE), largest * FAR])
 
-    def beyond(self, grid: Array, index: int) -> Array:
-        """Return λ beyond the end of the grid that the index is at, further by a factor of a thousand."""
-        if self.parameterless or len(grid) == 1:
-            return NONE
-        if index == 0:
-            return np.geomspace(grid[0] / WIDER, grid[0], STEPS_BEYOND + 1)[:-1]
-        if index == len(grid) - 1 and np.isfinite(grid[-1] * WIDER):
-            return np.geomspace(grid[-1], grid[-1] * WIDER, STEPS_BEYOND + 1)[1:]
-        return NONE
+    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return λ on either side of the one at the index."""
+        near = grid[max(index - 1, 0) : index + 2]
+        near = near[np.isfinite(near)]
+        parts = [np.geomspace(low, high, STEPS_BETWEEN + 2)[1:-1] for low, high in pairwise(near)]
+        return np.concatenate([NONE, *parts])
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers, or refuse it."""
@@ -171,6 +171,12 @@ class Filter(Shrinker):
         raise ValueError(refusal(type(self).__name__, "the eigenvalues are needed", "only products with A", advice))
 
 
+def least_lambda(problem: Problem) -> float:
+    """Return the λ up to which the squared bias, at most λ for each component, is below a tenth of KME's risk."""
+    trace = float(np.mean(problem.trace)) or problem.largest_eigenvalue or 1.0
+    return max(float(np.mean(problem.spread)), LEAST_SPREAD * trace) / (10 * problem.n * problem.rank)
+
+
 class Formula(Filter):
     """A filter whose ``shrinkage`` is one formula, which takes a column of parameters as well as one."""
 
@@ -196,17 +202,16 @@ class Iteration(Filter):
         return values.astype(np.int64)
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue."""
-        average = float(np.mean(problem.trace)) / problem.rank
-        last = self.from_lambda(average / 10) if average > 0 else 1
-        return np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
+        """Return t from 1 up to where next to nothing is shrunk."""
+        return self.up_to(least_lambda(problem))
 
-    def beyond(self, grid: Array, index: int) -> Array:
-        """Return more iterations, up to four times as many, if the choice is the most there are; t = 1 is the least."""
-        if len(grid) == 1 or index < len(grid) - 1:
-            return NONE
-        more = np.geomspace(grid[-1], min(4 * grid[-1], self.most), STEPS_BEYOND + 1).round().astype(np.int64)
-        return np.unique(more[more > grid[-1]])
+    def up_to(self, lam: float) -> Array:
+        """Return t from 1 up to what acts as λ."""
+        return np.unique(np.geomspace(1, self.from_lambda(lam), GRID_SIZE).round().astype(np.int64))
+
+    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return t on either side of the one at the index."""
+        return np.setdiff1d(super().around(problem, grid, index).round().astype(np.int64), grid)
 
     def products(self, parameter: float) -> float:
         """One product an iteration, and one for the right-hand side."""

@@ -14,7 +14,7 @@ from scipy.special import jv
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._validation import positive
-from muhat.filters._base import NONE, Formula, Iteration, Product, Shrinker, as_numbers
+from muhat.filters._base import Formula, Iteration, Product, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem
 from muhat.gram._problem import quotient
 
@@ -26,6 +26,12 @@ AROUND = np.geomspace(1e-2, 1e2, 32)
 
 THRESHOLDS = 100
 """The most thresholds that truncated SVD chooses from."""
+
+FEW = 128
+"""Iterations of the ν-method that are cheap to score, whatever the rank."""
+
+STEPS_BEYOND = 16
+"""How many more numbers of iterations the ν-method tries where the best is the most there are."""
 
 DISTINCT = 1 + 1e-8
 """Eigenvalues whose quotient is less are one: no threshold goes between them."""
@@ -93,13 +99,16 @@ class SimpleShrinkage(Constant):
     def grid(self, problem: Problem) -> Array:
         """Return λ around the minimiser of the leave-one-out score, the minimiser included.
 
-        The score is quadratic in s = 1/(1+λ), so that its minimiser has a closed form, kept in [0, 1]. Without weights
-        and target, s = (n−1)(nρ−ϱ)/(n(n−2)ρ+ϱ) with ρ the mean of K and ϱ that of its diagonal.
+        The score is quadratic in r = λ/(1+λ), so that its minimiser has a closed form, kept in [0, 1]. Without weights
+        and target, r = n(ϱ−ρ)/(n(n−2)ρ+ϱ) with ρ the mean of K and ϱ that of its diagonal.
         """
-        linear, quadratic = (np.sum(part, axis=-1) for part in (problem.left_out.linear, problem.left_out.quadratic))
-        s = np.clip(np.divide(linear, quadratic, out=np.ones_like(linear), where=quadratic > 0), 0, 1)
+        left_out = problem.left_out.sums
+        r = np.divide(
+            -left_out.linear, left_out.quadratic, out=np.zeros_like(left_out.linear), where=left_out.quadratic > 0
+        )
+        r = np.clip(r, 0, 1)
         with np.errstate(divide="ignore"):
-            best = np.unique(1 / s - 1)
+            best = np.unique(r / (1 - r))
         inside = best[(best > ROUNDING) & np.isfinite(best)]
         middle = float(np.exp(np.log(inside).mean())) if inside.size else 1 / problem.n
         around = middle * AROUND
@@ -298,6 +307,20 @@ class NuMethod(Iteration):
             path[grid == t] = s
         return path
 
+    def grid(self, problem: Problem) -> Array:
+        """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue, or tr(A)/10n, but few."""
+        trace = float(np.mean(problem.trace)) or 1.0
+        by_rank, by_rows = (trace / (10 * number) for number in (problem.rank, problem.n))
+        return self.up_to(min(by_rank, max(by_rows, self.as_lambda(FEW))))
+
+    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return t on either side of the one at the index; up to four times as many where it is the most there are."""
+        more = super().around(problem, grid, index)
+        if index < len(grid) - 1:
+            return more
+        beyond = np.geomspace(grid[-1], min(4 * grid[-1], self.most), STEPS_BEYOND)
+        return np.append(more, np.setdiff1d(beyond.round().astype(np.int64), grid))
+
     def D(self, eta: float, kappa2: float = 1.0) -> float:
         """Return sup_z Γ(2ν+½) (z/2)^(2η−2ν+½) |J_(2ν−½)(z)|: for long iterations p_t tends to a Bessel function."""
         order = 2 * self.nu - 0.5
@@ -354,24 +377,33 @@ class TruncatedSVD(Formula):
         return 1.0
 
     def grid(self, problem: Problem) -> Array:
-        """Return thresholds between neighbouring eigenvalues, at most a hundred, denser among the first."""
-        return self.between(cast(SpectralProblem, problem).spectrum.gamma)
+        """Return thresholds that keep from nothing to all, at most a hundred, denser among the first."""
+        thresholds = self.between(cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1])
+        kept = np.unique(np.geomspace(1, len(thresholds), THRESHOLDS).round().astype(int))
+        return thresholds[len(thresholds) - kept][::-1]
 
-    def beyond(self, grid: Array, index: int) -> Array:
-        """Return none: the thresholds keep all components at one end and one at the other."""
-        return NONE
+    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return the thresholds between that at the index and its neighbours, at most a hundred."""
+        thresholds = self.between(cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1])
+        low, high = grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)]
+        inside = np.setdiff1d(thresholds[(thresholds > low) & (thresholds < high)], grid)
+        return inside[:: -(-len(inside) // THRESHOLDS) or 1]
 
     @staticmethod
-    def between(gamma: Array) -> Array:
-        """Return thresholds between neighbouring eigenvalues, given ascending, and one below the least of them."""
+    def between(gamma: Array, rest: float) -> Array:
+        """Return thresholds between neighbouring eigenvalues, given ascending, and one below and one above all.
+
+        With c the mass that is left without a point, its eigenvalues interlace with γ/c: above γ_(k+1)/c and up to γ_k
+        a threshold keeps k components of the sample, and of the sample without any of its points.
+        """
         descending = gamma.reshape(-1, gamma.shape[-1]).mean(axis=0)[::-1].astype(np.float64)
         positive = descending[descending > 0]
         if not positive.size:
             return np.ones(1)
         following = np.append(positive[1:], positive[-1] / 4)
-        between = np.sqrt(positive * following)[positive > DISTINCT * following]
-        kept = np.unique(np.geomspace(1, len(between), THRESHOLDS).round().astype(int))
-        return between[kept - 1][::-1]
+        above = DISTINCT * following / rest
+        between = np.where(above < positive, above, np.sqrt(positive * following))[positive > DISTINCT * following]
+        return np.append(between[::-1], 2 * positive[0] / rest)
 
 
 @dataclass

@@ -10,20 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.gram._problem import Access, Components, Eigenvalues, HeldOut, LeftOut, Rows, SpectralProblem, quotient
+from muhat.gram._problem import (
+    Access,
+    Components,
+    Eigenvalues,
+    HeldOut,
+    LeftOut,
+    Removal,
+    Rows,
+    SpectralProblem,
+    TargetWeights,
+    quotient,
+)
 from muhat.kernels import Kernel
 
 ERROR_ROWS = 2000
 """Rows on which the error of an approximation is measured."""
-
-SPANNED = 1e-12
-"""A point of which less than this share is beyond the eigenvectors lies in their span."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class FeatureSums:
 
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
-        """Sum up a batch; its products are in the type of the rows, the sums in float64."""
+        """Sum up a batch; its products are in the type of the rows, the sums and tr Σ w_i z_i z_iᵀ in float64."""
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
             Z, own = features(batch.X), features.kernel.diagonal(batch.X)
             check_finite((Z**2).sum() + own.sum(), features.kernel)
@@ -74,8 +82,8 @@ class FeatureSums:
             count=np.array([len(rows) for _, rows in parts]),
             mass=np.array([weights[each].sum() for each in members]),
             squared_masses=np.array([(weights[each] ** 2).sum() for each in members]),
-            mean=np.stack([(q @ rows).astype(np.float64) for q, rows in parts]),
-            covariance=np.stack([(rows.T @ rows).astype(np.float64) for _, rows in parts]),
+            mean=np.stack([np.einsum("i,ij->j", q, rows, dtype=np.float64) for q, rows in parts]),
+            covariance=np.stack([_covariance(rows) for _, rows in parts]),
             own=float(weights @ own),
             weight_range=(float(weights.min()), float(weights.max())),
             largest_value=float(own.max()),
@@ -112,6 +120,8 @@ class FeatureProblem(SpectralProblem):
     """The rows, to be passed over again; none where they are gone."""
     target: InitVar[Element | None] = None
     """f*; none is f* = 0."""
+    target_weights: TargetWeights | None = None
+    """Its weights on the rows, if it is made of those."""
 
     def __post_init__(self, target: Element | None) -> None:
         sums, mass = self.sums, self.sums.total_mass
@@ -124,25 +134,22 @@ class FeatureProblem(SpectralProblem):
         mean, effective_size = self.V.T @ self.mean_weights, mass**2 / float(sums.squared_masses.sum())
         self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
         self.trace, self.has_target, self.target_squared_norm = self.spectrum.trace, target is not None, 0.0
+        self.spread = self.trace - self.spectrum.squared_norm
         inside = np.zeros_like(self.mean_weights)
         if target is not None:
             inside = self.features.coordinates(target)
             self.target_squared_norm = float(inside @ inside) + self.features.outside(target)
         self.components = Components(gamma, mean, self.V.T @ inside, np.asarray(effective_size))
 
-    @property
-    def squared_mean_values(self) -> Array:  # type: ignore[override]
-        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
-        return self.components.gamma @ self.components.mean**2
-
     @cached_property
     def left_out(self) -> LeftOut:  # type: ignore[override]
         """What is left without each point, summed over all; of rows that are gone, as if their masses were equal."""
         least, largest = self.mass_range
-        if least < largest and self.source is not None:
+        if self.source is not None and (least < largest or self.target_weights is not None):
             return LeftOut(*self.sum_over_rows(_left_out))
-        p, mean, target = np.array([1 / self.spectrum.effective_size]), *self.norms[:2]
-        return LeftOut.from_sums(p, np.ones(1), self.trace[None], mean, target, self.norms)
+        removal = Removal(np.array([1 / self.spectrum.effective_size]), None)
+        mean, target, _ = self.norms
+        return LeftOut.from_sums(removal, np.ones(1), self.trace[None], mean, target, self.norms)
 
     @property
     def fold_sums(self) -> HeldOut:  # type: ignore[override]
@@ -166,15 +173,12 @@ class FeatureProblem(SpectralProblem):
         """Return a batch of the sample in the eigenbasis."""
         weights = np.ones(len(batch.X)) if batch.weights is None else batch.weights
         masses = weights / self.sums.total_mass
-        root_gamma = np.sqrt(self.spectrum.gamma).astype(self.dtype)
-        psi = self._rotated(batch.X)
-        psi *= np.sqrt(masses).astype(self.dtype)[:, None]  # √p_i φ_i
-        own = np.einsum("ij,ij->i", psi, psi)
-        mean, target = (psi @ each.astype(self.dtype) for each in (self.components.mean, self.components.target))
-        U = np.divide(psi, root_gamma, out=psi, where=root_gamma > 0)
-        beyond = 1 - np.einsum("ij,ij->i", U, U)
-        beyond[np.abs(beyond) < SPANNED] = 0
-        return Rows(U, masses, own, mean, target, beyond)
+        U = self._rotated(batch.X).astype(np.float64, copy=False)
+        U *= np.sqrt(masses)[:, None]  # √p_i φ_i
+        root_gamma = np.sqrt(self.spectrum.gamma)
+        np.divide(U, root_gamma, out=U, where=root_gamma > 0)
+        target, numbers = self.target_weights, slice(batch.start, batch.start + len(batch.X))
+        return Rows(U, masses, None if target is None else target[numbers])
 
     @cached_property
     def _rotated(self) -> Callable[[Array], Array]:
@@ -194,10 +198,17 @@ class FeatureProblem(SpectralProblem):
         return self.V @ shrunk
 
 
+def _covariance(rows: Array) -> Array:
+    """Return rowsᵀ rows in float64, of which the diagonal is summed up in it too."""
+    covariance = (rows.T @ rows).astype(np.float64)
+    np.fill_diagonal(covariance, np.einsum("ij,ij->j", rows, rows, dtype=np.float64))
+    return covariance
+
+
 def _eigenpairs(covariance: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Return eigenvalues, ascending, and eigenvectors; those that are rounding errors of zero are left out."""
     gamma, V = np.linalg.eigh(covariance)
-    kept = gamma > len(gamma) * float(np.finfo(dtype).eps) * gamma[-1]
+    kept = gamma > max(len(gamma) * rounding(gamma), float(np.finfo(dtype).eps)) * gamma[-1]
     if not kept.any():
         kept[-1] = True
     return np.maximum(gamma[kept], 0), V[:, kept]
@@ -216,8 +227,7 @@ def _work_on(problem: FeatureProblem, work: Callable[..., list[Array]], argument
 
 def _left_out(problem: FeatureProblem, rows: Rows) -> list[Array]:
     left_out = problem.left_out_of(rows)
-    parts = (left_out.base, left_out.linear, left_out.quadratic, left_out.unshrunk)
-    return [each.sum(keepdims=True) for each in parts]
+    return [each.sum(keepdims=True) for each in (left_out.unshrunk, left_out.linear, left_out.quadratic)]
 
 
 @dataclass(frozen=True)
@@ -254,10 +264,12 @@ class Accumulation:
             raise ValueError(refusal("batches", needed, got, "give a list, or an iterator, which is passed over once"))
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
-    def problem(self, source: Source | None = None, target: Element | None = None) -> FeatureProblem:
+    def problem(
+        self, source: Source | None, target: Element | None, weights: TargetWeights | None = None
+    ) -> FeatureProblem:
         """Return the problem of the rows, with their source where they can be passed over again."""
         assert self.sums is not None, "there are rows in it"
-        return FeatureProblem(self.features, self.sums, source, target)
+        return FeatureProblem(self.features, self.sums, source, target, weights)
 
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features.dtype != other.features.dtype:

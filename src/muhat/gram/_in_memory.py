@@ -10,25 +10,20 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
 from muhat._validation import check_finite, check_semidefinite, check_values
-from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, quotient
+from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target, quotient
 from muhat.kernels import Kernel
 
 SMALL = 64
 """Rows up to which leading eigenpairs come from all of them."""
 
+AT_ONCE = 512
+"""Rows of a matrix that are brought to a higher precision together."""
+
 SEARCHED = 10
 """The least number of vectors that leading eigenpairs are looked for in."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """The target f* as the sample sees it: f*(x_i) and ‖f*‖²."""
-
-    values: Array
-    squared_norm: float
 
 
 @dataclass(eq=False)
@@ -43,7 +38,7 @@ class InMemoryProblem(Problem):
         own = self.gram.diagonal()
         self.masses: Array = self.gram.masses
         self.n = self.rank = len(self.masses)
-        self.dtype, self.batch, self.trace = own.dtype, own.shape[:-1], own.sum(axis=-1)
+        self.dtype, self.batch, self.trace = own.dtype, own.shape[:-1], own.sum(axis=-1, dtype=np.float64)
         self.largest_value = float((own / self.masses).max())
         self.mass_range = float(self.masses.min()), float(self.masses.max())
         self.mean_weights = self.masses.astype(self.dtype)
@@ -51,23 +46,26 @@ class InMemoryProblem(Problem):
         self.has_target = self.target is not None
         self.target_values: Array = self.root_masses * (0 if self.target is None else self.target.values)
         self.target_squared_norm = 0.0 if self.target is None else self.target.squared_norm
+        self.target_weights = None if self.target is None else self.target.weights
 
     @cached_property
     def mean_values(self) -> Array:
         """Aq = D μ̂(X)."""
-        return self.gram.product(self.root_masses)
+        return self.gram.product(np.sqrt(self.masses))
 
     @property
-    def squared_mean_values(self) -> Array:  # type: ignore[override]
-        """‖Aq‖² = Σ p_i μ̂(x_i)²."""
-        return (self.mean_values**2).sum(axis=-1)
+    def spread(self) -> Array:  # type: ignore[override]
+        """tr A − ‖μ̂‖²."""
+        return self.trace - self.mean_values @ np.sqrt(self.masses)
 
     @cached_property
     def left_out(self) -> LeftOut:  # type: ignore[override]
-        """What is left without each point, from products with A alone."""
-        p, mean, target = self.masses, self.root_masses * self.mean_values, self.root_masses * self.target_values
+        """What is left without each point, from products with A alone, summed up in double."""
+        p, q = self.masses, np.sqrt(self.masses)
+        mean, target = q * self.mean_values, q * self.target_values
         norms = mean.sum(axis=-1, keepdims=True), target.sum(axis=-1, keepdims=True), self.target_squared_norm
-        return LeftOut.from_sums(p, p, self.gram.diagonal(), mean, target, norms)
+        own = self.gram.diagonal().astype(np.float64)
+        return LeftOut.from_sums(Rows(self.root_masses, p, self.target_weights).removal, p, own, mean, target, norms)
 
     def strength_of(self, x: Array, s_at_zero: float) -> float:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ for the weights β = Dx, from products with A alone."""
@@ -102,19 +100,24 @@ class DenseGram:
         return cls(K, masses)
 
     def product(self, vectors: Array) -> Array:
-        """Return A @ vectors."""
-        return self.matrix @ vectors
+        """Return A @ vectors, a matrix of a lower precision than the vectors some rows at a time."""
+        if np.can_cast(vectors.dtype, self.matrix.dtype):
+            return self.matrix @ vectors
+        chunks = slices(0, self.matrix.shape[-2], AT_ONCE)
+        return np.concatenate(
+            [self.matrix[..., some, :].astype(vectors.dtype) @ vectors for some in chunks], axis=-min(vectors.ndim, 2)
+        )
 
     def diagonal(self) -> Array:
         """Return the diagonal of A."""
         return np.diagonal(self.matrix, axis1=-2, axis2=-1)
 
     def spectrum(self) -> Spectrum:
-        """Return all eigenpairs of A; rounding below zero is zero, a truly negative eigenvalue is refused."""
-        gamma, U = np.linalg.eigh(self.matrix)
-        check_semidefinite(gamma)
-        # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
-        floor = self.matrix.shape[-1] * rounding(gamma) * gamma[..., -1:]
+        """Return all eigenpairs of A, in double; rounding below zero is zero, a negative eigenvalue is refused."""
+        gamma, U = np.linalg.eigh(self.matrix.astype(np.float64, copy=False))
+        check_semidefinite(gamma.astype(self.matrix.dtype))
+        # Eigenvalues this small are rounding errors of zero, or of the matrix: no filter may tell them apart.
+        floor = max(self.matrix.shape[-1] * rounding(gamma), rounding(self.matrix)) * gamma[..., -1:]
         return Spectrum.from_pairs(np.where(gamma <= floor, 0, gamma), U, self.masses)
 
 
@@ -141,7 +144,7 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
     @property
     def rows(self) -> Rows:
         """All points in the eigenbasis."""
-        return Rows(self.spectrum.U, self.masses, self.gram.diagonal(), self.mean_values, self.target_values)
+        return Rows(self.spectrum.U, self.masses, self.target_weights)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
         """Return what the work returns for all rows at once."""

@@ -50,8 +50,9 @@ def access_of(gram: str | Approximation, rows_again: bool = True) -> Access:
 def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: int) -> Plan:
     """Return how the Gram operator of n rows in memory is to be held.
 
-    ``"auto"`` is dense while an eigendecomposition is quick and fits in memory, and Nyström's beyond: both give all
-    that any rule and filter needs, so that the plan does not depend on these. ``"blocks"``, exact and slow, is taken
+    ``"auto"`` is dense while an eigendecomposition is quick and fits in memory, and Nyström's beyond, with as many
+    landmarks as the error asks for or with the exact mean (``muhat.gram._auto``): all of these give what any rule and
+    filter needs, so that the plan does not depend on rule and filter. ``"blocks"``, exact throughout and slow, is taken
     where it is asked for.
     """
     if gram != "auto":
@@ -80,5 +81,5 @@ def plan_one_pass(gram: str | Approximation) -> Plan:
     """Return how the Gram operator of rows that come once is to be held: by features."""
     access = access_of("nystrom", rows_again=False)
     if gram == "auto":
-        return Plan(Nystrom(), "rows that come once are never held together", access)
+        return Plan(Nystrom(), "rows that come once are held by 500 landmarks, whatever their error", access)
     return Plan(gram, "as asked", access)

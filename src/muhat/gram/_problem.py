@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from enum import Flag, auto
 from typing import Any, Protocol
 
@@ -111,41 +111,92 @@ class Components:
     """1/Σp_i², in a shape that broadcasts with the others."""
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """What the sample is without point i, for every i, with m_i = μ̂^(−i): all that a constant filter's score needs.
+SPENT = 1e-12
+"""The share of a target's mass that is none: a target on the left-out points alone leaves nothing to scale."""
 
-    Each is a sum over the points of a group of equal masses, which may be one point.
+
+@dataclass(frozen=True)
+class TargetWeights:
+    """The weights τ of a target on the sample's own points, of which a point that is left out takes its own along."""
+
+    tau: Array
+    total: float | None
+    """The sum of all its weights, where none is negative: a measure, whose mass is kept; None otherwise."""
+
+    def __getitem__(self, points: Any) -> TargetWeights:
+        return TargetWeights(self.tau[points], self.total)
+
+    def kappa(self, tau: Array) -> Array:
+        """Return by what the rest of the target is multiplied when points with so much of its mass are left out."""
+        if self.total is None:
+            return np.ones_like(tau)
+        rest = self.total - tau
+        return np.divide(self.total, rest, out=np.ones_like(rest), where=rest > SPENT * self.total)
+
+
+@dataclass
+class Removal:
+    """What leaving out point i does: mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
+
+    m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
     """
 
-    base: Array
-    """p_i ‖k(x_i, ·) − f*‖²."""
-    linear: Array
-    """p_i ⟨k(x_i, ·) − f*, m_i − f*⟩."""
-    quadratic: Array
-    """p_i ‖m_i − f*‖²."""
+    p: InitVar[Array]
+    target: InitVar[TargetWeights | None]
+
+    def __post_init__(self, p: Array, target: TargetWeights | None) -> None:
+        self.rest = 1 - p  # c
+        self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)
+        self.beta = (0 if target is None else self.kappa * target.tau) - p / self.rest
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the sample is without point i, for every i: all that a constant filter's leave-one-out score needs.
+
+    Each is a sum over the points of a group of equal masses, which may be one point. What leaves s = 1 − r of
+    everything gains −Σ (2r linear + r² quadratic) over KME.
+    """
+
     unshrunk: Array
     """p_i ‖k(x_i, ·) − m_i‖², whose sum is the score of KME."""
+    linear: Array
+    """p_i ⟨k(x_i, ·) − m_i, m_i − f_i⟩ without p_i ⟨k(x_i, ·) − μ̂, μ̂ − f*⟩, which sums to zero over all points: what
+    is left is of the order of p_i², and not the difference of larger numbers."""
+    quadratic: Array
+    """p_i ‖m_i − f_i‖²."""
 
     @classmethod
     def from_sums(
-        cls, p: Array, mass: Array, own: Array, mean: Array, target: Array, norms: tuple[Array, Array, float]
+        cls, without: Removal, mass: Array, own: Array, mean: Array, target: Array, norms: tuple[Array, Array, float]
     ) -> LeftOut:
-        """Return it from each group's p_i, Σ p_i, Σ p_i k(x_i, x_i), Σ p_i μ̂(x_i) and Σ p_i f*(x_i).
+        """Return it from each group's Σ p_i, Σ p_i k(x_i, x_i), Σ p_i μ̂(x_i) and Σ p_i f*(x_i).
 
         The norms are ‖μ̂‖², ⟨f*, μ̂⟩ and ‖f*‖².
         """
+        c, beta, kappa = without.rest, without.beta, without.kappa
         mean_norm, target_mean, target_norm = norms
-        rest = 1 - p
-        with_left_out = (mass * target_mean - p * target) / rest  # p_i ⟨f*, m_i⟩
-        own_with_left_out = (mean - p * own) / rest  # p_i ⟨k(x_i, ·), m_i⟩
-        squared = (mass * mean_norm - 2 * p * mean + p**2 * own) / rest**2  # p_i ‖m_i‖²
+        linear = (1 / c**2 - 1) * (mean - mass * mean_norm) - (kappa / c - 1) * (target - mass * target_mean)
+        quadratic = mass * (mean_norm / c**2 - 2 * kappa * target_mean / c + kappa**2 * target_norm)
         return cls(
-            base=own - 2 * target + mass * target_norm,
-            linear=own_with_left_out - target - with_left_out + mass * target_norm,
-            quadratic=squared - 2 * with_left_out + mass * target_norm,
-            unshrunk=(own - 2 * mean + mass * mean_norm) / rest**2,
+            unshrunk=(own - 2 * mean + mass * mean_norm) / c**2,
+            linear=linear + beta * (own - mean) / c,
+            quadratic=quadratic + beta * (beta * own + 2 * mean / c - 2 * kappa * target),
         )
+
+    @property
+    def sums(self) -> LeftOut:
+        """The sums over all groups."""
+        return LeftOut(*(part.sum(axis=-1) for part in (self.unshrunk, self.linear, self.quadratic)))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target f* as the sample sees it: f*(x_i) and ‖f*‖², and its weights on the sample if it is made of that."""
+
+    values: Array
+    squared_norm: float
+    weights: TargetWeights | None = None
 
 
 @dataclass(frozen=True)
@@ -155,19 +206,18 @@ class Rows:
     U: Array
     """The points' rows of the eigenvectors."""
     masses: Array
-    own: Array
-    """p_i k(x_i, x_i), the diagonal of A."""
-    mean_values: Array
-    """√p_i μ̂(x_i)."""
-    target_values: Array
-    """√p_i f*(x_i)."""
-    beyond: Array | None = None
-    """1 − ‖u_i‖², the share of the point that the eigenvectors do not span; none if they span everything."""
+    target: TargetWeights | None = None
+    """What a target that is made of the sample's own points has on them."""
 
     @property
     def root_masses(self) -> Array:
         """q = √p."""
-        return np.sqrt(self.masses).astype(self.U.dtype)
+        return np.sqrt(self.masses)
+
+    @property
+    def removal(self) -> Removal:
+        """What leaving out each of them does."""
+        return Removal(self.masses, self.target)
 
 
 class Problem(ABC):
@@ -199,8 +249,8 @@ class Problem(ABC):
     has_target: bool
     target_squared_norm: float
     """‖f*‖²."""
-    squared_mean_values: Array
-    """‖Aq‖² = Σ p_i μ̂(x_i)²."""
+    spread: Array
+    """tr A − ‖μ̂‖² = Σ p_i ‖k(x_i, ·) − μ̂‖²."""
 
     def kappa2(self, bound: float) -> float:
         """Return κ² for a kernel with that bound: max k(x_i, x_i) where it has none, and never zero."""
@@ -230,8 +280,12 @@ class SpectralProblem(Problem):
 
     def left_out_of(self, rows: Rows) -> LeftOut:
         """Return what is left without each of these rows."""
-        p, q = rows.masses, rows.root_masses
-        return LeftOut.from_sums(p, p, rows.own, q * rows.mean_values, q * rows.target_values, self.norms)
+        root, own = np.sqrt(self.components.gamma)[..., None], rows.U**2 @ self.components.gamma[..., None]
+        mean, target = (
+            rows.root_masses * (rows.U @ (root * each[..., None]))[..., 0]
+            for each in (self.components.mean, self.components.target)
+        )
+        return LeftOut.from_sums(rows.removal, rows.masses, own[..., 0], mean, target, self.norms)
 
     @property
     def norms(self) -> tuple[Array, Array, float]:
@@ -270,18 +324,29 @@ class HeldOut:
     """Σ_F p_i φ_i: shape (..., sets, r)."""
     covariance: Array
     """Σ_F p_i φ_i φ_iᵀ: shape (..., sets, r, r)."""
+    target: Array | float = 0.0
+    """Σ_F τ_i φ_i, of a target that is made of the sample's own points."""
+    kappa: Array | float = 1.0
+    """What the rest of such a target is multiplied by."""
 
     @classmethod
     def from_rows(cls, problem: SpectralProblem, rows: Rows, folds: Array) -> HeldOut:
         """Return the sets of rows that the folds, of shape (sets, size), number."""
-        p = rows.masses[folds]
+        p, q = rows.masses[folds], rows.root_masses[folds]
         features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[..., folds, :]  # √p_i φ_i
+        target: Array | float = 0.0
+        kappa: Array | float = 1.0
+        if rows.target is not None:
+            tau = rows.target.tau[folds]
+            target, kappa = np.einsum("fi,...fir->...fr", tau / q, features), rows.target.kappa(tau.sum(axis=-1))
         return cls(
             mass=p.sum(axis=-1),
             squared_masses=(p**2).sum(axis=-1),
-            own=rows.own[..., folds].sum(axis=(-1, -2)),
-            mean=np.einsum("fi,...fir->...fr", rows.root_masses[folds], features),
+            own=(features**2).sum(axis=(-1, -2, -3)),
+            mean=np.einsum("fi,...fir->...fr", q, features),
             covariance=np.swapaxes(features, -1, -2) @ features,
+            target=target,
+            kappa=kappa,
         )
 
 

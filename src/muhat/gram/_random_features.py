@@ -13,7 +13,16 @@ from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks
-from muhat.kernels import Gaussian, Kernel, Laplacian, Matern, Mixture, Scaled
+from muhat.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Matern,
+    Mixture,
+    RationalQuadratic,
+    Scaled,
+)
 
 DEFAULT_SIZE = 1000
 """The number of features."""
@@ -82,7 +91,7 @@ class FourierFeatures(FeatureMap):
 
 @dataclass
 class RandomFeatures(Approximation):
-    """m random Fourier features, for Gaussian, Laplacian and Matérn kernels and multiples of them.
+    """m random Fourier features, for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
 
     They depend on the kernel, the number of columns and ``random_state`` alone, not on the data: two machines that
     agree on these have the same features.
@@ -114,13 +123,13 @@ class RandomFeatures(Approximation):
         if m % 2:
             needed = "n_components must be even, as features come in pairs of a cosine and a sine"
             raise ValueError(refusal("RandomFeatures", needed, m, f"take {m + 1}"))
-        _frequencies(kernel)
+        frequency_law(kernel)
 
     def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
         """Return the features for points with as many columns as X, and of its type."""
         self.check(kernel)
         rng = np.random.default_rng(self.random_state)
-        frequencies = _frequencies(kernel)(rng, (self._size // 2, X.shape[1]))
+        frequencies = frequency_law(kernel)(rng, (self._size // 2, X.shape[1]))
         return FourierFeatures(kernel, frequencies.astype(X.dtype, copy=False))
 
     @property
@@ -128,24 +137,33 @@ class RandomFeatures(Approximation):
         return DEFAULT_SIZE if self.n_components is None else whole_number(self, "n_components", self.n_components, 1)
 
 
+WITH_FEATURES = ("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric")
+"""The kernels whose frequencies have a known law."""
+
 Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 """Frequencies of a given shape, drawn."""
 
 
-def _frequencies(kernel: Any) -> Law:
+def frequency_law(kernel: Any) -> Law:
     """Return the law whose characteristic function the kernel is a multiple of.
 
     For a Gaussian ω ~ N(0, I)/σ; for a Laplacian ω_k ~ Cauchy/σ, independent; for a Matérn ω ~ t/σ, multivariate with
-    2ν degrees of freedom: N(0, I) over √(χ²/2ν). A factor of the kernel is in the features.
+    2ν degrees of freedom: N(0, I) over √(χ²/2ν); for a rational quadratic N(0, I)√g/σ with g ~ Gamma(α, α), of which
+    the inverse multiquadric is α = 1/2. A factor of the kernel is in the features.
     """
     if isinstance(kernel, Scaled):
-        return _frequencies(kernel.kernel)
+        return frequency_law(kernel.kernel)
     if isinstance(kernel, Gaussian) or (isinstance(kernel, Matern) and kernel.nu == np.inf):
         return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
     if isinstance(kernel, Laplacian):
         return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
+    if isinstance(kernel, RationalQuadratic | InverseMultiquadric):
+        alpha = positive(kernel, "alpha", kernel.alpha) if isinstance(kernel, RationalQuadratic) else 0.5
+        return lambda rng, shape: (
+            rng.standard_normal(shape) * np.sqrt(rng.gamma(alpha, 1 / alpha, (shape[0], 1))) / _sigma(kernel)
+        )
     if not isinstance(kernel, Matern):
-        needed = "a kernel with random features is needed: Gaussian, Laplacian, Matern, or a multiple of one of these"
+        needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
         raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
     freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
 

@@ -11,6 +11,7 @@ from muhat.paper import (
     figure_3a,
     figure_3b,
     figure_3c,
+    finite_populations,
     loss,
     table_2,
     when_it_pays,
@@ -25,7 +26,10 @@ from muhat.paper._workers import TaskError
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (loss, figure_1, figure_2, figure_3a, figure_3b, figure_3c, appendix, when_it_pays, table_2)
+    for module in (
+        *(loss, figure_1, figure_2, figure_3a, figure_3b, figure_3c, appendix),
+        *(when_it_pays, finite_populations, table_2),
+    )
 }
 """The experiments by name, in the order of the paper."""
 

@@ -64,6 +64,18 @@ def in_one_cell(lines: Iterable[str]) -> str:
     return "<br>".join(lines)
 
 
+def verdict_at_least(row: Mapping[str, Any], bound: float, name: str = "improvement") -> str:
+    """Return the verdict on a number that must reach a bound; also if the bound is inside its interval.
+
+    Examples
+    --------
+    >>> verdict_at_least({"improvement": 2.6, "improvement_low": 2.1, "improvement_high": 3.2}, 2.5)
+    'holds, by less than the error'
+    """
+    verdict = HOLDS if row[name] >= bound else FAILS
+    return verdict + ", by less than the error" if row[f"{name}_low"] < bound < row[f"{name}_high"] else verdict
+
+
 def verdict_for(holding: list[str], asked: Iterable[str]) -> str:
     """Return the verdict on a claim about several estimators, given those that it holds for.
 

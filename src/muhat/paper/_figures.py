@@ -20,10 +20,11 @@ from muhat.plots._style import require_matplotlib, style, without_frame, zero_is
 STYLES = {
     **FILTER_STYLES,
     "auto": ("#5D5D5D", "X"),
+    "stacked": ("#AA0044", "*"),
     "maximum likelihood": ("#808080", "d"),
     "k-means": ("#B3B3B3", "p"),
 }
-"""A colour and a marker for each estimator, greys for what is not one filter."""
+"""A colour and a marker for each estimator, greys for what chooses among filters and for baselines."""
 
 COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 
@@ -147,8 +148,9 @@ def place_of(row: Row) -> tuple[int, int]:
 
 
 def as_in_the_paper(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of the paper's estimators with the paper's rules, and of the best of all; without KME."""
-    return [row for row in rows if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] == "auto")]
+    """Return the rows of the paper's estimators with the paper's rules, and of auto and the stacked mean; no KME."""
+    ours = ("auto", "stacked")
+    return [row for row in rows if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] in ours)]
 
 
 def improvements(ax: Any, drawn: Iterable[Line], named: bool = True) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.kernels import Gaussian
-from muhat.paper._estimators import EstimatorLosses
+from muhat.kernels import Gaussian, Kernel
+from muhat.paper._estimators import EstimatorLosses, stacked_means
 from muhat.paper._experiment import Row, Settings, Task
 from muhat.paper._statistics import improvement, mean_of
 from muhat.paper.datasets import Draw
@@ -46,13 +46,23 @@ def median_bandwidth(X: Array) -> float:
     return float(Gaussian().resolve(X).bandwidth)
 
 
-def exact_losses(draws: Iterable[Draw], factor: float = 1.0, bandwidths: Iterable[float] | None = None) -> ExactLosses:
-    """Return the exact losses under Gaussian kernels, each bandwidth given or a multiple of the median rule's."""
+def gaussian_kernels(draws: Iterable[Draw], factor: float = 1.0) -> list[Kernel]:
+    """Return a Gaussian kernel for each sample, its bandwidth a multiple of the median rule's."""
+    return [Gaussian(factor * median_bandwidth(draw.X)) for draw in draws]
+
+
+def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None) -> ExactLosses:
+    """Return the exact losses of filters, by default under Gaussian kernels by the median rule of each sample."""
     draws = list(draws)
-    if bandwidths is None:
-        bandwidths = [factor * median_bandwidth(draw.X) for draw in draws]
-    kernels = [Gaussian(float(bandwidth)) for bandwidth in bandwidths]
+    kernels = gaussian_kernels(draws) if kernels is None else kernels
     return ExactLosses.from_samples([draw.X for draw in draws], [draw.distribution for draw in draws], kernels)
+
+
+def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Iterable[Kernel]) -> EstimatorLosses:
+    """Return the exact losses of the stacked mean on the samples of a task."""
+    means = stacked_means([draw.X for draw in draws], kernels, indices(task))
+    losses = [draw.distribution.squared_distance(mu) for draw, mu in zip(draws, means, strict=True)]
+    return EstimatorLosses("stacked", "loo", np.array(losses))
 
 
 def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:

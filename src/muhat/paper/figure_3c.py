@@ -5,7 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from muhat.paper._claims import FAILS, HOLDS, NEXT_TO_NOTHING, Claim, in_one_cell, verdict_for, with_interval
+from muhat.paper._claims import (
+    FAILS,
+    HOLDS,
+    NEXT_TO_NOTHING,
+    NOT_IN_PAPER,
+    Claim,
+    in_one_cell,
+    verdict_at_least,
+    verdict_for,
+    with_interval,
+)
 from muhat.paper._estimators import display_name, losses_by_rule
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
@@ -24,11 +34,13 @@ from muhat.paper._samples import (
     blocks,
     case_of,
     exact_losses,
+    gaussian_kernels,
     indices,
     joined,
     loss_rows,
     losses_by_case,
     risk_table,
+    stacked_losses,
 )
 from muhat.paper._statistics import improvement
 from muhat.paper._tables import distinct, one, where
@@ -46,6 +58,9 @@ TYPICAL = 20
 
 DIMENSIONS = [1, 2, 5, 10, 20, 50, 100]
 """The dimensions that are labelled."""
+
+STACKED_GAIN = 4.0
+"""What the stacked mean must gain at the typical dimension, in percent."""
 
 OFF_SCALE = 1.0
 """A line that is everywhere this many times farther below KME than the best is above it is noted, not drawn."""
@@ -74,8 +89,11 @@ def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of all estimators on a block of samples."""
     seed = 1000 * settings["seed"] + task["d"]  # samples of its own for each dimension
     family = SyntheticFamily(task["d"], redraw=task["sampling"] == "redrawn")
-    exact = exact_losses(family.draw(indices(task), settings["n"], seed))
-    return loss_rows(losses_by_rule(exact), sampling=task["sampling"], d=task["d"])
+    draws = list(family.draw(indices(task), settings["n"], seed))
+    kernels = gaussian_kernels(draws)
+    found = losses_by_rule(exact_losses(draws, kernels))
+    found.append(stacked_losses(task, draws, kernels))
+    return loss_rows(found, sampling=task["sampling"], d=task["d"])
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -95,6 +113,7 @@ def claims(results: Results) -> list[Claim]:
         rows = where(results.rows, sampling=sampling, rule="paper")
         found += [_growth(rows, sampling, *pair) for pair in ends if pair[0] < pair[1]]
         found += [_against_simple(where(rows, d=typical), sampling), _truncation(where(rows, d=typical), sampling)]
+        found += _stacked(where(results.rows, sampling=sampling), sampling, typical)
     return found
 
 
@@ -134,6 +153,32 @@ def _truncation(rows: list[Row], sampling: str) -> Claim:
         return Claim("Figure 3c", says, number, FAILS)
     gained = mine["improvement_low"] > 0 and mine["improvement"] > NEXT_TO_NOTHING
     return Claim("Figure 3c", says, number, HOLDS if gained else "it gains least, but next to nothing")
+
+
+def _stacked(rows: list[Row], sampling: str, typical: int) -> list[Claim]:
+    """The stacked mean, by itself and against the best filter of each dimension in hindsight."""
+    mine = where(rows, estimator="stacked")
+    if not mine:
+        return []
+    best = {row["d"]: _best_of_paper(where(rows, d=row["d"])) for row in mine}
+    at_typical = one(mine, d=typical)
+    says = f"The stacked mean gains at least {STACKED_GAIN:g} % (mixture {sampling}, d = {typical})."
+    number = f"{with_interval(at_typical)}; the best of the paper {with_interval(best[typical])}"
+    found = [Claim(NOT_IN_PAPER, says, number, verdict_at_least(at_typical, STACKED_GAIN))]
+    says = f"At every d it gains more than the best estimator of the paper there, in hindsight (mixture {sampling})."
+    number = in_one_cell(f"d = {row['d']}: {_against(row, best[row['d']])}" for row in mine)
+    less = [row for row in mine if row["improvement"] <= best[row["d"]]["improvement"]]
+    where_not = "it does not at d = " + ", ".join(str(row["d"]) for row in less)
+    return [*found, Claim(NOT_IN_PAPER, says, number, f"{FAILS}: {where_not}" if less else HOLDS)]
+
+
+def _best_of_paper(rows: list[Row]) -> Row:
+    """Return the estimator of the paper, with its own rule, that gained most."""
+    return max(where(rows, rule="paper"), key=lambda row: row["improvement"])
+
+
+def _against(mine: Row, best: Row) -> str:
+    return f"{with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
 
 
 def _gap(rows: list[Row], name: str, low_d: int, high_d: int) -> Row:

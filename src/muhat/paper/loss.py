@@ -46,7 +46,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     if task["estimator"] is not None:
         return [_by_both(settings, task["estimator"], bandwidth)]
     draws = family.draw(indices(task), settings["n"], settings["seed"])
-    exact = exact_losses(draws, bandwidths=[bandwidth] * len(indices(task)))
+    exact = exact_losses(draws, [Gaussian(bandwidth)] * len(indices(task)))
     risk = (1 - float(exact.squared_norms[0])) / settings["n"]  # (∫k(x, x)dP − ‖μ‖²)/n
     return [{"losses": exact.of_multiples(np.ones(1))[:, 0].tolist(), "exact": risk}]
 

@@ -1,4 +1,4 @@
-"""When does shrinkage pay? Improvement against the bandwidth, the sample size, and ‖μ‖²/∫k(x, x)dP with Theorem 1."""
+"""When does it pay? Improvement against bandwidth, sample size, ‖μ‖²/∫k(x, x)dP with Theorem 1, and by kernel."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
+from muhat.kernels import KERNELS, Gaussian, Kernel, Polynomial
 from muhat.paper._claims import FAILS, HOLDS, NEXT_TO_NOTHING, NOT_IN_PAPER, Claim, decimal, in_one_cell, with_interval
 from muhat.paper._estimators import EstimatorLosses, display_name, filter_named, losses_by_rule
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
@@ -23,29 +24,36 @@ from muhat.paper._figures import (
     line,
     lines,
     percent_scale,
+    place_of,
+    style_of,
 )
 from muhat.paper._samples import (
     BLOCK,
     PILOT,
     blocks,
     exact_losses,
+    gaussian_kernels,
     indices,
     joined,
     loss_rows,
     median_bandwidth,
     risk_table,
+    stacked_losses,
 )
-from muhat.paper._tables import where
+from muhat.paper._tables import distinct, one, where
 from muhat.paper.datasets import Draw, SyntheticFamily
 from muhat.paper.theory import ExactLosses, admissible_fraction
 from muhat.plots._displays import smooth
-from muhat.plots._style import logarithmic
+from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")
 """The dashes of S-KMSE with λ = c n^(−β), for each c and β."""
 
+KERNEL_NAMES = {"gaussian": "Gaussian", "matern": "Matérn 3/2", "linear": "linear", "polynomial": "quadratic"}
+"""What the kernels are called, in the order of the figure."""
+
 PLACES = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
-"""What each panel of the figure has on its horizontal axis."""
+"""What each panel of the figure's first row has on its horizontal axis."""
 
 
 def settings(quick: bool) -> Settings:
@@ -66,22 +74,47 @@ def settings(quick: bool) -> Settings:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of samples of each panel and place."""
-    cases = [{"panel": "bandwidth", "factor": factor, "n": settings["n"]} for factor in settings["factors"]]
-    cases += [{"panel": "size", "factor": 1.0, "n": n} for n in settings["sizes"]]
-    cases += [{"panel": "theorem-1", "factor": factor, "n": settings["n"]} for factor in settings["factors"]]
+    usual = {"kernel": "gaussian", "factor": 1.0, "n": settings["n"]}
+    cases = [{"panel": "bandwidth", **usual, "factor": factor} for factor in settings["factors"]]
+    cases += [{"panel": "size", **usual, "n": n} for n in settings["sizes"]]
+    cases += [{"panel": "theorem-1", **usual, "factor": factor} for factor in settings["factors"]]
+    cases += [{"panel": "kernel", **usual, "kernel": kernel} for kernel in KERNEL_NAMES]
     return blocks(settings, cases)
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of all estimators on a block of samples."""
-    family, case = SyntheticFamily(settings["d"]), {key: task[key] for key in ("panel", "factor", "n")}
+    family, case = SyntheticFamily(settings["d"]), {key: task[key] for key in ("panel", "kernel", "factor", "n")}
     draws = list(family.draw(indices(task), task["n"], settings["seed"]))
-    if task["panel"] != "theorem-1":
-        return loss_rows(losses_by_rule(exact_losses(draws, task["factor"])), **case)
-    bandwidths = _pilot_bandwidths(settings, draws, indices(task))
-    exact = exact_losses(draws, bandwidths=task["factor"] * bandwidths)
-    rows = loss_rows([*losses_by_rule(exact), *_losses_by_rate(settings, exact)], **case)
-    return [{**row, "rho": exact.squared_norms.tolist()} for row in rows]
+    if task["panel"] == "theorem-1":
+        bandwidths = task["factor"] * _pilot_bandwidths(settings, draws, indices(task))
+        exact = exact_losses(draws, [Gaussian(float(bandwidth)) for bandwidth in bandwidths])
+        rows = loss_rows([*losses_by_rule(exact), *_losses_by_rate(settings, exact)], **case)
+        return [{**row, "rho": exact.squared_norms.tolist()} for row in rows]
+    kernels = _kernels(task, draws)
+    found = _losses_under(kernels, draws)
+    return loss_rows([*found, stacked_losses(task, draws, kernels)], **case)
+
+
+def _kernels(task: Task, draws: Sequence[Draw]) -> list[Kernel]:
+    """Return a kernel for each sample; the quadratic one is (⟨x, y⟩/d + 1)²."""
+    if task["kernel"] == "gaussian":
+        return gaussian_kernels(draws, task["factor"])
+    if task["kernel"] == "polynomial":
+        return [Polynomial(gamma=1 / draw.X.shape[1]) for draw in draws]
+    return [KERNELS[task["kernel"]]().resolve(draw.X) for draw in draws]
+
+
+def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[EstimatorLosses]:
+    """Return the losses by all rules; one by one under a kernel without a bound, whose κ² is that of each sample."""
+    if np.isfinite(kernels[0].bound):
+        return losses_by_rule(exact_losses(draws, kernels))
+    single = [exact_losses([draw], [kernel]) for draw, kernel in zip(draws, kernels, strict=True)]
+    found = [losses_by_rule(exact, exact.problem.kappa2(np.inf)) for exact in single]
+    return [
+        EstimatorLosses(each[0].estimator, each[0].rule, np.concatenate([one.losses for one in each]))
+        for each in zip(*found, strict=True)
+    ]
 
 
 def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterable[int]) -> Array:
@@ -148,7 +181,32 @@ def claims(results: Results) -> list[Claim]:
     number = in_one_cell(f"{with_interval(row)} at n = {row['n']}" for row in rows)
     falls = _falls(rows)
     found.append(Claim(NOT_IN_PAPER, "The smaller n, the more F-KMSE gains.", number, HOLDS if falls else FAILS))
-    return found + _claims_of_theorem_1(results)
+    return found + _claims_of_theorem_1(results) + _claims_of_stacking(results)
+
+
+def _claims_of_stacking(results: Results) -> list[Claim]:
+    """Return where the stacked mean gains more than every estimator of the paper, in hindsight."""
+    found = []
+    for panel, key, unit in (("bandwidth", "factor", "× "), ("size", "n", "n = "), ("kernel", "kernel", "")):
+        mine = [row for row in results.rows if row["panel"] == panel and row["estimator"] == "stacked"]
+        if mine:
+            places = {unit + str(KERNEL_NAMES.get(row[key], row[key])): row for row in mine}
+            best = {place: _best_of_paper(results, panel, key, row[key]) for place, row in places.items()}
+            number = in_one_cell(_against(place, row, best[place]) for place, row in places.items())
+            less = [place for place, row in places.items() if row["improvement"] <= best[place]["improvement"]]
+            says = f"At every {panel} the stacked mean gains more than the best estimator of the paper, in hindsight."
+            found.append(Claim(NOT_IN_PAPER, says, number, f"{FAILS} for {', '.join(less)}" if less else HOLDS))
+    return found
+
+
+def _against(place: str, mine: Row, best: Row) -> str:
+    return f"{place}: {with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
+
+
+def _best_of_paper(results: Results, panel: str, key: str, value: object) -> Row:
+    """Return the estimator of the paper, with its own rule, that gained most at a place."""
+    rows = where(results.rows, panel=panel, rule="paper", **{key: value})
+    return max(rows, key=lambda row: row["improvement"])
 
 
 def _falls(rows: list[Row]) -> bool:
@@ -178,9 +236,11 @@ def _claims_of_theorem_1(results: Results) -> list[Claim]:
 
 def figure(results: Results) -> Any:
     """Return the figure: improvement against bandwidth, n, and ‖μ‖²/∫k(x, x)dP with Theorem 1."""
-    drawn = blank(4.4)
-    axes = drawn.subplots(1, len(PLACES), sharey=True)
     shown = as_in_the_paper(results.rows)
+    by_kernel = where(shown, panel="kernel")
+    drawn = blank(6.6 if by_kernel else 4.4)
+    upper, lower = drawn.subfigures(2, 1, height_ratios=[1, 0.8]) if by_kernel else (drawn, None)
+    axes = list(upper.subplots(1, len(PLACES), sharey=True))
     for ax, (panel, column) in zip(axes, PLACES.items(), strict=True):
         improvements(ax, lines(where(shown, panel=panel), column, "improvement"), named=ax is axes[-1])
     rates = _draw_theorem_1(axes[2], where(results.rows, panel="theorem-1"), results.settings["rates"])
@@ -191,9 +251,31 @@ def figure(results: Results) -> Any:
     axes[1].set_xlabel("sample size $n$")
     axes[2].set_xlabel(r"$\|\mu\|^2\,/\int k(x,x)\,dP$")
     n = results.settings["n"]
-    letter_panels(axes, [f"$n = {n}$", "median bandwidth", f"$n = {n}$, bandwidth given"])
+    titles = [f"$n = {n}$", "median bandwidth", f"$n = {n}$, bandwidth given", f"$n = {n}$, by kernel"]
+    if lower is not None:
+        axes.append(lower.subplots())
+        _draw_kernels(axes[-1], by_kernel)
+    letter_panels(axes, titles[: len(axes)])
     legend_below(drawn, {**legend_entries(lines(shown, "n", "improvement")), **rates}, columns=3)
     return drawn
+
+
+def _draw_kernels(ax: Any, rows: Sequence[Row]) -> None:
+    """Draw the improvements of all estimators under each kernel, side by side."""
+    kernels = distinct(rows, "kernel", KERNEL_NAMES)
+    estimators = distinct(sorted(rows, key=place_of), "estimator")
+    zero_is_kme(ax)
+    for place, name in enumerate(estimators):
+        for middle, kernel in enumerate(kernels):
+            row = one(rows, kernel=kernel, estimator=name)
+            x = middle + 0.8 * ((place + 0.5) / len(estimators) - 0.5)
+            look = style_of(name)
+            ax.vlines(x, row["improvement_low"], row["improvement_high"], color=look["color"], linewidth=1.8)
+            ax.plot(x, row["improvement"], linestyle="", markersize=4.5, label=display_name(name), **look)
+    percent_scale(ax)
+    ax.set_xticks(range(len(kernels)), [KERNEL_NAMES[kernel] for kernel in kernels])
+    ax.set(xlabel="kernel, its bandwidth by the median rule", ylabel=IMPROVEMENT)
+    without_frame(ax)
 
 
 def _draw_theorem_1(ax: Any, rows: Sequence[Row], rates: Sequence[Sequence[float]]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""Displays of the library: leave-one-out curves and filters of a comparison, and figures in files."""
+"""Displays of the library: comparisons, their filters, stacked means, tests, and figures in files."""
 
 from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
+from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
+from muhat.plots._testing import PermutationDisplay, WitnessDisplay, figure_of_test
 
 __all__ = [
     "COLOURS",
@@ -9,6 +11,10 @@ __all__ = [
     "Display",
     "FilterDisplay",
     "LeaveOneOutDisplay",
+    "PermutationDisplay",
+    "StackDisplay",
+    "WitnessDisplay",
     "comparison_figure",
+    "figure_of_test",
     "save",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from muhat._arrays import Array
-from muhat.comparison import HARDLY, Comparison, Row
+from muhat.comparison import Comparison, Row
 from muhat.filters import Filter
 from muhat.mean import KernelMean
 from muhat.plots._style import STYLES, axes_or_new, logarithmic, require_matplotlib, style, without_frame, zero_is_kme
@@ -22,6 +22,9 @@ OFF_SCALE = 1.5
 """A choice this many times worse than KME as the best is better is written in the legend instead of drawn."""
 
 CURVE_POINTS = 600
+
+LEAST_SCALE = 1.0
+"""What the axes reach to, in percent, where all there is to show is less."""
 
 SHORT_LABELS = 0.1
 """A strength, in percent, below which labels have so many digits that fewer fit under the axis."""
@@ -144,11 +147,11 @@ class LeaveOneOutDisplay(Display):
 
     def _limits(self) -> _Limits:
         """Return limits that show the peak of every curve, and every choice that is not far worse than KME."""
-        scale = max([HARDLY, *(float(curve.y.max()) for curve in self.curves)])
+        scale = max([LEAST_SCALE, *(float(curve.y.max()) for curve in self.curves)])
         shown = [curve.chosen for curve in self.curves if curve.chosen[1] >= -OFF_SCALE * scale]
         peaks = [float(curve.x[curve.y.argmax()]) for curve in self.curves if curve.y.max() > 0]
         right = min(1.5 * max([0.0, *peaks, *(x for x, _ in shown)]), 102)
-        return _Limits(right or HARDLY, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale)
+        return _Limits(right or LEAST_SCALE, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale)
 
 
 def _off_scale(curve: Curve) -> str:

@@ -2,9 +2,9 @@
 
 from muhat.selection._base import Choice, Rule
 from muhat.selection._leave_one_out import REFIT_UP_TO, LeaveOneOut
-from muhat.selection._rules import GCV, Fixed, Given, KFold, Lepski, Rate
+from muhat.selection._rules import GCV, Fixed, Given, KFold, Rate
 
-RULES: dict[str, type[Rule]] = {"loo": LeaveOneOut, "gcv": GCV, "kfold": KFold, "lepski": Lepski, "rate": Rate}
+RULES: dict[str, type[Rule]] = {"loo": LeaveOneOut, "gcv": GCV, "kfold": KFold, "rate": Rate}
 """Selection rules by name, with their default parameters."""
 
 
@@ -22,7 +22,6 @@ __all__ = [
     "Given",
     "KFold",
     "LeaveOneOut",
-    "Lepski",
     "Rate",
     "Rule",
     "name_of_rule",

@@ -15,17 +15,20 @@ from muhat._messages import refusal
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem
 
-TIE = 2e-10
-"""Scores closer than this, relative to their scale, are one score; in float32, closer than 16 rounding units."""
+TIE = 1e-9
+"""Gains closer than this share of the largest are one gain."""
 
-WIDENINGS = 3
-"""How often a grid is widened where the choice is at its end."""
+ROUNDED = 16 * float(np.finfo(np.float64).eps)
+"""Gains closer than this share of what one point adds to tr A are one gain too: both are rounding errors of none."""
+
+REFINEMENTS = 6
+"""How often a filter's own grid is refined around the best parameter, at most."""
+
+FLAT = 1e-3
+"""The share of the gain that a finer grid must add for the next one to be tried; and its square, of KME's risk."""
 
 NEGLIGIBLE = 1e-2
-"""A strength up to which next to nothing is gained by shrinking less; its square is as near to shrinking all."""
-
-WORTHWHILE = 1e-3
-"""The share of KME's risk, or of the score's scale, that a wider grid must gain."""
+"""A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
 
 LEAST_REST = 1e-3
 """The mass that must be left when points are left out: with less, what they hide has lost its digits."""
@@ -55,14 +58,18 @@ class Choice:
         λ, or the number of iterations t; None where the filter has none.
     index : int
         Its place in the grid.
-    grid, scores, strengths : array of shape (parameters,)
-        The candidates, with the score and the strength of each: the smaller a score, the better; no score (NaN) where
+    grid, gains, scores, strengths : array of shape (parameters,)
+        The candidates, with the gain, the score and the strength of each. A score is the smaller the better; a gain is
+        how much smaller than KME's it is, computed as such and not as a difference of scores, of which it may be the
+        tenth digit. Generalised cross-validation has no score for KME: its gain is minus the score. Both are NaN where
         a rule needs none.
-    score, strength : float
+    unshrunk : float
+        The score of KME by the same rule.
+    gain, score, strength : float
         Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and
         1 is the target.
     at_edge : bool
-        Whether the choice is the first or last of several candidates, so that a wider grid might do better.
+        Whether the choice is the first or last of several candidates.
     """
 
     rule: Rule
@@ -70,7 +77,8 @@ class Choice:
     parameter: Any
     index: Any
     grid: Array
-    scores: Array
+    gains: Array
+    unshrunk: Any
     strengths: Array
     at_edge: Any
     solution: Array | None = None
@@ -78,12 +86,22 @@ class Choice:
     residual: float | None = None
     """The relative residual or error estimate of the solver, where one iterated."""
     has_open_end: bool = False
-    """Whether the choice is at the end of a grid that was too dear to widen."""
+    """Whether the choice is the most iterations that were tried, and more were too dear to try."""
 
     def __repr__(self) -> str:
         parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
         edge = ", at_edge=True" if np.any(self.at_edge) else ""
-        return f"Choice({self.filter!r}, {parameter}score={self.score!r}, strength={self.strength!r}{edge})"
+        return f"Choice({self.filter!r}, {parameter}gain={self.gain!r}, strength={self.strength!r}{edge})"
+
+    @property
+    def scores(self) -> Array:
+        """The scores of all candidates; a mean of squared norms, which rounding may not make less than zero."""
+        return np.maximum(np.asarray(self.unshrunk)[..., None] - self.gains, 0)
+
+    @property
+    def gain(self) -> Any:
+        """The gain of the chosen parameter."""
+        return self._chosen(self.gains)
 
     @property
     def score(self) -> Any:
@@ -163,81 +181,93 @@ def check_rest(rule: Rule, rest: float) -> None:
         raise ValueError(refusal(type(rule).__name__, needed, f"{100 * rest:.2g} %", advice))
 
 
+class Scores(ABC):
+    """The dear part of a rule's work on a problem, done once: the gain of any parameter follows from it."""
+
+    unshrunk: Array
+    """The score of KME."""
+    goes_beyond: bool = True
+    """Whether parameters beyond the grids that it was made for can be scored."""
+
+    def __init__(self, problem: Any, candidates: Sequence[Candidates]) -> None:
+        self.problem, self.filters = problem, [each.filter for each in candidates]
+
+    @abstractmethod
+    def gains(self, place: int, grid: Array) -> Array:
+        """Return what each parameter of a filter, given by its place, gains over KME: shape (..., parameters)."""
+
+    def strengths(self, place: int, grid: Array) -> Array:
+        """Return how far each parameter moves the mean."""
+        return strengths_of(self.problem, Candidates(self.filters[place], grid))
+
+
 class Scored(Rule):
-    """A rule that minimises a score over a grid."""
+    """A rule that takes the least score, which is the largest gain over KME."""
 
     comparable: ClassVar[bool] = True
 
     @abstractmethod
-    def scores(self, problem: Any, candidates: Sequence[Candidates]) -> list[Array]:
-        """Return the scores of every filter's parameters, shape (..., parameters) each."""
-
-    def scale(self, problem: Problem) -> Array:
-        """Return the size that a score has before anything cancels in it, by which ties are judged."""
-        return problem.left_out.base.sum(axis=-1)
-
-    def tie(self, problem: Problem) -> Array:
-        """Return the difference up to which two scores are one."""
-        return max(TIE, 16 * float(np.finfo(problem.dtype).eps)) * np.abs(self.scale(problem))
-
-    def worthwhile(self, problem: SpectralProblem) -> float:
-        """Return by how much a score must fall for a grid to be widened: a share of KME's risk."""
-        return WORTHWHILE * float(problem.spectrum.risk)
+    def prepare(self, problem: Any, candidates: Sequence[Candidates]) -> Scores:
+        """Return what is needed to score the filters' parameters."""
 
     def best(self, problem: Problem, choices: Sequence[Choice]) -> Choice:
-        """Return the choice with the least score; of equal ones, the one that shrinks least."""
+        """Return the choice with the largest gain; of equal ones, the one that shrinks least."""
         if len(choices) == 1:
             return choices[0]
-        least = min(choice.score for choice in choices)
-        tied = [choice for choice in choices if choice.score <= least + self.tie(problem)]
-        return tied[int(np.argmin([choice.strength for choice in tied]))]
+        gains = np.array([choice.gain for choice in choices])
+        tied = np.flatnonzero(gains >= _tied_from(problem, gains)).tolist()
+        return min((choices[place] for place in tied), key=lambda choice: choice.strength)
 
-    def choices(self, problem: SpectralProblem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the least score; of equal ones, the one that shrinks least.
+    def choices(self, problem: Any, filters: Sequence[Shrinker]) -> list[Choice]:
+        """Return, for each filter, the parameter with the largest gain; of equal ones, the one that shrinks least."""
+        candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
+        return self.refined(self.prepare(problem, candidates), candidates)
 
-        Where that is at the end of a filter's own grid, the grid is widened as long as this lowers the score.
-        """
-        choices = self._least(problem, [candidates_of(self, self.grid, problem, filter) for filter in filters])
-        if self.grid is not None or problem.batch or Access.SPECTRUM not in problem.access:
+    def refined(self, scores: Scores, candidates: Sequence[Candidates]) -> list[Choice]:
+        """Return the choices; a filter's own grid is refined around the best parameter until the gain is flat there."""
+        choices = [self._choice(scores, place, each.grid) for place, each in enumerate(candidates)]
+        if self.grid is not None or scores.problem.batch:
             return choices
-        if Access.PRODUCTS not in problem.access and Access.ROWS in self.needs(filters[0]):  # a pass over the rows
-            return [with_open_end(choice) for choice in choices]
-        for _ in range(WIDENINGS):
-            beyond = {place: beyond_edge(choice) for place, choice in enumerate(choices)}
-            beyond = {place: grid for place, grid in beyond.items() if len(grid)}
-            if not beyond:
+        return [self._refined(scores, place, choice) for place, choice in enumerate(choices)]
+
+    def _refined(self, scores: Scores, place: int, choice: Choice) -> Choice:
+        """Return the choice from a finer grid around it, and around what is then the best, and so on."""
+        for _ in range(REFINEMENTS):
+            more = choice.filter.around(scores.problem, choice.grid, choice.index)
+            if not (scores.goes_beyond and choice.strength > NEGLIGIBLE):
+                more = more[more < choice.grid[-1]]
+            if not len(more):
                 break
-            found = self._least(problem, [Candidates(choices[place].filter, grid) for place, grid in beyond.items()])
-            better = {
-                place: more
-                for place, more in zip(beyond, found, strict=True)
-                if more.score < choices[place].score - self.worthwhile(problem)
-            }
-            if not better:
+            before, choice = choice, self._choice(scores, place, more, choice)
+            risk = float(np.abs(scores.unshrunk)) * scores.problem.mass_range[1]
+            if choice.gain - before.gain <= FLAT * max(abs(choice.gain), FLAT * risk):
                 break
-            for place, more in better.items():
-                choices[place] = self._joined(problem, choices[place], more)
-        return choices
+        ends = choice.index < len(choice.grid) - 1 or choice.strength <= NEGLIGIBLE
+        beyond = choice.filter.around(scores.problem, choice.grid, choice.index) > choice.grid[-1]
+        return replace(choice, has_open_end=not (ends or scores.goes_beyond) and bool(beyond.any()))
 
-    def _least(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Choice]:
-        strengths = [strengths_of(problem, each) for each in candidates]
-        scores = self.scores(problem, candidates)
-        return [self.least(problem, *each) for each in zip(candidates, scores, strengths, strict=True)]
+    def _choice(self, scores: Scores, place: int, grid: Array, known: Choice | None = None) -> Choice:
+        """Return the choice from a grid, and from one whose gains are known."""
+        strengths, gains = scores.strengths(place, grid), scores.gains(place, grid)  # first what refuses a bad filter
+        if known is not None:
+            order = np.argsort([*known.grid, *grid], kind="stable")
+            pairs = ((known.grid, grid), (known.gains, gains), (known.strengths, strengths))
+            grid, gains, strengths = (np.concatenate(pair)[order] for pair in pairs)
+        candidates = Candidates(scores.filters[place], grid)
+        return self.largest(scores.problem, candidates, gains, strengths, scores.unshrunk)
 
-    def _joined(self, problem: Problem, choice: Choice, more: Choice) -> Choice:
-        """Return the choice from two grids of one filter."""
-        order = np.argsort([*choice.grid, *more.grid], kind="stable")
-        grid, scores, strengths = (
-            np.concatenate([getattr(choice, name), getattr(more, name)])[order]
-            for name in ("grid", "scores", "strengths")
-        )
-        return self.least(problem, Candidates(choice.filter, grid), scores, strengths)
+    def largest(
+        self, problem: Problem, candidates: Candidates, gains: Array, strengths: Array, unshrunk: Any
+    ) -> Choice:
+        """Return the choice with the largest gain; of equal ones, the one that shrinks least."""
+        index = np.where(gains >= _tied_from(problem, gains)[..., None], strengths, np.inf).argmin(axis=-1)
+        return choice_at(self, candidates, index, gains, unshrunk, strengths)
 
-    def least(self, problem: Problem, candidates: Candidates, scores: Array, strengths: Array) -> Choice:
-        """Return the choice with the least score; of equal ones, the one that shrinks least."""
-        tied = scores <= scores.min(axis=-1, keepdims=True) + np.asarray(self.tie(problem))[..., None]
-        index = np.where(tied, strengths, np.inf).argmin(axis=-1)
-        return choice_at(self, candidates, index, scores, strengths)
+
+def _tied_from(problem: Problem, gains: Array) -> Array:
+    """Return the gain from which on gains are as large as the largest, but for rounding."""
+    largest = gains.max(axis=-1)
+    return largest - np.maximum(TIE * np.abs(largest), ROUNDED * problem.mass_range[1] * np.asarray(problem.trace))
 
 
 def candidates_of(rule: Rule, grid: Any, problem: Problem, filter: Shrinker) -> Candidates:
@@ -276,7 +306,9 @@ def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Arr
         raise ValueError(refusal(type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"))
 
 
-def choice_at(rule: Rule, candidates: Candidates, index: Array, scores: Array, strengths: Array) -> Choice:
+def choice_at(
+    rule: Rule, candidates: Candidates, index: Array, gains: Array, unshrunk: Any, strengths: Array
+) -> Choice:
     """Return the choice of one candidate (of one for each sample of a batch)."""
     last = len(candidates.grid) - 1
     return Choice(
@@ -285,26 +317,17 @@ def choice_at(rule: Rule, candidates: Candidates, index: Array, scores: Array, s
         parameter=None if candidates.filter.parameterless else _plain(candidates.grid[index]),
         index=_plain(index),
         grid=candidates.grid,
-        scores=scores,
+        gains=gains,
+        unshrunk=_plain(unshrunk),
         strengths=strengths,
         at_edge=_plain((last > 0) & ((index == 0) | (index == last))),
     )
 
 
-def beyond_edge(choice: Choice) -> Array:
-    """Return parameters beyond the end of the grid that a choice is at, unless it shrinks next to nothing, or all."""
-    is_open = NEGLIGIBLE < choice.strength < 1 - NEGLIGIBLE**2
-    return choice.filter.beyond(choice.grid, choice.index) if is_open else np.empty(0)
-
-
-def with_open_end(choice: Choice) -> Choice:
-    """Return a choice that says whether it is at the end of a grid that might go on, and was not widened."""
-    return replace(choice, has_open_end=len(beyond_edge(choice)) > 0)
-
-
 def only_choice(rule: Rule, candidates: Candidates, strengths: Array) -> Choice:
     """Return the choice of the only candidate, which needs no score."""
-    return choice_at(rule, candidates, np.zeros(strengths.shape[:-1], int), np.full(strengths.shape, np.nan), strengths)
+    index = np.zeros(strengths.shape[:-1], int)
+    return choice_at(rule, candidates, index, np.full(strengths.shape, np.nan), np.nan, strengths)
 
 
 def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:

@@ -8,10 +8,9 @@ out of that interval; and so can how much its terms cancel. So contours are trie
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import cast
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
 from muhat.filters import Filter
 from muhat.gram import Rows, SpectralProblem, Spectrum
-from muhat.selection._base import Candidates
 
 ACCURATE = 1e-11
 """The error of a filter on its contour, next to 1, up to which the contour is taken."""
@@ -33,14 +31,17 @@ DIGITS = 13.5
 CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 1, 64), (1 - np.cos(np.linspace(0.02, 3.1, 33))) / 2])
 """Where on [0, 1] the rational function is compared with the filter."""
 
-NODES_AT_ONCE = 64
+NODES_AT_ONCE = 32
 """Nodes at which resolvents are held together."""
 
 GROUPS_AT_ONCE = 64
 """Masses for which a filter is evaluated together."""
 
-COMPRESSED_FROM = 4
-"""Rows for each eigenvalue from which on it pays to look for the few functions of γ that all resolvents are sums of."""
+COMPRESSED_FROM = 500
+"""Rows from which on it pays to look for the few functions of γ that all resolvents are sums of."""
+
+SKETCHED = 192
+"""How many random sums of resolvents these functions are looked for in."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,10 @@ class Contour:
             for values, true in ((1 - s, 1 - exact), ((1 - s) ** 2, (1 - exact) ** 2)):
                 if float((np.abs(values) @ np.abs(self.resolvents)).max()) > CANCELLED:
                     return np.inf
-                for power in (0, 1):
-                    sums = 2 * np.real((values * self.nodes**power) @ self.resolvents[:, within])
-                    worst = max(worst, float(np.abs(sums - true * CHECKED[within] ** power).max()))
-                worst = max(worst, float(np.abs(2 * np.real(values @ self.steps)).max()))
+                whole = 2 * np.real(values @ self.steps)  # zero, as r is analytic
+                gaps = 2 * np.real(values @ self.resolvents[:, within]) - true
+                moved = CHECKED[within] * gaps + whole[:, None]  # of γr: z/(z − γ) = 1 + γ/(z − γ)
+                worst = max(worst, *(float(np.abs(each).max()) for each in (whole, gaps, moved)))
         return worst
 
     @staticmethod
@@ -142,19 +143,21 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
     """
     sizes = [quarters * 2**k // 4 for k in range(4, 13) for quarters in (4, 5, 6, 7)]
     slim = [Ellipse(nodes, 0.0, DIGITS / nodes) for nodes in sizes]  # for polynomials of about that degree
-    likely = [shape for shape in slim if shape.nodes**2 > 2 / reach]
+    likely = [shape for shape in slim if shape.nodes**2 > 4 / reach]
     likely += [_before_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
     likely += [_along_decay(distance, margin) for distance in (4 * reach, reach) for margin in (1.0, 1.3)]
     if only_likely:
         return sorted(likely)
-    others = [shape for shape in slim if shape.nodes**2 <= 2 / reach]
+    others = [shape for shape in slim if shape.nodes**2 <= 4 / reach]
     others += [_before_poles(10.0**-k, 1.4) for k in range(0, 17, 2)]
     return sorted(likely) + sorted(others)
 
 
 def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
     """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
-    reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest
+    reach = (
+        min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest if not filter.constant else 1.0
+    )
     stated = type(filter).as_lambda is not Filter.as_lambda
     contours = (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated))
     return next((contour for contour in contours if is_accurate(contour, filter, grid, interval)), None)
@@ -190,152 +193,118 @@ class Nodes:
             largest * np.concatenate(parts) for parts in zip(*((c.nodes, c.steps) for c in contours), strict=True)
         )
         starts = tuple(np.cumsum([0, *(len(contour.nodes) for contour in contours)]).tolist())
-        resolvent = (1 / (z - gamma[..., None])).astype(np.result_type(gamma.dtype, np.complex64), copy=False)
-        if gamma.ndim > 1 or n < COMPRESSED_FROM * len(gamma):
+        resolvent = 1 / (z - gamma[..., None])
+        if gamma.ndim > 1 or n < COMPRESSED_FROM or min(len(gamma), 2 * len(z)) < SKETCHED:
             return cls(z, steps, starts, None, resolvent)
         scale = np.abs(resolvent).max(axis=0)
-        Q, sigma, V = np.linalg.svd(_as_real(resolvent / scale), full_matrices=False)
+        rows = _as_real(resolvent / scale)
+        basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), SKETCHED)))
+        turn, sigma, _ = np.linalg.svd(sketch)
         rank = int((sigma > rounding(sigma) * sigma[0]).sum())
-        C = np.ascontiguousarray(sigma[:rank, None] * V[:rank]).view(resolvent.dtype) * scale
-        return cls(z, steps, starts, np.ascontiguousarray(Q[:, :rank]), C)
+        if rank == SKETCHED:  # there may be more
+            return cls(z, steps, starts, None, resolvent)
+        V = basis @ turn[:, :rank]
+        return cls(z, steps, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
 
-    def sums(self, rows: Array, vector: Array | None = None) -> Callable[[slice], Array]:
-        """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z; no vector is all ones."""
-        if self.Q is not None:
-            functions = self.Q if vector is None else vector[:, None] * self.Q
-            rows, vector = rows @ functions.astype(rows.dtype, copy=False), None
-        return lambda some: _times(rows, self.C[..., some] if vector is None else vector[..., None] * self.C[..., some])
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Points of equal mass: what is left without one of them is the same share of the whole."""
-
-    order: Array
-    starts: Array
-    mass: Array
-    """Σ p_i over the group."""
-    rest: Array
-    """1 − p_i."""
-
-    @classmethod
-    def from_masses(cls, masses: Array, taken: Array) -> _Groups:
-        """Group the points that are taken."""
-        points = np.flatnonzero(taken)
-        kinds, members, counts = np.unique(masses[points], return_inverse=True, return_counts=True)
-        order = points[np.argsort(members, kind="stable")]
-        return cls(order, np.cumsum(counts) - counts, counts * kinds, 1 - kinds)
-
-    def sum(self, values: Array) -> Array:
-        """Return the sums over the points of each group: (..., n, nodes) to (..., groups, nodes)."""
-        if len(self.starts) == 1 and len(self.order) == values.shape[-2]:  # all points have one mass
-            return values.sum(axis=-2, keepdims=True)
-        return np.add.reduceat(values[..., self.order, :], self.starts, axis=-2)
+    def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
+        """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z."""
+        if self.Q is None:
+            return lambda some: _times(rows, vector[..., None] * self.C[..., some])
+        few = rows @ (vector[:, None] * self.Q)
+        return lambda some: _times(few, self.C[..., some])
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What rows contribute to the score at each node z, summed over points of equal mass.
+    """What rows contribute to a gain at each node z, summed over points of equal mass; those of two batches add up.
 
-    With c = 1 − p_i, ⟨φ_i − f*, s(Ĉ_i)(m_i − f*)⟩ integrates s(z/c) times ``linear``, and ⟨m_i − f*, s(Ĉ_i)(m_i − f*)⟩
-    integrates s(z/c) times ``quadratic``, both summed over i. Steps of the contour are included.
+    With R_i the resolvent of (1 − p_i) Ĉ_i, ``linear`` is Σ p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and ``quadratic`` is
+    Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩, up to what integrates to zero. Steps of the contour are included.
     """
 
-    nodes: Nodes
+    z: Array
     rest: Array
+    """1 − p_i of each group."""
     linear: Array
     quadratic: Array
-    unshrunk: Array
-    """The points' part of the score of KME."""
 
     @classmethod
-    def from_rows(cls, problem: SpectralProblem, rows: Rows, taken: Array, nodes: Nodes) -> Moments:
-        """Compute them for the rows that are taken, some nodes at a time."""
-        groups, resolvent = _Groups.from_masses(rows.masses, taken), _resolvent(problem, rows, nodes)
-        is_spanned = rows.beyond is None
-        blocks = [
-            _at_nodes(problem, groups, is_spanned, nodes.z[some], *resolvent(some))
-            for some in slices(0, len(nodes.z), NODES_AT_ONCE)
-        ]
+    def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
+        """Compute them for some rows, some nodes at a time."""
+        order = np.argsort(rows.masses, kind="stable")
+        kinds, starts = np.unique(rows.masses[order], return_index=True)
+        one_mass = problem.mass_range[0] == problem.mass_range[1]
+
+        def summed(values: Array) -> Array:
+            if one_mass:
+                return values.sum(axis=-2, keepdims=True)
+            return np.add.reduceat(values[..., order, :], starts, axis=-2)
+
+        blocks = [[summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)]
         linear, quadratic = (np.concatenate(parts, axis=-1) * nodes.steps for parts in zip(*blocks, strict=True))
-        unshrunk = problem.left_out_of(rows).unshrunk[..., groups.order].sum(axis=-1)
-        return cls(nodes, groups.rest, linear, quadratic, unshrunk)
+        return cls(nodes.z, 1 - kinds, linear, quadratic)
 
-    def scores(self, place: int, candidates: Candidates) -> Array:
-        """Integrate a filter against them on one of the contours, the lower half being the conjugate of the upper.
+    def __add__(self, other: Moments) -> Moments:
+        if len(self.rest) == len(other.rest) == 1 and self.rest == other.rest:
+            return replace(self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic)
+        parts = zip(*((each.linear, each.quadratic) for each in (self, other)), strict=True)
+        return Moments(self.z, np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
 
-        In terms of r = 1 − s, so that what is integrated is small wherever the score is close to that of KME.
+    def at(self, some: slice) -> Moments:
+        """Return those at some nodes, the ones of one contour."""
+        return Moments(self.z[some], self.rest, self.linear[..., some], self.quadratic[..., some])
+
+    def gains(self, filter: Filter, grid: Array) -> Array:
+        """Integrate a filter against them, the lower half of the contour being the conjugate of the upper.
+
+        Every term has a factor r = 1 − s, so that what is summed up is as small as the gain.
         """
-        filter, contour = cast(Filter, candidates.filter), slice(*self.nodes.starts[place : place + 2])
-        scores = np.asarray(self.unshrunk, dtype=np.float64)[..., None] + np.zeros(len(candidates.grid))
+        gains: Array = np.zeros(len(grid))
         for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
-            r = 1 - filter.path(self.nodes.z[contour] / self.rest[some, None], candidates.grid)
+            r = 1 - filter.path(self.z / self.rest[some, None], grid)
             r = r.reshape(len(r), -1).T
             linear, quadratic = (
-                values[..., some, contour].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
+                values[..., some, :].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
             )
-            scores = scores + 2 * np.real(2 * (linear - quadratic) @ r + quadratic @ r**2)
-        return scores
+            gains = gains - 2 * np.real(2 * linear @ r + quadratic @ r**2)
+        return gains
 
 
-def _resolvent(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Callable[[slice], tuple[Array, list[Array]]]:
-    """Return G_ii and √p_i (Gq)_i, √p_i (GDf*(X))_i of each row as a function of the nodes, G = (z − A)⁻¹.
+def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) -> Iterator[tuple[Array, Array]]:
+    """Yield p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩ of every row, some nodes at a time.
 
-    Eigenvectors that do not span everything leave (I − UUᵀ)/z of G beside them.
+    With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ leaves the resolvent
+    R_i = R − p_i Rφ_i φ_iᵀR/t, t = 1 + p_i a (Sherman and Morrison). m_i − f_i is v + βφ_i with v = μ̂/c − κf*, so that
+    with w = p_i (b/c − κe) − β the two are
+
+        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) w/t]/c   and   p_i vᵀRv − w²/t,
+
+    the second but for β², which integrates to zero. Over all rows, b − μ̂ᵀRμ̂ and e − μ̂ᵀRf* have the mean zero: where
+    all have one mass they can be left out (``centred``), which leaves what is of the order of p_i.
     """
-    q, beyond = rows.root_masses[:, None], None
-    diagonal, products = nodes.sums(rows.U**2), [nodes.sums(rows.U, vector) for vector in _projected(problem)]
-    if rows.beyond is not None:  # of the diagonal, and of q
-        beyond = rows.beyond[:, None], q - (rows.U @ problem.spectrum.coordinates.astype(q.dtype))[:, None]
+    components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
+    c, beta, kappa = (each[:, None] for each in (rows.removal.rest, rows.removal.beta, rows.removal.kappa))
+    root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
 
-    def at(some: slice) -> tuple[Array, list[Array]]:
-        G, Gv = diagonal(some), [product(some) for product in products]
-        if beyond is not None:
-            G += beyond[0] / nodes.z[some]
-            Gv[0] += beyond[1] / nodes.z[some]
-        return G, [q * each for each in Gv]
+    def form(x: Array, y: Array) -> Callable[[slice], Array]:
+        return nodes.sums((x * y)[..., None, :], ones)
 
-    return at
-
-
-def _projected(problem: SpectralProblem) -> list[Array]:
-    """Return Uᵀq and, if there is a target, UᵀDf*(X)."""
-    vectors = [problem.spectrum.coordinates]
+    m, f = components.mean, components.target
+    own, mean, mean_mean = nodes.sums(rows.U**2, components.gamma), nodes.sums(rows.U, root * m), form(m, m)
     if problem.has_target:
-        vectors.append(np.sqrt(problem.components.gamma) * problem.components.target)
-    return vectors
-
-
-def _at_nodes(
-    problem: SpectralProblem, groups: _Groups, is_spanned: bool, z: Array, G: Array, Gv: list[Array]
-) -> tuple[Array, Array]:
-    """Return Σ_i p_i ⟨φ_i − f*, R_i (m_i − f*)⟩ and Σ_i p_i ⟨m_i − f*, R_i (m_i − f*)⟩ over the points of each group.
-
-    R_i = (z − (1 − p_i) Ĉ_i)⁻¹ is the resolvent without point i, m_i the mean without it. Removing row and column i of
-    A changes vᵀ(z − A)⁻¹v by −(Gv)_i²/G_ii, with G = (z − A)⁻¹ (Schur complement). With v = zq − (1 − p_i) D f*(X),
-    constants that integrate to zero against s dropped, the two are
-
-        (Gv)_i/(√p_i G_ii) / (1−p_i)z − ⟨f*, ·⟩   and   [vᵀGv − (Gv)_i²/G_ii] / (1−p_i)²z + ‖f*‖²/z.
-    """
-    projected, resolvent = _projected(problem), 1 / (z - problem.components.gamma[..., None])
-    ratio = [vector / G for vector in Gv]
-    mass, c = groups.mass[:, None], groups.rest[:, None]
-
-    def without(j: int, k: int) -> Array:
-        """Σ_i p_i [v_jᵀGv_k − (Gv_j)_i (Gv_k)_i/G_ii]."""
-        whole = ((projected[j] * projected[k])[..., None] * resolvent).sum(axis=-2)
-        if j == k == 0 and not is_spanned:
-            whole += (1 - projected[0] @ projected[0]) / z
-        return mass * whole[..., None, :] - groups.sum(Gv[j] * ratio[k])
-
-    if not problem.has_target:
-        return groups.sum(ratio[0]) / c, without(0, 0) * z / c**2
-    mean, target = groups.sum(ratio[0]), groups.sum(ratio[1])
-    mean_mean, mean_target, target_target = without(0, 0), without(0, 1), without(1, 1)
-    outside = mass * problem.target_squared_norm / z
-    linear = (z * mean - c * target - z * mean_target + c * target_target) / (c * z) + outside
-    quadratic = (z**2 * mean_mean - 2 * z * c * mean_target + c**2 * target_target) / (c**2 * z) + outside
-    return linear, quadratic
+        target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
+    for some in slices(0, len(nodes.z), NODES_AT_ONCE):
+        pa, pb, whole = own(some), q * mean(some), mean_mean(some)
+        w, form_of_v = pb / c - beta, whole / c**2
+        first: Array | float = 0.0 if centred else (pb - p * whole) / c
+        if problem.has_target:
+            pe, crossed = q * target(some), mean_target(some)
+            outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]
+            w -= kappa * pe
+            form_of_v = form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
+            first = first - (kappa - centred) * (pe - p * crossed)
+        y = w / (1 + pa)
+        yield (first + (pb - pa) * y) / c, p * form_of_v - w * y
 
 
 def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Array) -> Array:
@@ -353,7 +322,8 @@ def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Arr
         needed, advice = "a filter with a contour is needed, smooth and not too steep", "leave points out by refits"
         raise ValueError(refusal("left_out_predictions", needed, f"{filter!r} at {grid}", advice))
     nodes = Nodes.from_contours(spectrum.gamma, n, interval.largest, [contour])
-    diagonal, products = nodes.sums(U**2), [nodes.sums(U, vector) for vector in spectrum.project(Z.T)]
+    ones = np.ones_like(spectrum.gamma)
+    diagonal, products = nodes.sums(U**2, ones), [nodes.sums(U, vector) for vector in spectrum.project(Z.T)]
     g = np.stack([filter.inverse(nodes.z / rest, parameter) for parameter in grid.tolist()]) * (nodes.steps / rest)
     predictions = np.zeros((len(grid), *Z.shape), U.dtype)
     for some in slices(0, len(nodes.z), NODES_AT_ONCE):

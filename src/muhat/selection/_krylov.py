@@ -21,7 +21,7 @@ from muhat._validation import check_semidefinite
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._problem import quotient
-from muhat.selection._base import Candidates, Choice, check_shrinkage
+from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
 SETTLED = 1e-11
 """The relative change at which a solution has settled; in float32, 64 rounding units."""
@@ -55,11 +55,12 @@ class _Column:
     """Σ_{i∈F} p_i f(x_i) of each basis vector's function f."""
     ritz: _Ritz | None = None
     """The eigenpairs of T, once they were asked for."""
-    last_look: list[Array] = field(default_factory=list)
-    """The solutions at the last look."""
     mean_towards: float = 0.0
     mean_squared: float = 0.0
-    """The same of the mean without F, and its squared norm."""
+    """The same of the mean without F, and its squared norm; both only where there is a target."""
+    target_values: Array = field(default_factory=lambda: np.zeros(1))
+    target_squared: float = 0.0
+    """D f*(X) and ‖f*‖² of the target without F."""
 
     @property
     def steps(self) -> int:
@@ -77,15 +78,15 @@ class _Ritz:
 
 @dataclass(frozen=True)
 class _Values:
-    """A filter at the Ritz values of a column, for every parameter, and the coordinates of its solutions."""
+    """r = 1 − s at the Ritz values of a column and at zero, for every parameter, and what it takes from the mean."""
 
-    s: Array
-    at_zero: Array
-    coordinates: Array
-    """Of x in the eigenvectors of T; with a target, of x − s(0) q."""
+    r: Array
+    r_at_zero: Array
+    moved: Array
+    """The coordinates of q − x in the eigenvectors of T; with a target, of r(0) q short of that."""
 
 
-class Krylov:
+class Krylov(Scores):
     """The Krylov spaces of a sample without each of several folds, all advancing by one product a step.
 
     Without a target they start at q, and x = s_λ(A) q; with one they start at b = Aq − D f*(X), and x = s_λ(0) q +
@@ -95,8 +96,10 @@ class Krylov:
     steps: at n = 100,000 with five folds and the whole sample, 125. An empty fold stands for the whole sample.
     """
 
-    def __init__(self, problem: BlockProblem, folds: Sequence[Array]) -> None:
-        self.problem = problem
+    goes_beyond = False
+
+    def __init__(self, problem: BlockProblem, folds: Sequence[Array], candidates: Sequence[Candidates]) -> None:
+        super().__init__(problem, candidates)
         self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
         self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]
         self.unit = rounding(problem.root_masses)
@@ -109,6 +112,8 @@ class Krylov:
             column.norm = norm
             column.exhausted = not norm
         self.vectors = _scaled(start, [column.norm for column in self.columns])
+        self.settle(candidates)
+        self.unshrunk = np.sum([self._unshrunk(column) for column in self.columns if len(column.fold)], axis=0)
 
     @property
     def steps(self) -> int:
@@ -133,15 +138,17 @@ class Krylov:
                 return errors
             look = self.steps + max(1, self.steps // SPARING)
 
-    def scores(self, candidates: Candidates) -> Array:
-        """Return Σ_F Σ_{i∈F} p_i ‖k(x_i, ·) − μ^(−F)‖² for every parameter."""
-        return np.sum([self._score(column, candidates) for column in self.columns if len(column.fold)], axis=0)
+    def gains(self, place: int, grid: Array) -> Array:
+        """Return what every parameter gains: Σ_F Σ_{i∈F} p_i (‖φ_i − m‖² − ‖φ_i − μ^(−F)‖²), m the mean without F."""
+        candidates = Candidates(self.filters[place], grid)
+        self.settle([candidates])
+        return np.sum([self._gain(column, candidates) for column in self.columns if len(column.fold)], axis=0)
 
-    def strengths(self, candidates: Candidates) -> Array:
+    def strengths(self, place: int, grid: Array) -> Array:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ of the whole sample, the last column, for every parameter."""
         column = self.columns[-1]
         ritz = self._ritz(column)
-        values = self._values(ritz, candidates)
+        values = self._values(ritz, Candidates(self.filters[place], grid))
         outside = 0.0
         if self.problem.target is None:
             gap = ritz.theta * ritz.first**2
@@ -150,7 +157,7 @@ class Krylov:
             product = 2 * float(self.problem.root_masses @ self.problem.target_values)
             squared = column.mean_squared - product + self.problem.target_squared_norm  # ‖μ̂ − f*‖²
             outside = max(squared - float(gap.sum()), 0.0)
-        moved = ((1 - values.s) ** 2 * gap).sum(axis=-1) + (1 - values.at_zero) ** 2 * outside
+        moved = (values.r**2 * gap).sum(axis=-1) + values.r_at_zero**2 * outside
         whole = float(gap.sum()) + outside
         return np.sqrt(moved / whole) if whole else np.zeros_like(moved)
 
@@ -164,11 +171,14 @@ class Krylov:
             part = y[place * CHUNK : (place + 1) * CHUNK]
             x += part @ chunk[-1, : len(part)]
         if self.problem.target is not None:
-            x += self._values(ritz, one).at_zero[0].astype(x.dtype) * self.problem.root_masses
+            x += (1 - self._values(ritz, one).r_at_zero[0]).astype(x.dtype) * self.problem.root_masses
         return x
 
-    def with_solution(self, choice: Choice, candidates: Candidates, error: Array, doubtful: Array) -> Choice:
-        """Return the choice with its weights and error; warn of candidates in doubt that have not settled."""
+    def with_solution(self, choice: Choice) -> Choice:
+        """Return the choice with its weights and error; warn of what might be better and has not settled."""
+        candidates = Candidates(choice.filter, choice.grid)
+        [error] = self.settle([candidates])
+        doubtful = (len(choice.grid) == 1) | (choice.gains + error * np.abs(self.unshrunk) >= choice.gain)
         unsettled = error[doubtful & (error > self.tolerance)]
         if unsettled.size:
             warnings.warn(
@@ -196,7 +206,21 @@ class Krylov:
         for column, mean, row in zip(self.columns, q, values, strict=True):
             column.mean_towards = self._towards(column, row)
             column.mean_squared = float(mean @ row) / column.rest
-        return self._outside(values / self.rest - self.problem.target_values / np.sqrt(self.rest))
+            column.target_values, column.target_squared = self._target_without(column.fold)
+        targets = np.stack([column.target_values for column in self.columns])
+        return self._outside(values / self.rest - targets / np.sqrt(self.rest))
+
+    def _target_without(self, fold: Array) -> tuple[Array, float]:
+        """Return D f*(X) and ‖f*‖² of the target, without what it has on the fold if it is made of the sample."""
+        problem, weights = self.problem, self.problem.target_weights
+        if weights is None or not len(fold):
+            return problem.target_values, problem.target_squared_norm
+        tau = np.zeros(problem.n)
+        tau[fold] = weights.tau[fold]
+        kappa, taken = weights.kappa(tau.sum()), problem.gram.product(tau / np.sqrt(problem.masses))
+        crossed = (tau / np.sqrt(problem.masses)) @ (taken - 2 * problem.target_values)
+        values = kappa * (problem.target_values - taken)
+        return values.astype(problem.dtype), float(kappa**2 * (problem.target_squared_norm + crossed))
 
     def _outside(self, rows: Array) -> Array:
         """Set what is inside each column's fold to zero, in place."""
@@ -239,15 +263,19 @@ class Krylov:
         self.vectors = _scaled(values, norms)
 
     def _ritz(self, column: _Column) -> _Ritz:
-        """Return the eigenpairs of T, computed once a step; a negative eigenvalue is refused, unless it is rounding."""
-        if column.ritz is None and not column.steps:
-            column.ritz = _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
-        elif column.ritz is None:
-            theta, W = _tridiagonal_eigh(column.alpha, column.beta[:-1])
-            check_semidefinite(theta.astype(self.vectors.dtype))
-            theta = np.where(theta <= column.steps * self.unit * theta[-1], 0, theta)
-            column.ritz = _Ritz(theta, W, column.norm * W[0])
+        """Return the eigenpairs of T, computed once a step."""
+        if column.ritz is None:
+            column.ritz = self._ritz_after(column, column.steps)
         return column.ritz
+
+    def _ritz_after(self, column: _Column, steps: int) -> _Ritz:
+        """Return the eigenpairs of T as it was then; a negative eigenvalue is refused, unless it is rounding."""
+        if not steps:
+            return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
+        theta, W = _tridiagonal_eigh(column.alpha[:steps], column.beta[: steps - 1])
+        check_semidefinite(theta.astype(self.vectors.dtype))
+        theta = np.where(theta <= steps * self.unit * theta[-1], 0, theta)
+        return _Ritz(theta, W, column.norm * W[0])
 
     def _with_zero(self, column: _Column) -> _Ritz | None:
         """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).
@@ -267,51 +295,64 @@ class Krylov:
         with np.errstate(all="ignore"):
             s, at_zero = np.asarray(filter.path(ritz.theta, candidates.grid)), filter.at_zero(candidates.grid)
         check_shrinkage(candidates, ritz.theta, s, at_zero)
+        r, r_at_zero = 1 - s, 1 - at_zero
         if self.problem.target is None:
-            return _Values(s, at_zero, s * ritz.first)
-        return _Values(s, at_zero, quotient(s - at_zero[:, None], ritz.theta) * ritz.first)
+            return _Values(r, r_at_zero, r * ritz.first)
+        return _Values(r, r_at_zero, quotient(r - r_at_zero[:, None], ritz.theta) * ritz.first)
 
     def _solution(self, ritz: _Ritz, candidates: Candidates) -> Array:
         """Return the coordinates of every solution in the basis Q, shape (parameters, steps)."""
-        return self._values(ritz, candidates).coordinates @ ritz.W.T
+        moved = self._values(ritz, candidates).moved
+        return (ritz.first - moved if self.problem.target is None else -moved) @ ritz.W.T
 
     def _look(self, column: _Column, candidates: Sequence[Candidates]) -> list[Array]:
         """Return how far each solution may be from where it settles, relative to its size.
 
-        That is how far it moved since the last look, or moves if the space finds an eigenvalue next to zero, whichever
+        That is how far it moved over the last steps, or moves if the space finds an eigenvalue next to zero, whichever
         is further: a filter that is one wherever eigenvalues were found has not settled before the small ones are.
         """
-        now = [self._solution(self._ritz(column), each) for each in candidates]
-        others, column.last_look = [column.last_look or [np.zeros((1, 1))] * len(now)], now
         if column.exhausted:
             return [np.full(len(each.grid), self.unit) for each in candidates]
+        others = [self._ritz_after(column, column.steps - max(1, column.steps // (SPARING + 1)))]
         with_zero = self._with_zero(column)
         if with_zero is not None:
-            others.append([self._solution(with_zero, each) for each in candidates])
+            others.append(with_zero)
         errors = []
-        for each, *other in zip(now, *others, strict=True):
-            moved = np.max([_distances(each, one) for one in other], axis=0)
-            errors.append(np.maximum(quotient(moved, np.linalg.norm(each, axis=-1)), self.unit))
+        for each in candidates:
+            now = self._solution(self._ritz(column), each)
+            moved = np.max([_distances(now, self._solution(other, each)) for other in others], axis=0)
+            errors.append(np.maximum(quotient(moved, np.linalg.norm(now, axis=-1)), self.unit))
         return errors
 
-    def _score(self, column: _Column, candidates: Candidates) -> Array:
-        """Return Σ_{i∈F} p_i ‖k(x_i, ·) − μ^(−F)‖²."""
-        problem, fold, ritz = self.problem, column.fold, self._ritz(column)
-        values = self._values(ritz, candidates)
-        crossed = values.coordinates @ (np.array(column.towards or [0.0]) @ ritz.W)
-        squared = values.coordinates**2 @ ritz.theta
-        if problem.target is not None:
-            kept, share = values.at_zero, 1 - values.at_zero
-            target = problem.target_values / column.rest**0.5
-            held_out = float(problem.root_masses[fold] @ problem.target_values[fold])  # Σ_{i∈F} p_i f*(x_i)
-            mean_target = float(problem.root_masses @ problem.target_values - held_out) / column.rest  # ⟨μ̂, f*⟩
-            in_basis = values.coordinates @ (self._in_basis(column, target) @ ritz.W)
-            with_mean = values.coordinates @ ritz.first + in_basis  # by A q = b + D f*(X)
-            crossed += kept * column.mean_towards + share * held_out
-            squared += kept * (2 * with_mean + kept * column.mean_squared)
-            squared += share * (2 * in_basis + 2 * kept * mean_target + share * problem.target_squared_norm)
-        own = float(problem.gram.diagonal()[fold].sum())
+    def _unshrunk(self, column: _Column) -> float:
+        """Return Σ_{i∈F} p_i ‖k(x_i, ·) − m‖²."""
+        own = float(self.problem.gram.diagonal()[column.fold].sum())
+        crossed, squared = column.mean_towards, column.mean_squared
+        if self.problem.target is None:
+            ritz = self._ritz(column)
+            crossed = float(ritz.first @ (np.array(column.towards or [0.0]) @ ritz.W))
+            squared = float(ritz.first**2 @ ritz.theta)
         return own - 2 * crossed + (1 - column.rest) * squared
+
+    def _gain(self, column: _Column, candidates: Candidates) -> Array:
+        """Return Σ_{i∈F} p_i (‖k(x_i, ·) − m‖² − ‖k(x_i, ·) − m + h‖²), h = r(Ĉ)(m − f*) being what is taken from m."""
+        ritz, mass = self._ritz(column), 1 - column.rest
+        values = self._values(ritz, candidates)
+        crossed = values.moved @ (np.array(column.towards or [0.0]) @ ritz.W)  # Σ_F p_i h(x_i)
+        if self.problem.target is None:
+            own = ritz.theta * ritz.first**2
+            return -2 * crossed + mass * ((2 - values.r) * values.r) @ own
+        r, root_rest = values.r_at_zero, column.rest**0.5
+        fold, q, target = column.fold, self.problem.root_masses, column.target_values
+        held_out = float(q[fold] @ target[fold])  # Σ_{i∈F} p_i f*(x_i)
+        mean_target = (float(q @ target) - held_out) / column.rest  # ⟨m, f*⟩
+        in_basis = values.moved @ (self._in_basis(column, target / root_rest) @ ritz.W)  # ⟨f*, h − r(0)(m − f*)⟩
+        with_gap = values.moved @ ritz.first  # ⟨m − f*, h − r(0)(m − f*)⟩, by A q = b + D f*(X)
+        gap_squared = column.mean_squared - 2 * mean_target + column.target_squared
+        crossed += r * (column.mean_towards - held_out)
+        mean = with_gap + in_basis + r * (column.mean_squared - mean_target)  # ⟨m, h⟩
+        squared = values.moved**2 @ ritz.theta + r * (2 * with_gap + r * gap_squared)  # ‖h‖²
+        return -2 * (crossed - mass * mean) - mass * squared
 
     def _in_basis(self, column: _Column, vector: Array) -> Array:
         """Return Qᵀ·vector; a basis has nothing inside its fold."""
@@ -351,7 +392,7 @@ class Leading:
 
     def thresholds(self) -> Array:
         """Return the thresholds between neighbours, ascending; none below the last, of which no neighbour is known."""
-        grid = TruncatedSVD.between(self.pairs.gamma)
+        grid = TruncatedSVD.between(self.pairs.gamma, 1 - self.problem.mass_range[1])
         complete = len(self.pairs.gamma) == self.problem.n or self.pairs.gamma[0] == 0
         return grid if complete or len(grid) == 1 else grid[1:]
 

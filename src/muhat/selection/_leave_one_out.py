@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import reduce
+from itertools import pairwise
+from operator import add
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from muhat._arrays import Array, rounding, share_between_cores
+from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
-from muhat.gram import Access, Components, Problem, Rows, SpectralProblem
-from muhat.gram._problem import HeldOut, summed
-from muhat.selection._base import Candidates, Scored, check_rest
-from muhat.selection._contour import Contour, Interval, Moments, Nodes, accurate_contour, is_accurate
+from muhat.gram import Access, Components, Rows, SpectralProblem
+from muhat.gram._problem import HeldOut
+from muhat.selection._base import Candidates, Choice, Scored, Scores, check_rest
+from muhat.selection._contour import Contour, Interval, Moments, Nodes, accurate_contour, at_nodes
 
 HEAVY = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
@@ -31,6 +34,9 @@ CHUNK = 2**22
 
 AT_LEAST = 4
 """Chunks, so that every core has something to do."""
+
+PARAMETERS = 8
+"""Parameters for which a filter is evaluated together on all left-out samples."""
 
 
 @dataclass
@@ -52,101 +58,95 @@ class LeaveOneOut(Scored):
     least_points: ClassVar[int] = 2
 
     def needs(self, filter: Shrinker) -> Access:
-        """The rows to leave out, and all eigenpairs, unless the filter is constant and has a closed form."""
-        return Access.ROWS | (Access.PRODUCTS if filter.constant else Access.SPECTRUM)
+        """The rows to leave out and all eigenpairs, unless the filter is constant and has a closed form."""
+        return Access.PRODUCTS if filter.constant else Access.ROWS | Access.SPECTRUM
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
         """Whether the score is cheap, or points are so few that each can be left out in turn."""
         return filter.analytic or filter.constant or n <= REFIT_UP_TO
 
-    def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
-        """Return the leave-one-out scores of every filter's parameters."""
+    def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
+        """Return what is left without each point: in closed form, on contours, or by refits."""
         check_rest(self, 1 - problem.mass_range[1])
-        scores = {place: _closed_form(problem, each) for place, each in enumerate(candidates) if each.filter.constant}
-        scores.update(_on_contours(problem, _contours(problem, candidates)))
-        hard = {place: each for place, each in enumerate(candidates) if place not in scores}
-        if hard:
-            scores.update(_refitted(problem, hard))
-        # A mean of squared norms: where it is zero, rounding may not make it less.
-        return [np.maximum(scores[place], 0) for place in range(len(candidates))]
+        return LeftOutScores(problem, candidates)
 
     @staticmethod
     def is_cheap(problem: SpectralProblem, candidates: Candidates) -> bool:
         """Whether the scores of these candidates take no refit."""
-        return candidates.filter.constant or bool(_contours(problem, [candidates]))
+        return candidates.filter.constant or _contour_of(problem, candidates) is not None
 
 
-def _contours(problem: SpectralProblem, candidates: Sequence[Candidates]) -> dict[Contour, dict[int, Candidates]]:
-    """Return contours, as few as will do, with the filters that each is accurate for, by place."""
-    analytic = {
-        place: (cast(Filter, each.filter), each.grid)
-        for place, each in enumerate(candidates)
-        if each.filter.analytic and not each.filter.constant
-    }
-    if not analytic or not problem.spectrum.largest:
-        return {}
-    interval = _interval(problem)
-    own = {place: accurate_contour(*each, interval) for place, each in analytic.items()}
-    shared: dict[Contour, dict[int, Candidates]] = {}
-    for contour in sorted({contour for contour in own.values() if contour}, key=lambda each: -len(each.nodes)):
-        served = [place for place, found in own.items() if found and is_accurate(contour, *analytic[place], interval)]
-        if served:
-            shared[contour] = {place: candidates[place] for place in served}
-            own = {place: found for place, found in own.items() if place not in served}
-    return shared
+class LeftOutScores(Scores):
+    """Leave-one-out: a quadratic in r for constant filters, moments on contours, or the sample without each point."""
+
+    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> None:
+        super().__init__(problem, candidates)
+        self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
+        self.unshrunk = problem.left_out.sums.unshrunk
+        found = {place: _contour_of(problem, each) for place, each in enumerate(candidates) if not each.filter.constant}
+        self.most = [each.grid.max() for each in candidates]
+        self.contours = {place: contour for place, contour in found.items() if contour is not None}
+        self.parts: dict[int, list[Any]] = self._on_contours(self.contours)
+        if len(found) > len(self.contours):
+            self._state_price([type(self.filters[place]).__name__ for place in found.keys() - self.contours.keys()])
+            refits = problem.sum_over_rows(_rows_left_out)
+            self.parts |= dict.fromkeys(found.keys() - self.contours.keys(), refits)
+
+    def gains(self, place: int, grid: Array) -> Array:
+        """Return what each parameter gains over KME."""
+        filter = self.filters[place]
+        if filter.constant:
+            r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
+            return 0.0 - (2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
+        if place in self.contours and grid.max() > self.most[place]:
+            wider = _contour_of(self.problem, Candidates(filter, grid))
+            if wider is None:
+                return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
+            self.most[place] = grid.max()
+            self.parts |= self._on_contours({place: wider})
+        return sum(part.gains(filter, grid) for part in self.parts[place])
+
+    def _on_contours(self, contours: dict[int, Contour]) -> dict[int, list[Any]]:
+        """Compute the moments on all contours, in one pass over the rows; heavy points are left out by refits."""
+        if not contours:
+            return {}
+        problem, each = self.problem, list(dict.fromkeys(contours.values()))
+        nodes = Nodes.from_contours(problem.components.gamma, problem.n, _interval(problem).largest, each)
+        moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
+        on = [moments.at(slice(*pair)) for pair in pairwise(nodes.starts)]
+        return {place: [on[each.index(contour)], *heavy] for place, contour in contours.items()}
+
+    def _state_price(self, names: Sequence[str]) -> None:
+        """Warn of many refits."""
+        if self.problem.n > REFIT_UP_TO:
+            warnings.warn(
+                f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; leaving out each of {self.problem.n} "
+                "points takes as many eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or "
+                "'kfold' takes one or five.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
-def _on_contours(problem: SpectralProblem, ways: dict[Contour, dict[int, Candidates]]) -> dict[int, Array]:
-    """Return the scores of filters on their contours, by place, in one pass over the rows."""
-    if not ways:
-        return {}
-    nodes = Nodes.from_contours(problem.components.gamma, problem.n, _interval(problem).largest, list(ways))
-    candidates = [list(served.values()) for served in ways.values()]
-    lightest, heaviest = problem.mass_range
-    if lightest < heaviest:
-        scores = problem.sum_over_rows(_scores_of_rows, nodes, candidates)
-    else:  # moments add up, so that filters are looked at once, whatever the number of batches
-        sums = problem.sum_over_rows(_moments_of_rows, nodes)
-        scores = _integrated(Moments(nodes, np.array([1 - lightest]), *sums), candidates)
-    return dict(zip((place for served in ways.values() for place in served), scores, strict=True))
+def _contour_of(problem: SpectralProblem, candidates: Candidates) -> Contour | None:
+    """Return the contour that a filter is accurate on, if it has one."""
+    if not candidates.filter.analytic or not problem.spectrum.largest:
+        return None
+    return accurate_contour(cast(Filter, candidates.filter), candidates.grid, _interval(problem))
 
 
-def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Array]:
-    """Return the moments of rows that all have one mass."""
-    moments = Moments.from_rows(problem, rows, np.ones(len(rows.masses), dtype=bool), nodes)
-    return [moments.linear, moments.quadratic, moments.unshrunk]
-
-
-def _scores_of_rows(
-    problem: SpectralProblem, rows: Rows, nodes: Nodes, candidates: list[list[Candidates]]
-) -> list[Array]:
-    """Return the rows' part of the scores on each contour, with heavy points left out by a refit."""
+def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:
+    """Return the moments of rows, and the sample without each of those that are heavy."""
     # What is left without a heavy point is a share of its own.
     heavy = 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
-    parts = [_integrated(Moments.from_rows(problem, rows, ~heavy, nodes), candidates)]
-    if heavy.any():
-        everyone = [each for served in candidates for each in served]
-        parts.append(scores_with_folds_left_out(problem, rows, everyone, np.flatnonzero(heavy)[:, None]))
-    return summed(parts)
+    if 1 - problem.mass_range[1] >= (1 - HEAVY) * (1 - problem.mass_range[0]):
+        return [Moments.from_rows(problem, rows, nodes)]
+    light = Rows(rows.U[..., ~heavy, :], rows.masses[~heavy], rows.target and rows.target[~heavy])
+    return [Moments.from_rows(problem, light, nodes), without_each(problem, rows, np.flatnonzero(heavy)[:, None])]
 
 
-def _integrated(moments: Moments, candidates: list[list[Candidates]]) -> list[Array]:
-    """Return the scores of all filters, each list of them on a contour of its own."""
-    return [moments.scores(place, each) for place, served in enumerate(candidates) for each in served]
-
-
-def _refitted(problem: SpectralProblem, candidates: dict[int, Candidates]) -> dict[int, Array]:
-    """Return the scores of filters for which every point is left out by a refit, by place."""
-    if problem.n > REFIT_UP_TO:
-        names = " and ".join(type(each.filter).__name__ for each in candidates.values())
-        warnings.warn(
-            f"LeaveOneOut: {names} has no cheap exact score; leaving out each of {problem.n} points takes as many "
-            "eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five.",
-            UserWarning,
-            stacklevel=2,
-        )
-    scores = problem.sum_over_rows(scores_with_folds_left_out, list(candidates.values()))
-    return dict(zip(candidates, scores, strict=True))
+def _rows_left_out(problem: SpectralProblem, rows: Rows) -> list[Any]:
+    return [without_each(problem, rows, np.arange(len(rows.masses))[:, None])]
 
 
 def _interval(problem: SpectralProblem) -> Interval:
@@ -156,60 +156,113 @@ def _interval(problem: SpectralProblem) -> Interval:
     return Interval(min(problem.spectrum.largest, rest[0] * problem.largest_value), rest, problem.largest_value)
 
 
-def _closed_form(problem: Problem, candidates: Candidates) -> Array:
-    """Return the scores of a constant filter: a quadratic in s."""
-    s, left_out = candidates.filter.at_zero(candidates.grid), problem.left_out
-    base, linear, quadratic = (
-        part.sum(axis=-1)[..., None] for part in (left_out.base, left_out.linear, left_out.quadratic)
-    )
-    return base - 2 * linear * s + quadratic * s**2
+def standard_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> list[float]:
+    """Return the standard error of each choice's leave-one-out gain, from its terms at these rows, of equal mass.
 
-
-def scores_with_folds_left_out(
-    problem: SpectralProblem, rows: Rows, candidates: Sequence[Candidates], folds: Array | None = None
-) -> list[Array]:
-    """Return Σ over folds F, Σ over i in F, of p_i ‖k(x_i, ·) − μ^(−F)‖², with the same fold left out of all filters.
-
-    The folds, of shape (folds, size), number the rows; by default each row is one. The scores of each filter have the
-    shape (..., parameters).
+    The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the spread of these
+    differences over the root of n. What it says is how far the gain on this sample may be from that.
     """
-    folds = np.arange(len(rows.masses))[:, None] if folds is None else folds
+    terms = [_terms(problem, rows, choice.filter, choice.grid[[choice.index]]) for choice in choices]
+    return [float(np.std(each, ddof=1) / np.sqrt(problem.n)) if len(each) > 1 else np.nan for each in terms]
+
+
+def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) -> Array:
+    """Return what one parameter gains at each of some rows."""
+    contour = _contour_of(problem, Candidates(filter, grid))
+    if contour is None:
+        without = without_each(problem, rows, np.arange(len(rows.masses))[:, None])
+        return without.terms(filter, grid)[0] / rows.masses
+    nodes = Nodes.from_contours(problem.components.gamma, len(rows.masses), _interval(problem).largest, [contour])
+    r, terms = 1 - cast(Filter, filter).path(nodes.z / (1 - rows.masses[0]), grid)[0], np.zeros(len(rows.masses))
+    start = 0
+    for linear, quadratic in at_nodes(problem, rows, nodes, centred=False):
+        some = slice(start, start + linear.shape[-1])
+        terms -= 2 * np.real(linear @ (2 * r * nodes.steps)[some] + quadratic @ (r**2 * nodes.steps)[some])
+        start = some.stop
+    return terms / rows.masses
+
+
+@dataclass(frozen=True)
+class Without:
+    """The sample without each of several sets F of points, in the basis that makes its own covariance diagonal.
+
+    The sets are in the last axis but one, or in the last of what is a number for each.
+    """
+
+    mass: Array
+    """Σ_F p_i."""
+    effective_size: Array
+    outside: Array
+    """The squared norm of the part of the target that the sample does not span."""
+    own: Array
+    """Σ_F p_i k(x_i, x_i), summed over the sets."""
+    gamma: Array
+    mean: Array
+    target: Array
+    towards: Array
+    """Σ_F p_i φ_i − (Σ_F p_i) m, m being the mean without F."""
+
+    @classmethod
+    def from_held_out(cls, problem: SpectralProblem, held_out: HeldOut) -> Without:
+        """Decompose the covariance without each set: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
+        whole, rest = problem.components, (1 - held_out.mass)[:, None]
+        covariance = -held_out.covariance
+        diagonal = np.arange(covariance.shape[-1])
+        covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
+        gamma, V = np.linalg.eigh(covariance / rest[..., None])
+        gamma = np.where(gamma <= problem.n * rounding(gamma) * gamma[..., -1:], 0, gamma)
+        mean, kappa = (whole.mean[..., None, :] - held_out.mean) / rest, np.broadcast_to(held_out.kappa, rest.shape[:1])
+        target = kappa[:, None] * (whole.target[..., None, :] - held_out.target)
+
+        def turned(vectors: Array) -> Array:
+            return np.einsum("...ri,...r->...i", V, vectors)
+
+        return cls(
+            mass=held_out.mass,
+            effective_size=rest[:, 0] ** 2 / (1 / problem.spectrum.effective_size - held_out.squared_masses),
+            outside=kappa**2 * np.asarray(problem.target_outside)[..., None],
+            own=np.asarray(held_out.own)[..., None],
+            gamma=gamma,
+            mean=turned(mean),
+            target=turned(np.broadcast_to(target, held_out.mean.shape)),
+            towards=turned(held_out.mean - held_out.mass[:, None] * mean),
+        )
+
+    def __add__(self, other: Without) -> Without:
+        parts = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+        vectors = ("gamma", "mean", "target", "towards")
+        return Without(**{k: np.concatenate(pair, axis=-2 if k in vectors else -1) for k, pair in parts.items()})
+
+    @property
+    def unshrunk(self) -> Array:
+        """Σ_F Σ_{i∈F} p_i ‖φ_i − m‖², the score of KME."""
+        crossed = (2 * self.towards * self.mean).sum(axis=-1) + self.mass * (self.mean**2).sum(axis=-1)
+        return self.own.sum(axis=-1) - crossed.sum(axis=-1)
+
+    def terms(self, filter: Shrinker, grid: Array) -> Array:
+        """Return what each parameter gains by each set: shape (parameters, ..., sets).
+
+        With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩ − Σ_F p_i ‖h‖².
+        """
+        components = Components(self.gamma, self.mean, self.target, self.effective_size[:, None])
+        h = (1 - filter.on(components, grid)) * (self.mean - self.target)
+        outside = np.multiply.outer((1 - filter.at_zero(grid)) ** 2, self.outside)
+        return -2 * (h * self.towards).sum(axis=-1) - self.mass * ((h**2).sum(axis=-1) + outside)
+
+    def gains(self, filter: Shrinker, grid: Array) -> Array:
+        """Return what each parameter gains over KME: shape (..., parameters)."""
+        parts = [self.terms(filter, grid[some]).sum(axis=-1) for some in slices(0, len(grid), PARAMETERS)]
+        return np.moveaxis(np.concatenate(parts), 0, -1)
+
+
+def without_each(problem: SpectralProblem, rows: Rows, folds: Array) -> Without:
+    """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
-    chunks = np.array_split(folds, min(len(folds), max(AT_LEAST, size // CHUNK)))
-    parts: list[list[Array]] = [[] for _ in chunks]
+    chunks = np.array_split(folds, max(1, min(len(folds), max(AT_LEAST, size // CHUNK))))
+    parts: list[Any] = [None] * len(chunks)
 
     def work(place: int) -> None:
-        parts[place] = scores_without(problem, HeldOut.from_rows(problem, rows, chunks[place]), candidates)
+        parts[place] = Without.from_held_out(problem, HeldOut.from_rows(problem, rows, chunks[place]))
 
     share_between_cores(work, range(len(chunks)))
-    return summed(parts)
-
-
-def scores_without(problem: SpectralProblem, held_out: HeldOut, candidates: Sequence[Candidates]) -> list[Array]:
-    """Return the scores with each set left out in turn: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
-    whole, rest = problem.components, (1 - held_out.mass)[:, None]
-    covariance = -held_out.covariance
-    diagonal = np.arange(covariance.shape[-1])
-    covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
-    gamma, V = np.linalg.eigh(covariance / rest[..., None])
-    gamma = np.where(gamma <= problem.n * rounding(gamma) * gamma[..., -1:], 0, gamma)
-
-    def turned(vectors: Array) -> Array:
-        return np.einsum("...ri,...r->...i", V, vectors)
-
-    mean = turned((whole.mean[..., None, :] - held_out.mean) / rest)
-    target = turned(np.broadcast_to(whole.target[..., None, :], held_out.mean.shape))
-    towards = turned(held_out.mean)
-    squared_masses = 1 / problem.spectrum.effective_size - held_out.squared_masses[:, None]
-    components = Components(gamma, mean, target, rest**2 / squared_masses)
-
-    scores = []
-    for each in candidates:
-        s = each.filter.on(components, each.grid)
-        outside = np.multiply.outer((1 - each.filter.at_zero(each.grid)) ** 2, problem.target_outside)
-        estimate = target + s * (mean - target)
-        crossed = np.einsum("g...fr,...fr->g...", estimate, towards)
-        squared = np.einsum("g...fr,g...fr,f->g...", estimate, estimate, held_out.mass)
-        squared += outside * held_out.mass.sum()
-        scores.append(np.moveaxis(held_out.own - 2 * crossed + squared, 0, -1))
-    return scores
+    return reduce(add, parts)

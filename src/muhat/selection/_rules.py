@@ -1,11 +1,13 @@
-"""The rules beside leave-one-out: generalised cross-validation, k-fold, Lepski's, and parameters that are given."""
+"""The rules beside leave-one-out: generalised cross-validation, k-fold, and parameters that are given."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from numbers import Integral
-from typing import Any, ClassVar, cast
+from operator import add
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,32 +16,26 @@ from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
-from muhat.gram._problem import summed
 from muhat.selection._base import (
-    WORTHWHILE,
     Candidates,
     Choice,
     Rule,
     Scored,
+    Scores,
     candidates_of,
     check_rest,
     checked_grid,
-    choice_at,
     only_choice,
     strengths_of,
-    with_open_end,
 )
 from muhat.selection._krylov import Krylov, Leading
-from muhat.selection._leave_one_out import scores_with_folds_left_out, scores_without
+from muhat.selection._leave_one_out import Without, without_each
 
 LEADING = 100
 """Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
 
 NO_ROWS = np.empty(0, np.int64)
 """The fold that leaves out nothing: the whole sample."""
-
-FACTOR = 4.0
-"""How many stochastic errors an estimate may move by Lepski's rule."""
 
 
 @dataclass
@@ -83,33 +79,31 @@ class GCV(Scored):
             leading = Leading.down_to(problem, float(candidates.grid.min()))
         kept = leading.kept(candidates.grid)
         residual = (1 - kept) @ leading.projected**2 + leading.behind
-        scores = _gcv(residual, 1 - kept.sum(axis=-1) / problem.n)
-        choice = self.least(problem, candidates, scores, leading.strengths(kept))
+        gains = -_gcv(residual, 1 - kept.sum(axis=-1) / problem.n)
+        choice = self.largest(problem, candidates, gains, leading.strengths(kept), 0.0)
         return leading.with_solution(choice, kept[choice.index])
 
-    def scale(self, problem: Problem) -> Array:
-        """Return ‖Aq‖², the score's numerator at full shrinkage."""
-        return problem.squared_mean_values
+    def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> GCVScores:
+        """Return the scores, for which the eigenvalues are enough."""
+        return GCVScores(problem, candidates)
 
-    def worthwhile(self, problem: SpectralProblem) -> float:
-        """Return by how much a score must fall for a grid to be widened: a share of its scale."""
-        return WORTHWHILE * float(self.scale(problem))
 
-    def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
-        """Return the GCV scores of every filter's parameters."""
-        return [self._scores_of(problem, each) for each in candidates]
+class GCVScores(Scores):
+    """Generalised cross-validation: a gain is minus the score, as that of KME is 0/0."""
 
-    def _scores_of(self, problem: SpectralProblem, candidates: Candidates) -> Array:
-        filter, components = candidates.filter, problem.components
+    unshrunk = np.zeros(())
+
+    def gains(self, place: int, grid: Array) -> Array:
+        """Return minus the GCV scores of a filter's parameters."""
+        filter, components = self.filters[place], self.problem.components
         if filter.constant:
             needed, advice = "a filter that treats components differently is needed", "use selection='loo' for it"
             raise ValueError(refusal("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice))
-        r = 1 - filter.on(components, candidates.grid)
+        r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2
-        unseen = (problem.n - r.shape[-1]) * (1 - filter.at_zero(candidates.grid))
-        freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / problem.n
-        residual = (r**2 * gap).sum(axis=-1)
-        return np.moveaxis(_gcv(residual, freedom), 0, -1)
+        unseen = (self.problem.n - r.shape[-1]) * (1 - filter.at_zero(grid))
+        freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / self.problem.n
+        return -np.moveaxis(_gcv((r**2 * gap).sum(axis=-1), freedom), 0, -1)
 
 
 def _gcv(residual: Array, freedom: Array) -> Array:
@@ -159,26 +153,18 @@ class KFold(Scored):
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
         candidates = [candidates_of(self, self.grid, blocks, filter) for filter in filters]
-        krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS])
-        return [self._choice(krylov, *each) for each in zip(candidates, krylov.settle(candidates), strict=True)]
+        krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS], candidates)
+        return [krylov.with_solution(choice) for choice in self.refined(krylov, candidates)]
 
-    def _choice(self, krylov: Krylov, candidates: Candidates, error: Array) -> Choice:
-        problem, scores = krylov.problem, krylov.scores(candidates)
-        choice = self.least(problem, candidates, scores, krylov.strengths(candidates))
-        choice = with_open_end(choice) if self.grid is None else choice
-        # A candidate that has not settled matters if it was chosen, or might have been.
-        doubtful = scores - error * np.abs(self.scale(problem)) <= choice.score
-        return krylov.with_solution(choice, candidates, error, doubtful)
-
-    def scores(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> list[Array]:
-        """Return the k-fold scores of every filter's parameters."""
+    def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> FoldScores:
+        """Return the sample without each fold."""
         if problem.fold_sums is not None:
             check_rest(self, 1 - float(problem.fold_sums.mass.max()))
-            return scores_without(problem, problem.fold_sums, candidates)
+            return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums))
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
         alike = [np.stack([fold for fold in folds if len(fold) == size]) for size in sorted({len(f) for f in folds})]
-        return summed([scores_with_folds_left_out(dense, dense.rows, candidates, some) for some in alike])
+        return FoldScores(dense, candidates, reduce(add, (without_each(dense, dense.rows, some) for some in alike)))
 
     def folds(self, masses: Array) -> list[Array]:
         """Return the rows of each fold, split at random."""
@@ -187,58 +173,16 @@ class KFold(Scored):
         return folds
 
 
-@dataclass
-class Lepski(Rule):
-    """The strongest shrinkage whose estimate stays within four stochastic errors of every weaker one.
+class FoldScores(Scores):
+    """The scores of folds that are left out by refits."""
 
-    The stochastic error of μ_λ' is estimated by (Σ_i s_λ'(γ_i)² (γ_i − ⟨μ̂, v_i⟩²)/(n−1))^½: KME's own where s = 1. The
-    scores it returns are the largest such ratio, in units of four stochastic errors: admissible up to 1.
+    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates], without: Without) -> None:
+        super().__init__(problem, candidates)
+        self.without, self.unshrunk = without, without.unshrunk
 
-    Parameters
-    ----------
-    grid : array, default=None
-        The parameters to choose from; by default the filter's own, derived from the spectrum and n.
-    """
-
-    grid: Any = None
-
-    least_points: ClassVar[int] = 2
-
-    def check(self, filter: Shrinker) -> None:
-        """Refuse a filter without a parameter, and a grid that does not fit."""
-        if filter.parameterless:
-            got = f"{type(filter).__name__}, which has no parameter"
-            raise ValueError(refusal("Lepski", "a filter with a parameter is needed", got))
-        super().check(filter)
-
-    def needs(self, filter: Shrinker) -> Access:
-        """All eigenpairs: distances of all pairs of estimates are taken."""
-        return Access.SPECTRUM
-
-    def choices(self, problem: SpectralProblem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return the choice for each filter."""
-        return [self._choice(problem, filter) for filter in filters]
-
-    def _choice(self, problem: SpectralProblem, filter: Shrinker) -> Choice:
-        candidates = candidates_of(self, self.grid, problem, filter)
-        grid = candidates.grid
-        components = problem.components
-        strengths = strengths_of(problem, candidates)
-        s, at_zero = filter.on(components, grid), filter.at_zero(grid)
-        noise = np.maximum(components.gamma - components.mean**2, 0) / (components.effective_size - 1)
-        error = np.sqrt((s**2 * noise).sum(axis=-1))
-        gap = (components.mean - components.target) ** 2
-
-        # Distances of all pairs of estimates, ‖μ_λ − μ_λ'‖², a parameter at a time.
-        distances = np.stack([((s - each) ** 2 * gap).sum(axis=-1) for each in s])
-        between_zeros = (at_zero[:, None] - at_zero) ** 2
-        distances = np.sqrt(distances + np.multiply.outer(between_zeros, problem.target_outside))
-        weaker = np.moveaxis(strengths[..., :, None] > strengths[..., None, :], (-2, -1), (0, 1))
-        without_error = np.where(distances > 0, np.inf, 0.0)
-        ratio = np.divide(distances, FACTOR * error, out=without_error, where=error > 0)
-        scores = np.moveaxis(np.where(weaker, ratio, 0).max(axis=1), 0, -1)
-        index = np.where(scores <= 1, strengths, -np.inf).argmax(axis=-1)
-        return choice_at(self, candidates, index, scores, strengths)
+    def gains(self, place: int, grid: Array) -> Array:
+        """Return what each parameter gains over KME."""
+        return self.without.gains(self.filters[place], grid)
 
 
 class Given(Rule):
@@ -274,10 +218,8 @@ class Given(Rule):
             leading = Leading.down_to(problem, float(candidates.grid[0]))
             kept = leading.kept(candidates.grid)
             return leading.with_solution(only_choice(self, candidates, leading.strengths(kept)), kept[0])
-        krylov = Krylov(problem, [NO_ROWS])
-        [error] = krylov.settle([candidates])
-        choice = only_choice(self, candidates, krylov.strengths(candidates))
-        return krylov.with_solution(choice, candidates, error, np.ones(1, dtype=bool))
+        krylov = Krylov(problem, [NO_ROWS], [candidates])
+        return krylov.with_solution(only_choice(self, candidates, krylov.strengths(0, candidates.grid)))
 
     def _by_products(self, problem: DenseProblem, filter: Filter, candidates: Candidates) -> Choice:
         """Run the filter's own iteration: fewer products with A than an eigendecomposition would cost."""
@@ -304,7 +246,7 @@ class Fixed(Given):
         """Return the value, checked."""
         grid = checked_grid(self, filter, self.value)
         if len(grid) != 1:
-            advice = "give a grid to LeaveOneOut, GCV, KFold or Lepski"
+            advice = "give a grid to LeaveOneOut, GCV or KFold"
             raise ValueError(refusal("Fixed", "one value is needed", self.value, advice))
         return grid
 

@@ -1,0 +1,29 @@
+"""The stacked mean: many estimates of a kernel mean, weighted by how they do on points that are left out."""
+
+from muhat.stacking._candidates import (
+    Candidate,
+    GaussianFit,
+    InDegree,
+    NuSteps,
+    PlainMean,
+    WardMixtures,
+    default_candidates,
+)
+from muhat.stacking._estimator import StackedMean
+from muhat.stacking._sample import Folds, Sample, Waves
+from muhat.stacking._weights import LeftOutMoments
+
+__all__ = [
+    "Candidate",
+    "Folds",
+    "GaussianFit",
+    "InDegree",
+    "LeftOutMoments",
+    "NuSteps",
+    "PlainMean",
+    "Sample",
+    "StackedMean",
+    "WardMixtures",
+    "Waves",
+    "default_candidates",
+]

@@ -1,0 +1,352 @@
+"""The candidates that are stacked: ways to estimate a distribution from a sample, and what each is without a fold."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+
+from muhat._arrays import Array, slices
+from muhat._validation import whole_number
+from muhat.filters import NuMethod
+from muhat.kernels import Mixture
+from muhat.stacking._sample import ROWS, Folds, Sample, Waves, indicators
+
+Measure: TypeAlias = Array | Mixture
+"""An estimate of the distribution: weights on the rows of the sample, or a mixture of Gaussians."""
+
+PRODUCTS_UP_TO = 5000
+"""Rows up to which a candidate may take products with the Gram matrix, or all distances."""
+
+EMPTY = 1e-12
+"""The mass up to which a cluster is empty."""
+
+EXTRA = 5.0
+"""The points that a cluster borrows from the spread within all clusters."""
+
+
+class Candidate(BaseEstimator, ABC):
+    """One or more estimates of a distribution, made from a sample.
+
+    A candidate of your own is a dataclass with ``names`` and ``fit``. It is left-out by refits, one for each fold,
+    unless it has a faster ``left_out``.
+    """
+
+    @abstractmethod
+    def names(self, sample: Sample) -> list[str]:
+        """Return the names of the estimates that it makes from a sample of this size: none where it cannot."""
+
+    @abstractmethod
+    def fit(self, sample: Sample) -> list[Measure]:
+        """Return the estimates."""
+
+    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+        """Return the waves of each estimate without each fold: arrays of shape (folds, frequencies)."""
+        refits = [self.fit(sample.without(rows)) for rows in folds]
+        return [
+            np.concatenate([wave_of(measure, waves, ~rows) for measure, rows in zip(measures, folds, strict=True)])
+            for measures in zip(*refits, strict=True)
+        ]
+
+
+def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
+    """Return the wave of a measure made from some rows, of shape (1, frequencies)."""
+    if isinstance(measure, Mixture):
+        shift = np.exp(-1j * (waves.frequencies @ waves.sample.center))
+        return (shift * measure.characteristic_function(waves.frequencies))[None]
+    weights = np.zeros((waves.sample.n, 1))
+    weights[rows, 0] = measure
+    return waves.of_weights(weights)
+
+
+@dataclass
+class PlainMean(Candidate):
+    """KME: the masses themselves."""
+
+    def names(self, sample: Sample) -> list[str]:
+        """Return one name."""
+        return ["KME"]
+
+    def fit(self, sample: Sample) -> list[Measure]:
+        """Return the masses."""
+        return [sample.masses]
+
+    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+        """Return the mean of the waves of the rows that are left."""
+        sums = waves.averages(folds.labels, len(folds.shares))
+        return [(sums.sum(axis=0) - sums) / (1 - folds.shares)[:, None]]
+
+
+@dataclass
+class NuSteps(Candidate):
+    """The ν-method, stopped after some numbers of steps.
+
+    Parameters
+    ----------
+    steps : tuple of int, default=(2, 4, 8, 16)
+        The numbers of steps.
+    """
+
+    steps: Sequence[int] = (2, 4, 8, 16)
+
+    def names(self, sample: Sample) -> list[str]:
+        """Return a name for each number of steps, up to 5000 rows."""
+        steps = [whole_number(self, "steps", t) for t in self.steps]
+        return [f"ν-method, {t} steps" for t in steps] if sample.size <= PRODUCTS_UP_TO else []
+
+    def fit(self, sample: Sample) -> list[Measure]:
+        """Return the weights after each number of steps."""
+        return [weights[:, 0] for weights in self._paths(sample, sample.masses[:, None])]
+
+    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+        """Return the waves of the weights without each fold, all folds in one iteration."""
+        return [waves.of_weights(weights) for weights in self._paths(sample, folds.left)]
+
+    def _paths(self, sample: Sample, masses: Array) -> list[Array]:
+        """Iterate β ← β + u(β − β') + (ω/κ²) m ⊙ K(m − β) in each column, where m are its masses."""
+        bound = sample.kernel.bound
+        method = NuMethod().bounded_by(bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max()))
+        before = weights = np.zeros_like(masses)
+        kept = {}
+        for t in range(1, max(self.steps) + 1):
+            u, omega = method.coefficients(t)
+            step = masses * sample.product(masses - weights)
+            before, weights = weights, weights + u * (weights - before) + omega / method.scale * step
+            kept[t] = weights
+        return [kept[t] for t in self.steps]
+
+
+@dataclass
+class InDegree(Candidate):
+    """Every row gives its mass to its nearest rows, itself among them: outliers, near to nobody, lose most of theirs.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        How many are nearest; 3 where there are fewer than 20 rows.
+    """
+
+    n_neighbors: int = 5
+
+    def names(self, sample: Sample) -> list[str]:
+        """Return one name, where every row has so many others and all distances can be had."""
+        return ["in-degree"] if self._count(sample.size) + 1 < sample.size <= PRODUCTS_UP_TO else []
+
+    def _count(self, n: int) -> int:
+        k = whole_number(self, "n_neighbors", self.n_neighbors)
+        return k if n >= 4 * k else max(1, (k + 1) // 2)
+
+    def fit(self, sample: Sample) -> list[Measure]:
+        """Return the weights."""
+        k = self._count(sample.size)
+        return [np.bincount(sample.nearest(k).ravel(), np.repeat(sample.masses, k), sample.n) / k]
+
+    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+        """Return the waves of the weights without each fold: the next nearest stand in for the rows of the fold."""
+        k = self._count(sample.size)
+        order = sample.nearest(self._depth(sample, folds, k))
+        weights = np.empty((sample.n, len(folds.shares)))
+        for group, rows in enumerate(folds):
+            stays = ~rows[order]
+            taken = stays & (np.cumsum(stays, axis=1) <= k) & ~rows[:, None]
+            giver = np.broadcast_to(folds.left[:, group, None], order.shape)
+            weights[:, group] = np.bincount(order[taken], giver[taken], sample.n) / k
+        return [waves.of_weights(weights)]
+
+    @staticmethod
+    def _depth(sample: Sample, folds: Folds, k: int) -> int:
+        """Return how many of the nearest to look at, so that k are left whichever fold leaves."""
+        return int(min(sample.n, k + np.bincount(folds.labels).max()))
+
+
+@dataclass
+class GaussianFit(Candidate):
+    """The Gaussians N(x̄, Σ̂) and N(x̄, (tr Σ̂/d) I) of the sample's mean and covariance."""
+
+    def names(self, sample: Sample) -> list[str]:
+        """Return two names; in one dimension both are the same, and one is left."""
+        return ["Gaussian", "Gaussian, isotropic"][: min(sample.X.shape[1], 2)]
+
+    def fit(self, sample: Sample) -> list[Measure]:
+        """Return both."""
+        centered = sample.X - sample.center
+        covariance = (sample.masses * centered.T) @ centered * _unbiased(1 / (sample.masses**2).sum())
+        isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
+        covariances = [covariance, isotropic][: len(self.names(sample))]
+        return [Mixture(np.ones(1), sample.center[None], S[None]) for S in covariances]
+
+    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+        """Return exp(iω·x̄ − ½ var(ω·x)) from the mean and the variance of what is left."""
+        count, kept = len(folds.shares), 1 - folds.shares[:, None]
+        _, first, second = waves.moments(folds.labels, count)
+        mean = (first.sum(axis=0) - first) / kept
+        spread = (second.sum(axis=0) - second) / kept - mean**2
+        factor = _unbiased(folds.sizes)[:, None]
+        found = [np.exp(1j * mean - factor / 2 * spread)]
+        if len(self.names(sample)) == 2:
+            centered = sample.X - sample.center
+            sums = np.stack([np.bincount(folds.labels, sample.masses * x, count) for x in centered.T], axis=1)
+            squares = np.bincount(folds.labels, sample.masses * (centered**2).sum(axis=1), count)
+            means = (sums.sum(axis=0) - sums) / kept
+            trace = (squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True)
+            found.append(np.exp(1j * mean - factor * trace / (2 * centered.shape[1]) * waves.squares))
+        return found
+
+
+def _unbiased(size: Array | float) -> Array:
+    """Return n/(n − 1), which makes the variance of so many rows unbiased; zero for one row, which has none."""
+    size = np.asarray(size, dtype=float)
+    return np.where(size > 1.5, size / np.maximum(size - 1, 0.5), 0.0)
+
+
+@dataclass
+class WardMixtures(Candidate):
+    """Mixtures of Gaussians, one for each of Ward's clusters, whose covariances borrow from one another.
+
+    A cluster c of n_c points has the covariance S_c = (scatter_c + 5 S_w)/(n_c + 4), where S_w is the covariance within
+    all clusters. A fold is left out of the clusters of the whole sample.
+
+    Parameters
+    ----------
+    sizes : tuple of int, default=(2, 4, 8, 16, 32)
+        The numbers of clusters; those of more than a third of the rows are left out.
+    whiten : bool, default=False
+        Whether distances are those of the whitened rows.
+    """
+
+    sizes: Sequence[int] = (2, 4, 8, 16, 32)
+    whiten: bool = False
+
+    def names(self, sample: Sample) -> list[str]:
+        """Return a name for each number of clusters."""
+        kind = "whitened clusters" if self.whiten else "clusters"
+        return [f"{size} {kind}" for size in self._sizes(sample)]
+
+    def _sizes(self, sample: Sample) -> list[int]:
+        if self.whiten and sample.X.shape[1] == 1:
+            return []  # a line has one direction only
+        return [size for size in self.sizes if whole_number(self, "sizes", size, 2) <= sample.size / 3]
+
+    def fit(self, sample: Sample) -> list[Measure]:
+        """Return the mixtures."""
+        labels, parents = self._clusters(sample)
+        return [_mixture(sample, parent[labels]) for parent in parents]
+
+    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+        """Return the waves of the mixtures without each fold, in which clusters keep the points that are left."""
+        labels, parents = self._clusters(sample)
+        cells = _Cells.from_labels(labels, folds, waves)
+        return [cells.merged(parent).left_out(folds) for parent in parents]
+
+    def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
+        """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
+        tree, members, X = sample.whitened_tree if self.whiten else sample.tree
+        levels = [fcluster(tree, size, "maxclust") - 1 for size in self._sizes(sample)]
+        finest = max(levels, key=np.max)
+        _, first, labels = np.unique(finest, return_index=True, return_inverse=True)
+        parents = [np.unique(level[first], return_inverse=True)[1] for level in levels]
+        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), parents
+
+
+def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
+    """Return the cluster of each row: its own for the members of the tree, for others that of the nearest mean."""
+    means = np.stack([X[members][labels == c].mean(axis=0) for c in range(labels.max() + 1)])
+    joined = np.concatenate([cdist(X[rows], means).argmin(axis=1) for rows in slices(0, len(X), ROWS)])
+    joined[members] = labels
+    return joined
+
+
+def _mixture(sample: Sample, labels: Array) -> Mixture:
+    """Return the mixture of one Gaussian for each cluster."""
+    clusters = range(labels.max() + 1)
+    pi = np.bincount(labels, sample.masses)
+    means = np.stack([sample.masses[labels == c] @ sample.X[labels == c] / pi[c] for c in clusters])
+    centered = sample.X - means[labels]
+    size = 1 / (sample.masses**2).sum()
+    scatter = np.stack(
+        [size * (sample.masses[labels == c] * centered[labels == c].T) @ centered[labels == c] for c in clusters]
+    )
+    within = scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
+    return Mixture(pi, means, _covariance(scatter, within, size * pi[:, None, None]))
+
+
+def _covariance(scatter: Array, within: Array, size: Array) -> Array:
+    """Return (scatter + 5 S_w)/(n_c + 4), of matrices or of quadratic forms."""
+    return (scatter + EXTRA * within) / (size + EXTRA - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What a fold and a cluster have in common: Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over their rows."""
+
+    group: Array
+    """The fold of each cell."""
+    cluster: Array
+    mass: Array
+    first: Array
+    second: Array
+
+    @classmethod
+    def from_labels(cls, labels: Array, folds: Folds, waves: Waves) -> _Cells:
+        """Return the cells of all rows, given the cluster of each."""
+        count = labels.max() + 1
+        pairs, cells = np.unique(folds.labels * count + labels, return_inverse=True)
+        return cls(pairs // count, pairs % count, *waves.moments(cells, len(pairs)))
+
+    def merged(self, parent: Array) -> _Cells:
+        """Return the cells of larger clusters, given the one that each cluster is in."""
+        count = parent.max() + 1
+        pairs, cells = np.unique(self.group * count + parent[self.cluster], return_inverse=True)
+        sums = (_sum_by(cells, values, len(pairs)) for values in (self.mass, self.first, self.second))
+        return _Cells(pairs // count, pairs % count, *sums)
+
+    def left_out(self, folds: Folds) -> Array:
+        """Return the waves of the mixture of these clusters without each fold, of shape (folds, frequencies).
+
+        A fold changes the clusters that it has rows in, and of the others only what they borrow.
+        """
+        count, kept, size = self.cluster.max() + 1, 1 - folds.shares, folds.sizes
+        group, cluster = self.group, self.cluster
+        mass, first, second = (_sum_by(cluster, values, count) for values in (self.mass, self.first, self.second))
+        mean, scatter = _mean_and_scatter(mass, first, second)
+        left_mass = mass[cluster] - self.mass
+        left_mass[left_mass < EMPTY] = 0
+        left_mean, left_scatter = _mean_and_scatter(
+            left_mass, first[cluster] - self.first, second[cluster] - self.second
+        )
+
+        per_fold = (size / kept)[:, None]  # from masses of the whole sample to numbers of points
+        nonempty = count - np.bincount(group, left_mass == 0, len(kept))
+        pooled = per_fold * (scatter.sum(axis=0) + _sum_by(group, left_scatter - scatter[cluster], len(kept)))
+        within = pooled / np.maximum(size - nonempty, 1)[:, None]
+
+        shares = mass[:, None] / kept
+        shares[cluster, group] = 0  # these are changed
+        spread = _covariance(per_fold * scatter[:, None], within, per_fold * mass[:, None, None])
+        heights = shares[..., None] * np.exp(-spread / 2)  # (clusters, folds, frequencies)
+        wave = (heights * np.cos(mean)[:, None]).sum(axis=0) + 1j * (heights * np.sin(mean)[:, None]).sum(axis=0)
+        spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
+        changed = (left_mass / kept[group])[:, None] * np.exp(1j * left_mean - spread / 2)
+        return wave + _sum_by(group, changed, len(kept))
+
+
+def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, Array]:
+    """Return Σmx/Σm and Σmx² − (Σmx)²/Σm, zero where there is no mass."""
+    mean = np.divide(first, mass[:, None], out=np.zeros_like(first), where=mass[:, None] > 0)
+    return mean, np.where(mass[:, None] > 0, np.maximum(second - mean * first, 0), 0)
+
+
+def _sum_by(labels: Array, values: Array, count: int) -> Array:
+    """Return the sums of the values, or rows of values, with each label."""
+    return indicators(labels, count) @ values
+
+
+def default_candidates() -> list[Candidate]:
+    """Return the candidates that are stacked by default."""
+    return [PlainMean(), NuSteps(), InDegree(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True)]

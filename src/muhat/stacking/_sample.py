@@ -1,0 +1,231 @@
+"""A sample seen by the candidates: its rows and masses, what they share, and how rows are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from muhat._arrays import Array, slices
+from muhat.gram._random_features import frequency_law
+from muhat.kernels import Kernel, Laplacian
+from muhat.kernels._base import terms
+
+ROWS = 8192
+"""Rows whose waves are held at once."""
+
+DENSE_UP_TO = 2000
+"""Rows up to which the Gram matrix is held; beyond, its products are made from blocks."""
+
+TREE_UP_TO = 2000
+"""Rows of which Ward's tree is made; the others join the nearest cluster."""
+
+FLOOR = 0.1
+"""What is added to the variances when rows are whitened, as a share of their mean."""
+
+SPARSE_FROM = 100_000
+"""The entries of a matrix of indicators beyond which it is held sparse."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows in double precision with masses, all positive, that sum to one, and the kernel with its bandwidth."""
+
+    kernel: Kernel
+    X: Array
+    masses: Array
+    size: int
+    """The number of rows of the whole sample, from which this may be what is left."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.X)
+
+    @cached_property
+    def center(self) -> Array:
+        """x̄, the mean of the rows."""
+        return self.masses @ self.X
+
+    def without(self, rows: Array) -> Sample:
+        """Return the sample without some rows, given as a mask; the bandwidth stays."""
+        left = self.masses[~rows]
+        return Sample(self.kernel, self.X[~rows], left / left.sum(), self.size)
+
+    def product(self, V: Array) -> Array:
+        """Return K V."""
+        return self._gram @ V if self.n <= DENSE_UP_TO else self.kernel.product(self.X, V)
+
+    @cached_property
+    def _gram(self) -> Array:
+        return self.kernel(self.X)
+
+    @cached_property
+    def tree(self) -> tuple[Array, Array, Array]:
+        """Ward's tree of all rows, or of some that are drawn; which these are; and all rows, as it sees them."""
+        return self._tree(self._scaled)
+
+    @cached_property
+    def whitened_tree(self) -> tuple[Array, Array, Array]:
+        """The same of whitened rows."""
+        X = self._scaled
+        variances, axes = np.linalg.eigh((self.masses * X.T) @ X)
+        floor = FLOOR * variances.mean() or 1.0
+        return self._tree(X @ axes / np.sqrt(np.maximum(variances, 0) + floor))
+
+    @property
+    def _scaled(self) -> Array:
+        """The rows, centred and in a unit in which no square overflows."""
+        X = self.X - self.center
+        return X / (np.abs(X).max() or 1.0)
+
+    def _tree(self, X: Array) -> tuple[Array, Array, Array]:
+        members = np.arange(self.n)
+        if self.n > TREE_UP_TO:
+            members = np.sort(np.random.default_rng(0).choice(self.n, TREE_UP_TO, replace=False))
+        return linkage(X[members], "ward"), members, X
+
+    def nearest(self, count: int) -> Array:
+        """Return the rows nearest to each row, itself among them, nearest first; ties in their order: (n, count)."""
+        found = np.empty((self.n, count), dtype=np.intp)
+        for rows in slices(0, self.n, max(1, ROWS * 512 // self.n)):
+            found[rows] = _smallest(cdist(self.X[rows], self.X), count)
+        return found
+
+
+def _smallest(values: Array, count: int) -> Array:
+    """Return the places of the smallest values of each row, smallest first; ties in their order."""
+    if 4 * count > values.shape[1]:
+        return np.argsort(values, axis=1, kind="stable")[:, :count]
+    bound = np.partition(values, count - 1, axis=1)[:, count - 1 : count]
+    places = np.argsort(np.where(values <= bound, values, np.inf), axis=1, kind="stable")
+    return places[:, :count]
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The groups in which rows are left out: each row by itself, or a number of random folds."""
+
+    labels: Array
+    """The group of each row, counted from zero."""
+    masses: Array
+    """The masses of the rows."""
+
+    @classmethod
+    def from_sample(cls, sample: Sample, n_splits: int | None, rng: np.random.Generator) -> Folds:
+        """Return each row by itself, or random folds of equal size if a number is given."""
+        if n_splits is None:
+            return cls(np.arange(sample.n), sample.masses)
+        return cls(rng.permutation(np.arange(sample.n) % n_splits), sample.masses)
+
+    @cached_property
+    def shares(self) -> Array:
+        """The mass of each group."""
+        return np.bincount(self.labels, self.masses)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """1/Σp², how many equal rows the masses p of those that are left amount to, for each group."""
+        squares = np.bincount(self.labels, self.masses**2)
+        return (1 - self.shares) ** 2 / np.maximum(squares.sum() - squares, np.finfo(float).tiny)
+
+    @cached_property
+    def left(self) -> Array:
+        """The masses of the rows that are left, in a column for each group: (n, groups)."""
+        masses = np.repeat(self.masses[:, None], len(self.shares), axis=1)
+        masses[np.arange(len(masses)), self.labels] = 0
+        return masses / (1 - self.shares)
+
+    def __iter__(self) -> Iterator[Array]:
+        """Yield the rows of each group, as masks."""
+        return (self.labels == group for group in range(len(self.shares)))
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Functions of the RKHS by their values at random frequencies: ⟨f, g⟩ ≈ k(x, x) mean_ω conj(F(ω)) G(ω).
+
+    The wave of a measure is its characteristic function, with x̄ for the origin: that of a Gaussian depends on the data
+    through the mean and the variance of ω·x alone.
+    """
+
+    sample: Sample
+    frequencies: Array
+
+    @cached_property
+    def _phases(self) -> Array:
+        return self._block(slice(None))
+
+    def _block(self, rows: slice) -> Array:
+        return (self.sample.X[rows] - self.sample.center) @ self.frequencies.T
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        if self.sample.n <= ROWS:
+            yield slice(None), self._phases
+            return
+        for rows in slices(0, self.sample.n, ROWS):
+            yield rows, self._block(rows)
+
+    @cached_property
+    def squares(self) -> Array:
+        """‖ω‖² of each frequency."""
+        return np.einsum("ij,ij->i", self.frequencies, self.frequencies)
+
+    def of_weights(self, V: Array) -> Array:
+        """Return the waves of weights on the rows, in columns: (columns, frequencies)."""
+        total = np.zeros((V.shape[1], len(self.frequencies)), dtype=complex)
+        for rows, phases in self._blocks():
+            total += V[rows].T @ np.exp(1j * phases)
+        return total
+
+    def averages(self, cells: Array, count: int) -> Array:
+        """Return Σ m_i exp(iω·x_i) over the rows of each cell."""
+        total = np.zeros((count, len(self.frequencies)), dtype=complex)
+        for rows, phases in self._blocks():
+            total += self._members(cells, count, rows) @ np.exp(1j * phases)
+        return total
+
+    def moments(self, cells: Array, count: int) -> tuple[Array, Array, Array]:
+        """Return Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over the rows of each cell."""
+        first = np.zeros((count, len(self.frequencies)))
+        second = np.zeros_like(first)
+        for rows, phases in self._blocks():
+            members = self._members(cells, count, rows)
+            first += members @ phases
+            second += members @ phases**2
+        return np.bincount(cells, self.sample.masses, count), first, second
+
+    def _members(self, cells: Array, count: int, rows: slice) -> Any:
+        return indicators(cells[rows], count, self.sample.masses[rows])
+
+
+def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:
+    """Return the matrix whose product with rows of values sums them up by label: sparse, unless it is small."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    places = labels, np.arange(len(labels))
+    if count * len(labels) > SPARSE_FROM:
+        return csr_array((weights, places), shape=(count, len(labels)))
+    matrix = np.zeros((count, len(labels)))
+    matrix[places] = weights
+    return matrix
+
+
+def orthogonal_frequencies(kernel: Kernel, count: int, d: int, rng: np.random.Generator) -> Array:
+    """Return frequencies of the kernel's law, orthogonal d by d where the law has no preferred direction.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has no such law.
+    """
+    drawn = frequency_law(kernel)(rng, (count, d))
+    if any(isinstance(part, Laplacian) for _, part in terms(kernel)):
+        return drawn
+    bases = np.linalg.qr(rng.standard_normal((-(-count // d), d, d)))[0]
+    return np.linalg.norm(drawn, axis=1)[:, None] * bases.reshape(-1, d)[:count]

@@ -1,0 +1,74 @@
+"""Kernels at a ladder of bandwidths, learnt from the distances of a sample whatever its labels are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat._parts import as_kernel
+from muhat._validation import positive
+from muhat.kernels import Gaussian, Kernel, Laplacian
+from muhat.kernels._own import Metric, Radial, distances_of_pairs
+
+STEPS = 10
+"""Bandwidths of a ladder."""
+
+ENDS = (0.05, 0.95)
+"""Where a ladder begins and ends: half the first quantile of the distances, and twice the second."""
+
+
+def as_kernels(kernel: Any) -> list[Kernel]:
+    """Return the kernels that a name, an object, a function or a list of these stands for; Gaussian and Laplacian."""
+    if kernel is None:
+        return [Gaussian(), Laplacian()]
+    given = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
+    if not given:
+        raise ValueError(refusal("kernel", "at least one kernel is needed", "an empty list"))
+    return [as_kernel(each) for each in given]
+
+
+def check_bandwidths(who: str, bandwidths: Any) -> None:
+    """Refuse bandwidths that are neither a number of steps, nor 'median', nor positive numbers."""
+    if bandwidths is None or (isinstance(bandwidths, str) and bandwidths == "median"):
+        return
+    if isinstance(bandwidths, Integral) and not isinstance(bandwidths, bool) and int(bandwidths) >= 1:
+        return
+    if isinstance(bandwidths, Sequence | np.ndarray) and not isinstance(bandwidths, str) and len(bandwidths):
+        for bandwidth in bandwidths:
+            positive(who, "each of bandwidths", bandwidth)
+        return
+    needed = "bandwidths must be a number of steps, 'median', or a list of positive numbers"
+    raise ValueError(refusal(who, needed, repr(bandwidths)))
+
+
+def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) -> list[Kernel]:
+    """Return each kernel that has its bandwidth still to be learnt at every bandwidth, and the others as they are."""
+    found: list[Kernel] = []
+    for kernel in kernels:
+        if not isinstance(kernel, Radial) or isinstance(kernel.bandwidth, Real) or isinstance(bandwidths, str):
+            found.append(kernel.resolve(Z))
+        elif bandwidths is None or isinstance(bandwidths, Integral):
+            steps = STEPS if bandwidths is None else int(bandwidths)
+            found += [replace(kernel, bandwidth=sigma) for sigma in ladder(Z, kernel._metric, steps).tolist()]
+        else:
+            found += [replace(kernel, bandwidth=float(sigma)) for sigma in bandwidths]
+    return found
+
+
+def ladder(Z: Array, metric: Metric, steps: int) -> Array:
+    """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to twice the 95 % quantile.
+
+    The distances are those between rows that differ, so that repeated rows do not make a bandwidth zero.
+    """
+    distances, unit = distances_of_pairs(Z, metric)
+    apart = distances[distances > 0]
+    low, high = np.quantile(apart, ENDS) if apart.size else (1.0, 1.0)
+    if metric == "euclidean":  # whose distances are squared
+        low, high = np.sqrt(low), np.sqrt(high)
+    return unit * (np.geomspace(low / 2, 2 * high, steps) if steps > 1 else np.sqrt([low * high]))

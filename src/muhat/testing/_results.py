@@ -1,0 +1,214 @@
+"""What a test says, and why: the p-value, which statistic spoke, and all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from muhat._arrays import Array
+from muhat.embedding import Element
+from muhat.kernels import Kernel
+from muhat.testing._marginals import FeatureDifference
+from muhat.testing._permutations import PermutationTable
+from muhat.testing._statistics import Statistic
+
+LEVEL = 0.05
+"""The level at which a verdict calls samples different, or columns dependent."""
+
+SHOWN = 5
+"""Rows that a result names, of each sample."""
+
+
+@dataclass(frozen=True)
+class SingleTest:
+    """One statistic of one kernel, with its p-value as if it were the only one asked."""
+
+    kernels: tuple[Kernel, ...]
+    """The kernel; for independence, that of x and that of y."""
+    statistics: tuple[Statistic, ...]
+    """The statistic with its λ or t; for independence, the weights h of x and of y."""
+    value: float
+    p_value: float
+    standardized: float
+    """How many standard deviations the value lies above its mean over the permutations."""
+
+    def __str__(self) -> str:
+        parts = [f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True)]
+        return " × ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in JSON's types."""
+        return {
+            "kernels": [repr(kernel) for kernel in self.kernels],
+            "statistics": [str(statistic) for statistic in self.statistics],
+            "value": self.value,
+            "p_value": self.p_value,
+            "standardized": self.standardized,
+        }
+
+
+def short(kernel: Kernel) -> str:
+    """Return a kernel with its bandwidth in three digits."""
+    bandwidth = getattr(kernel, "bandwidth", None)
+    return repr(kernel) if bandwidth is None else f"{type(kernel).__name__}({bandwidth:.3g})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """What every test has to say.
+
+    Attributes
+    ----------
+    p_value : float
+        Exact for all statistics together: under the null hypothesis P(p ≤ α) ≤ α for every α; never zero.
+    statistic : float
+        The combination of all statistics: the largest one, standardized by its permutations.
+    permuted : array of shape (n_permutations,)
+        The same for every permutation.
+    n_permutations : int
+        How many there were, beside the observed data.
+    is_complete : bool
+        Whether these are all permutations that differ, instead of random ones.
+    best : SingleTest
+        The statistic that spoke: the kernel, bandwidth, λ and weight h that were largest.
+    tests : tuple of SingleTest
+        All of them.
+    """
+
+    p_value: float
+    statistic: float
+    permuted: Array
+    n_permutations: int
+    is_complete: bool
+    best: SingleTest
+    tests: tuple[SingleTest, ...]
+
+    @property
+    def _because(self) -> str:
+        many = f"{len(self.tests)} statistics" if len(self.tests) > 1 else "one statistic"
+        how = "all" if self.is_complete else "random"
+        spoke = f"; {self.best} spoke" if len(self.tests) > 1 else f" ({self.best})"
+        return f"p = {self.p_value:.3g}, {many} on {self.n_permutations} {how} permutations{spoke}"
+
+    def verdict(self, level: float = LEVEL) -> str:
+        """Return one sentence: what the test finds at a level, and why."""
+        raise NotImplementedError
+
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
+        """Return the numbers in JSON's types, without the permuted ones."""
+        return {
+            "p_value": self.p_value,
+            "statistic": self.statistic,
+            "n_permutations": self.n_permutations,
+            "is_complete": self.is_complete,
+            "best": self.best.to_dict(),
+            "tests": [each.to_dict() for each in self.tests],
+            "verdict": self.verdict(level),
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._because})"
+
+
+def of_table(
+    table: PermutationTable, candidates: Iterable[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
+) -> dict[str, Any]:
+    """Return what every result has, from the values of all statistics."""
+    tests = tuple(
+        SingleTest(kernels, statistics, float(value), float(p), float(standardized))
+        for (kernels, statistics), value, p, standardized in zip(
+            candidates, table.values[:, 0], table.p_values, table.standardized[:, 0], strict=True
+        )
+    )
+    return {
+        "p_value": table.p_value,
+        "statistic": float(table.combined[0]),
+        "permuted": table.combined[1:],
+        "n_permutations": table.values.shape[1] - 1,
+        "best": tests[table.loudest],
+        "tests": tests,
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoSampleResult(Result):
+    """Whether two samples come from one distribution, and where they differ.
+
+    Attributes
+    ----------
+    p_value, statistic, permuted, n_permutations, is_complete, best, tests
+        As for every ``Result``.
+    mmd : float
+        The effect size: the distance of the two kernel means, for the kernel that spoke.
+    witness : Embedding or FeatureEmbedding
+        The function that the statistic which spoke is largest for: above zero where the first sample has more mass.
+    witness_x, witness_y : arrays of shape (n,) and (m,)
+        Its values at the rows of both samples.
+    features : tuple of FeatureDifference
+        Every feature by itself, the one that differs most first.
+    """
+
+    mmd: float
+    witness: Element
+    witness_x: Array
+    witness_y: Array
+    features: tuple[FeatureDifference, ...]
+
+    @property
+    def rows_x(self) -> Array:
+        """The rows of X that are least like Y, in order: where the witness is largest."""
+        return self.witness_x.argsort(kind="stable")[::-1]
+
+    @property
+    def rows_y(self) -> Array:
+        """The rows of Y that are least like X, in order: where the witness is smallest."""
+        return self.witness_y.argsort(kind="stable")
+
+    def verdict(self, level: float = LEVEL) -> str:
+        """Return one sentence: what the test finds at a level, and why."""
+        n, m = len(self.witness_x), len(self.witness_y)
+        if self.p_value > level:
+            return f"No difference is found between the two samples of {n} and {m} rows ({self._because})."
+        most = self.features[0]
+        where = f"; taken by itself, {most.name} differs most" if most.p_value <= level else ""
+        return f"The two samples of {n} and {m} rows differ ({self._because}){where}."
+
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
+        """Return the numbers in JSON's types, and the rows of each sample that are least like the other."""
+        return {
+            "n": len(self.witness_x),
+            "m": len(self.witness_y),
+            **super().to_dict(level),
+            "mmd": self.mmd,
+            "rows_x": self.rows_x[:SHOWN].tolist(),
+            "rows_y": self.rows_y[:SHOWN].tolist(),
+            "features": [{field.name: getattr(each, field.name) for field in fields(each)} for each in self.features],
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IndependenceResult(Result):
+    """Whether the columns x have to do with the columns y.
+
+    Attributes
+    ----------
+    p_value, statistic, permuted, n_permutations, is_complete, best, tests
+        As for every ``Result``.
+    n : int
+        The number of rows.
+    correlation : float
+        The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels that spoke, between 0 and 1.
+    """
+
+    n: int
+    correlation: float
+
+    def verdict(self, level: float = LEVEL) -> str:
+        """Return one sentence: what the test finds at a level, and why."""
+        found = "No dependence is found between x and y" if self.p_value > level else "x and y are dependent"
+        return f"{found} on {self.n} rows ({self._because})."
+
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
+        """Return the numbers in JSON's types."""
+        return {"n": self.n, **super().to_dict(level), "correlation": self.correlation}

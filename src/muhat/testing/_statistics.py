@@ -1,0 +1,161 @@
+"""Test statistics as weights h(γ) of the pooled spectrum: MMD, the spectral-regularised one, that of shrunk means."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from muhat._arrays import Array
+from muhat._messages import refusal, unknown_name
+from muhat._parts import as_filter
+from muhat.filters import Filter, Iteration, name_of
+
+SHARES = (1e-1, 1e-2, 1e-3)
+"""The λ that a filter without a parameter takes, as shares of the largest eigenvalue."""
+
+
+class Statistic(BaseEstimator):
+    """T = N Σ_k h(γ_k) (u_kᵀ w)² of the eigenpairs of the pooled, centred A = HKH/N, w = 1/n on X and −1/m on Y.
+
+    A statistic of your own is a dataclass with one method, ``weight``, and an attribute ``unbiased``: whether the
+    diagonal of N·U h(Γ) Uᵀ is taken out of the sums within each sample (a U-statistic instead of a V-statistic).
+    """
+
+    unbiased: bool = False
+
+    @abstractmethod
+    def weight(self, gamma: Array) -> Array:
+        """Return h(γ), zero at γ = 0."""
+
+    def resolve(self, gamma: Array, kappa2: float) -> list[Statistic]:
+        """Return the statistics that this one stands for, of which every parameter is a number."""
+        return [self]
+
+
+@dataclass
+class MMD(Statistic):
+    """h(γ) = γ: the squared maximum mean discrepancy ‖μ̂_X − μ̂_Y‖².
+
+    Parameters
+    ----------
+    unbiased : bool, default=False
+        Whether the U-statistic is taken; for samples of one size both are the same test.
+    """
+
+    unbiased: bool = False
+
+    def weight(self, gamma: Array) -> Array:
+        """h(γ) = γ."""
+        return gamma
+
+    def __str__(self) -> str:
+        return "MMD" + ", unbiased" * self.unbiased
+
+
+@dataclass
+class Filtered(Statistic):
+    """A statistic made with a filter s_λ.
+
+    Parameters
+    ----------
+    filter : str or Filter, default='tsvd'
+        The filter, a function of γ.
+    parameter : float or sequence of them, default=None
+        λ or the number of iterations t, several for a statistic each; by default λ is 0.1, 0.01 and 0.001 of the
+        largest eigenvalue, and t acts as these.
+    unbiased : bool, default=False
+        Whether the U-statistic is taken; for samples of one size both are the same test.
+    """
+
+    filter: Any = "tsvd"
+    parameter: Any = None
+    unbiased: bool = False
+
+    def resolve(self, gamma: Array, kappa2: float) -> list[Statistic]:
+        """Return a statistic for each parameter, the filter's steps bound to κ²."""
+        filter = cast(Filter, checked_filter(self).bounded_by(kappa2))
+        if filter.parameterless:
+            return [replace(self, filter=filter, parameter=1.0)]
+        if self.parameter is None:
+            grid = np.unique([filter.from_lambda(share * gamma.max()) for share in SHARES])
+        else:
+            grid = filter.check(self.parameter)
+        return [replace(self, filter=filter, parameter=parameter) for parameter in grid.tolist()]
+
+    def shrinkage(self, gamma: Array) -> Array:
+        """Return s_λ(γ)."""
+        return self.filter.shrinkage(gamma, self.parameter)
+
+    def __str__(self) -> str:
+        filter = as_filter(self.filter)
+        symbol = "t" if isinstance(filter, Iteration) else "λ"
+        setting = f", {symbol} = {self.parameter:.3g}" if isinstance(self.parameter, float | int) else ""
+        return f"{type(self).__name__}({name_of(filter)}{setting})" + ", unbiased" * self.unbiased
+
+
+@dataclass
+class Spectral(Filtered):
+    """h(γ) = s_λ(γ): the squared distance of the means in units of their spread, ‖g_λ^(1/2)(Ĉ)(μ̂_X − μ̂_Y)‖².
+
+    This is the spectral-regularised test of Hagrass, Sriperumbudur and Li (2024), with any filter but those that do
+    not depend on γ: all permutations would have the same value.
+    """
+
+    def weight(self, gamma: Array) -> Array:
+        """h(γ) = s_λ(γ)."""
+        return self.shrinkage(gamma)
+
+
+@dataclass
+class ShrunkMeans(Filtered):
+    """h(γ) = γ s_λ(γ)²: the squared distance of the two means, both shrunk towards the pooled mean."""
+
+    def weight(self, gamma: Array) -> Array:
+        """h(γ) = γ s_λ(γ)²."""
+        return gamma * self.shrinkage(gamma) ** 2
+
+
+STATISTICS: dict[str, type[Statistic]] = {"mmd": MMD, "spectral": Spectral, "shrunk-means": ShrunkMeans}
+"""The statistics by name."""
+
+
+def as_statistics(statistics: Any) -> list[Statistic]:
+    """Return the statistics that a name, an object or a list of these stands for."""
+    given = list(statistics) if isinstance(statistics, Sequence) and not isinstance(statistics, str) else [statistics]
+    if not given:
+        raise ValueError(refusal("statistics", "at least one statistic is needed", "an empty list"))
+    found = [_as_statistic(each) for each in given]
+    for each in found:
+        if isinstance(each, Filtered):
+            filter = checked_filter(each)
+            if each.parameter is not None:
+                filter.check(each.parameter)
+    return found
+
+
+def _as_statistic(statistic: Any) -> Statistic:
+    if isinstance(statistic, Statistic):
+        return statistic
+    if isinstance(statistic, str):
+        if statistic in STATISTICS:
+            return STATISTICS[statistic]()
+        raise ValueError(unknown_name("statistics", statistic, STATISTICS))
+    needed = "a name, a statistic such as Spectral('landweber') or a list of these is needed"
+    raise TypeError(refusal("statistics", needed, f"{type(statistic).__name__} {statistic!r}"))
+
+
+def checked_filter(statistic: Filtered) -> Filter:
+    """Return the statistic's filter, or refuse one that makes no test."""
+    filter, who = as_filter(statistic.filter), type(statistic).__name__
+    if not isinstance(filter, Filter):
+        needed = "a filter that is a function of γ is needed"
+        raise ValueError(refusal(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'"))
+    if filter.constant and isinstance(statistic, Spectral):
+        needed = "a filter that depends on γ is needed"
+        raise ValueError(refusal(who, needed, name_of(filter), "with a constant one all permutations are alike"))
+    return filter

@@ -1,0 +1,335 @@
+"""The stacked mean: left-out candidates against refits, weights against a solver, and what it gains."""
+
+import pickle
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import simpson
+from scipy.optimize import minimize
+from scipy.special import log_ndtr
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from muhat import Gaussian, KernelMean, Laplacian, Matern, Mixture, StackDisplay, StackedMean, SyntheticFamily
+from muhat.embedding import Embedding, MixedEmbedding
+from muhat.kernels import InverseMultiquadric, Linear, Polynomial, RationalQuadratic
+from muhat.stacking import (
+    Candidate,
+    Folds,
+    GaussianFit,
+    InDegree,
+    LeftOutMoments,
+    NuSteps,
+    PlainMean,
+    Sample,
+    WardMixtures,
+    Waves,
+    default_candidates,
+)
+from muhat.stacking._candidates import _mixture, wave_of
+from muhat.stacking._sample import orthogonal_frequencies
+
+EXACT = [PlainMean(), NuSteps(), InDegree(), GaussianFit()]
+"""The candidates that are left out exactly."""
+
+
+def a_sample(n=24, d=3, kernel=None, masses=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * [1.0, 3.0, 0.2][:d] + 5
+    X[-1] = X[0]
+    masses = np.full(n, 1 / n) if masses is None else masses
+    return Sample((kernel or Gaussian()).resolve(X), X, masses / masses.sum(), n)
+
+
+def left_out_ways(sample, splits, seed=1):
+    rng = np.random.default_rng(seed)
+    folds = Folds.from_sample(sample, splits, rng)
+    return folds, Waves(sample, orthogonal_frequencies(sample.kernel, 40, sample.X.shape[1], rng))
+
+
+@pytest.mark.parametrize("candidate", EXACT, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("splits", [None, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Matern(0.3)], ids=lambda each: type(each).__name__)
+def test_left_out_equals_refitting(candidate, splits, weighted, kernel):
+    sample = a_sample(kernel=kernel, masses=np.linspace(1, 3, 24) if weighted else None)
+    folds, waves = left_out_ways(sample, splits)
+    fast = candidate.left_out(sample, folds, waves)
+    slow = Candidate.left_out(candidate, sample, folds, waves)
+    np.testing.assert_allclose(fast, slow, atol=1e-9)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("splits", [None, 5])
+def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits):
+    sample = a_sample(30, masses=np.linspace(1, 2, 30))
+    folds, waves = left_out_ways(sample, splits)
+    candidate = WardMixtures(whiten=whiten)
+    smallest, parents = candidate._clusters(sample)
+    for parent, fast in zip(parents, candidate.left_out(sample, folds, waves), strict=True):
+        labels = parent[smallest]
+        for rows, wave in zip(folds, fast, strict=True):
+            kept = np.unique(labels[~rows], return_inverse=True)[1]
+            mixture = _mixture(sample.without(rows), kept)
+            np.testing.assert_allclose(wave, wave_of(mixture, waves, ~rows)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(2.0), RationalQuadratic(2.0)], ids=repr)
+def test_moments_by_frequencies_are_those_by_refits_up_to_their_error(kernel):
+    sample, candidates = a_sample(kernel=kernel), EXACT
+    folds = Folds.from_sample(sample, None, np.random.default_rng(0))
+    exact = LeftOutMoments.from_refits(candidates, sample, folds, 1, np.random.default_rng(0))
+    found = []
+    for seed in range(8):
+        frequencies = orthogonal_frequencies(kernel, 256, 3, np.random.default_rng(seed))
+        found.append(LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies)))
+    for name in ("inner", "cross", "risk"):
+        values = np.array([getattr(moments, name) for moments in found])
+        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        assert np.all(np.abs(values.mean(axis=0) - getattr(exact, name)) <= 5 * error + 1e-12)
+        assert np.all(error < 0.02)
+
+
+def test_moments_by_refits_are_those_of_elements_without_the_point():
+    sample = a_sample(12)
+    folds = Folds.from_sample(sample, None, np.random.default_rng(0))
+    moments = LeftOutMoments.from_refits(EXACT, sample, folds, 1, np.random.default_rng(0))
+    inner, cross = 0.0, 0.0
+    for rows in folds:
+        left = sample.without(rows)
+        elements = []
+        for measure in (measure for each in EXACT for measure in each.fit(left)):
+            zero = Embedding(sample.kernel, left.X, np.zeros(left.n))
+            if isinstance(measure, Mixture):
+                elements.append(MixedEmbedding(zero, measure, measure.weights))
+            else:
+                elements.append(Embedding(sample.kernel, left.X, measure))
+        inner = inner + np.array([[f.inner(g) for g in elements] for f in elements]) / 12
+        cross = cross + np.array([f(sample.X[rows])[0] for f in elements]) / 12
+    np.testing.assert_allclose(moments.inner, inner, atol=1e-12)
+    np.testing.assert_allclose(moments.cross, cross, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 8), st.integers(0, 10_000), st.floats(0, 2))
+def test_weights_are_the_minimum(count, seed, shift):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(count, count + 1))
+    inner, cross = root @ root.T, rng.normal(size=count) + shift
+    inner[0, 0] += abs(rng.normal() + cross[0])
+    moments = LeftOutMoments(inner[None], cross[None], np.ones(1))
+    w = moments.best_weights()
+    assert w.min() >= 0
+    assert w.sum() <= 1 + 1e-9
+
+    def objective(w):
+        return moments.score(w) + 0.2 * max(moments.risk, 0) * ((w - 1 / count) ** 2).sum()
+
+    slack = {"type": "ineq", "fun": lambda w: 1 - w.sum()}
+    best = minimize(objective, np.full(count, 1 / count), bounds=[(0, 1)] * count, constraints=slack, tol=1e-12)
+    assert objective(w) <= best.fun + 1e-6 * (1 + abs(best.fun))
+
+
+def test_means_of_gaussians_under_the_exponential_kernel_are_those_of_its_own_closed_form():
+    def of_one(x, mean, variance, sigma):  # E exp(−|x − Y|/σ)
+        s, gap = variance**0.5, x - mean
+        sides = [np.exp(g / sigma + variance / (2 * sigma**2) + log_ndtr(-g / s - s / sigma)) for g in (gap, -gap)]
+        return sum(sides)
+
+    P = Mixture([0.4, 0.6], [[-1.0], [2.0]], [[[0.5]], [[1e-4]]])
+    for x in (-1.0, 0.3, 2.0, 9.0):
+        expected = 0.4 * of_one(x, -1.0, 0.5, 0.7) + 0.6 * of_one(x, 2.0, 1e-4, 0.7)
+        assert P.mean(Matern(0.7, 0.5), np.array([[x]]))[0] == pytest.approx(expected, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Matern(2.0), Matern(2.0, 0.8), RationalQuadratic(1.0, 0.7), InverseMultiquadric(1.0)]
+)
+def test_means_of_gaussians_equal_integrals(kernel):
+    P = Mixture([1.0], [[-1.0]], [[[0.5]]])
+    y = np.linspace(-1 - 9 * 0.5**0.5, -1 + 9 * 0.5**0.5, 200_001)
+    density = np.exp(-((y + 1) ** 2)) / np.sqrt(np.pi)
+    for x in (-1.0, 0.3, 9.0):
+        expected = simpson(density * kernel(np.array([[x]]), y[:, None])[0], x=y)
+        assert P.mean(kernel, np.array([[x]]))[0] == pytest.approx(expected, abs=1e-8)
+    double = Mixture([1.0], [[-1.0]], [[[1.0]]])  # the law of the difference of two
+    assert P.inner(kernel, P) == pytest.approx(double.mean(kernel, np.array([[-1.0]]))[0], abs=1e-12)
+
+
+class TestMixedEmbedding:
+    """Points and Gaussians, mixed."""
+
+    kernel = Gaussian(1.3)
+    rng = np.random.default_rng(0)
+    atoms = Embedding(kernel, rng.normal(size=(6, 2)), rng.normal(size=6))
+    gaussians = Mixture([0.5, 0.5], rng.normal(size=(2, 2)), np.stack([np.diag([0.3, 1.0]), np.eye(2)]))
+    f = MixedEmbedding(atoms, gaussians, np.array([0.7, -0.2]))
+
+    def test_values_and_inner_products_are_those_of_many_draws(self):
+        each = zip(self.gaussians.means, self.gaussians.covariances, strict=True)
+        draws = [Mixture([1.0], [mean], [S]).sample(40_000, 1) for mean, S in each]
+        points = np.concatenate([self.atoms.points, *draws])
+        weights = np.concatenate([self.atoms.weights, np.full(40_000, 0.7 / 40_000), np.full(40_000, -0.2 / 40_000)])
+        drawn = Embedding(self.kernel, points, weights)
+        Y = np.random.default_rng(2).normal(size=(5, 2))
+        np.testing.assert_allclose(self.f(Y), drawn(Y), atol=5e-3)
+        assert self.f.inner(self.atoms) == pytest.approx(drawn.inner(self.atoms), abs=2e-2)
+        assert self.f.inner(self.f) == pytest.approx(self.f.inner(drawn), abs=2e-2)
+
+    def test_it_is_a_vector(self):
+        g = 2 * self.f - self.atoms
+        Y = np.random.default_rng(2).normal(size=(5, 2))
+        np.testing.assert_allclose(g(Y), 2 * self.f(Y) - self.atoms(Y), atol=1e-12)
+        np.testing.assert_allclose((self.atoms + self.f)(Y), (self.f + self.atoms)(Y), atol=1e-14)
+        assert self.atoms.inner(self.f) == pytest.approx(self.f.inner(self.atoms), abs=1e-14)
+        assert (self.f - self.f).norm() < 1e-7
+        assert self.f.distance(self.atoms) == pytest.approx((self.f - self.atoms).norm())
+        assert pickle.loads(pickle.dumps(self.f)).norm() == self.f.norm()
+
+    def test_its_loss_is_a_squared_distance(self):
+        P = Mixture([1.0], [[0.2, 0.1]], [np.eye(2)])
+        zero = Embedding(self.kernel, np.zeros((1, 2)), np.zeros(1))
+        truth = MixedEmbedding(zero, P, np.ones(1))
+        assert self.f.loss(P) == pytest.approx((self.f - truth).squared_norm(), abs=1e-12)
+
+    def test_another_kernel_is_refused(self):
+        with pytest.raises(ValueError, match="the same kernel"):
+            self.f + Embedding(Gaussian(1.0), np.zeros((1, 2)), np.ones(1))
+
+
+@parametrize_with_checks([StackedMean()])
+@pytest.mark.filterwarnings("ignore:bandwidth='median'")
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
+@pytest.mark.parametrize("d", [1, 20])
+def test_its_risk_is_below_that_of_every_filter(share, d):
+    losses = {"kme": [], "auto": [], "stacked": []}
+    for draw in SyntheticFamily(d).draw(range(16), 50, 7):
+        kernel = Gaussian(Gaussian().resolve(draw.X).bandwidth * share**0.5)
+        P = draw.distribution
+        losses["kme"].append(KernelMean(kernel=kernel, filter="kme").fit(draw.X).embedding_.loss(P))
+        losses["auto"].append(KernelMean(kernel=kernel).fit(draw.X).embedding_.loss(P))
+        losses["stacked"].append(StackedMean(kernel=kernel).fit(draw.X).embedding_.loss(P))
+    risk = {name: np.mean(values) for name, values in losses.items()}
+    assert risk["stacked"] < min(risk["kme"], risk["auto"])
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(), Gaussian(1.0) + Matern(1.0), "rbf"], ids=str)
+def test_any_kernel_works(kernel):
+    X = a_sample(40).X
+    mu = StackedMean(kernel=kernel).fit(X)
+    assert np.isfinite(mu.score(X))
+    assert mu.gain_ >= 0
+
+
+def test_gaussians_without_a_closed_form_are_draws():
+    mu = StackedMean(kernel="laplacian").fit(a_sample().X)
+    assert isinstance(mu.embedding_, Embedding)
+    assert len(mu.embedding_.points) > 24
+    again = StackedMean(kernel="laplacian").fit(a_sample().X)
+    assert again.embedding_.distance(mu.embedding_) == 0
+
+
+def test_rows_without_mass_do_not_take_part():
+    X = a_sample(30).X
+    kernel, mass = Gaussian(2.0), np.r_[np.ones(20), np.zeros(10)]
+    whole = StackedMean(kernel=kernel).fit(X, sample_weight=mass)
+    part = StackedMean(kernel=kernel).fit(X[:20])
+    np.testing.assert_array_equal(whole.weights_, part.weights_)
+    assert whole.embedding_.distance(part.embedding_) < 1e-7
+
+
+@pytest.mark.parametrize("n", [101, 2500])
+def test_many_rows_are_left_out_in_folds(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    mu = StackedMean(kernel=Gaussian(0.3)).fit(X)
+    P = Mixture([1.0], np.zeros((1, 2)), np.eye(2)[None])
+    assert mu.embedding_.loss(P) < KernelMean(kernel=Gaussian(0.3), filter="kme").fit(X).embedding_.loss(P)
+
+
+@dataclass
+class Standard(Candidate):
+    """N(0, I), whatever the sample."""
+
+    def names(self, sample):
+        return ["standard normal"]
+
+    def fit(self, sample):
+        d = sample.X.shape[1]
+        return [Mixture(np.ones(1), np.zeros((1, d)), np.eye(d)[None])]
+
+
+def test_a_candidate_of_ones_own_takes_part():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    mu = StackedMean(candidates=[*default_candidates(), Standard()]).fit(X)
+    assert mu.names_[-1] == "standard normal"
+    assert mu.weights_[-1] > 0.3
+    alone = StackedMean(candidates=[Standard()]).fit(X)
+    assert alone.names_ == ["KME", "standard normal"]
+
+
+DEGENERATE = {
+    "equal": np.ones((10, 2)),
+    "one": np.ones((1, 2)),
+    "two": np.array([[0.0, 1.0], [2.0, 0.0]]),
+    "three": np.array([[0.0], [1.0], [5.0]]),
+    "wide": np.random.default_rng(0).normal(size=(8, 60)),
+    "constant column": np.c_[np.ones(15), np.arange(15.0)],
+    "Cauchy": np.random.default_rng(0).standard_cauchy(size=(40, 2)) ** 3,
+    "clusters of one": np.repeat(10.0 ** np.arange(12), 1)[:, None],
+    "huge": 1e150 * np.random.default_rng(0).normal(size=(12, 2)),
+    "tiny": 1e-150 * np.random.default_rng(0).normal(size=(12, 2)),
+    "float32": np.random.default_rng(0).normal(size=(12, 2)).astype(np.float32),
+    "whole": np.arange(24).reshape(12, 2),
+}
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_samples_have_a_defined_answer(name, kernel):
+    X = DEGENERATE[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "bandwidth='median'")
+        mu = StackedMean(kernel=kernel).fit(X)
+        assert np.isfinite(mu.score_samples(X)).all()
+        assert np.isfinite(mu.gain_)
+        assert mu.weights_.min() >= 0
+        assert mu.weights_.sum() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kernel": "precomputed"}, "a kernel of rows is needed"),
+        ({"candidates": ["kme"]}, "candidates must be a list"),
+        ({"n_frequencies": 0}, "n_frequencies must be"),
+        ({"candidates": [NuSteps(steps=(0,))]}, "steps must be"),
+        ({"candidates": [WardMixtures(sizes=(1,))]}, "sizes must be"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        StackedMean(**arguments).fit(np.random.default_rng(0).normal(size=(9, 2)))
+
+
+def test_the_display_shows_every_candidate():
+    pytest.importorskip("matplotlib").use("agg")
+    mu = StackedMean().fit(a_sample().X)
+    display = StackDisplay.from_estimator(mu).plot()
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == mu.names_
+    np.testing.assert_allclose([bar.get_width() for bar in display.ax_.patches], mu.weights_)
+
+
+def test_a_gain_has_the_standard_error_of_its_folds():
+    draws = [draw.X for draw in SyntheticFamily(5).draw(range(60), 40, 3)]
+    fitted = [StackedMean(kernel=Gaussian(3.0), candidates=[GaussianFit()]).fit(X) for X in draws]
+    w = np.array([0.3, 0.4, 0.3])  # fixed, so that nothing is chosen on the rows
+    gains, errors = np.array([mu.moments_.gain(w) for mu in fitted]).T
+    assert 0.8 * gains.std() < errors.mean() < 2.5 * gains.std()  # left-out terms share rows, which makes it large

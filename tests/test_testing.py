@@ -1,0 +1,452 @@
+"""Tests of two samples and of independence: the fast path is the obvious loop, and every p-value is exact."""
+
+from fractions import Fraction
+from itertools import combinations, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from muhat import Embedding, Gaussian, IndependenceTest, Laplacian, Linear, Nystrom, RandomFeatures, TwoSampleTest
+from muhat.filters import FILTERS, Iteration
+from muhat.plots import figure_of_test
+from muhat.testing import MMD, ShrunkMeans, Spectral
+from muhat.testing._ladder import ladder
+from muhat.testing._marginals import feature_differences
+from muhat.testing._permutations import PermutationTable, Relabelings, draw_orders
+from muhat.testing._spectrum import PooledSpectrum
+
+CLOSE = 1e-10
+EVALUATED = 1e-8
+"""Relative: functions evaluated by blocks of the kernel."""
+SEED = 12
+OF_GAMMA = [name for name in FILTERS if name != "componentwise"]
+QUICK = {"bandwidths": 3, "n_permutations": 39, "random_state": SEED}
+
+
+def rng():
+    return np.random.default_rng(SEED)
+
+
+def filter_of(name, parameter, C):
+    """s_λ(C) as a matrix, from the definition of each filter."""
+    one = np.eye(len(C))
+    if name == "kme":
+        return one
+    if name == "s-kmse":
+        return one / (1 + parameter)
+    if name == "f-kmse":
+        return C @ np.linalg.inv(C + parameter * one)
+    if name == "iterated-tikhonov":
+        return one - np.linalg.matrix_power(parameter * np.linalg.inv(C + parameter * one), 3)
+    if name == "landweber":
+        return one - np.linalg.matrix_power(one - C, parameter)
+    if name == "nu-method":
+        s, before = np.zeros_like(C), np.zeros_like(C)
+        for t in range(1, parameter + 1):
+            m = 0 if t == 1 else (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
+            w = 6 / 5 if t == 1 else 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3))
+            s, before = s + m * (s - before) + w * C @ (one - s), s
+        return s
+    gamma, V = np.linalg.eigh(C)
+    return (V * (gamma >= parameter)) @ V.T
+
+
+def weighted_kernel(statistic, K):
+    """The kernel matrix whose MMD the statistic is, from the centred Gram matrix and its covariance operator."""
+    H = np.eye(len(K)) - 1 / len(K)
+    gamma, U = np.linalg.eigh(H @ K @ H)
+    F = (U * np.sqrt(np.maximum(gamma, 0)))[:, gamma > 1e-12 * gamma[-1]]
+    if isinstance(statistic, MMD):
+        return F @ F.T
+    C = F.T @ F / len(K)
+    s = filter_of(statistic.filter, statistic.parameter, C)
+    return F @ (np.linalg.inv(C) @ s if isinstance(statistic, Spectral) else s @ s) @ F.T
+
+
+def mmd_of(S, x, y, unbiased):
+    """The V- or U-statistic from the matrix of a kernel, by loops over pairs."""
+
+    def mean(a, b, same):
+        pairs = [S[i, j] for i in a for j in b if not (same and unbiased and i == j)]
+        return sum(pairs) / len(pairs)
+
+    return mean(x, x, True) + mean(y, y, True) - 2 * mean(x, y, False)
+
+
+def every_statistic():
+    yield MMD()
+    for name in OF_GAMMA:
+        parameter = 7 if issubclass(FILTERS[name], Iteration) else 0.03
+        yield ShrunkMeans(name, parameter)
+        if not FILTERS[name].constant:
+            yield Spectral(name, parameter)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("sizes", [(6, 6), (5, 8), (9, 3)])
+@pytest.mark.parametrize("kernel", [Gaussian(1.3), Laplacian(2.0)])
+def test_all_statistics_at_once_are_those_of_the_obvious_loop(kernel, sizes, unbiased):
+    n, m = sizes
+    Z = rng().normal(size=(n + m, 3))
+    labels = Relabelings.draw(np.arange(n + m) < n, 6, rng()).labels
+    statistics = [each.set_params(unbiased=unbiased) for each in every_statistic()]
+    spectrum = PooledSpectrum.from_rows(kernel, Z)
+    values, _ = spectrum.statistics(spectrum.resolve(statistics), labels)
+    assert values.shape == (len(statistics), 7)
+    for statistic, row in zip(statistics, values, strict=True):
+        for column, value in zip(labels.T, row, strict=True):
+            order = np.concatenate([np.flatnonzero(column), np.flatnonzero(~column)])
+            S = weighted_kernel(statistic, kernel(Z[order]))  # anew, on the permuted rows
+            assert value == pytest.approx(mmd_of(S, range(n), range(n, n + m), unbiased), abs=CLOSE), statistic
+
+
+def test_constant_shrinkage_and_samples_of_one_size_change_no_p_value():
+    X, Y = rng().normal(size=(12, 2)), rng().normal(0.7, size=(12, 2))
+    single = {"kernel": Gaussian(1.0), "random_state": SEED}
+    plain, unbiased, shrunk = (
+        TwoSampleTest(**single, statistics=each).test(X, Y) for each in (MMD(), MMD(True), ShrunkMeans("s-kmse", 0.5))
+    )
+    assert plain.p_value == unbiased.p_value == shrunk.p_value < 1
+    assert plain.tests[0].value == pytest.approx(1.5**2 * shrunk.tests[0].value, rel=CLOSE)
+    assert plain.mmd == pytest.approx(np.sqrt(plain.tests[0].value), rel=CLOSE)
+
+
+@pytest.mark.parametrize("statistics", ["mmd", ["mmd", "spectral"]])
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (3, 4)])
+def test_over_all_relabelings_the_p_value_has_the_distribution_that_theory_says(n, m, statistics):
+    """Each relabeling observed once: P(p ≤ k/R) = k/R, in pairs where a relabeling and its complement are alike."""
+    Z = rng().normal(size=(n + m, 2))
+    found = []
+    for rows in combinations(range(n + m), n):
+        rest = np.setdiff1d(np.arange(n + m), rows)
+        result = TwoSampleTest(statistics=statistics, bandwidths=[1.0, 2.0], random_state=1).test(
+            Z[list(rows)], Z[rest]
+        )
+        assert result.is_complete
+        found.append(Fraction(result.p_value).limit_denominator(1000))
+    each = 2 if n == m else 1
+    assert len(found) == {(4, 4): 70, (3, 4): 35}[n, m] == result.n_permutations + 1
+    assert sorted(found) == [Fraction(each * (1 + place // each), len(found)) for place in range(len(found))]
+
+
+def test_over_all_orders_the_p_value_of_independence_has_the_distribution_that_theory_says():
+    X, Y = rng().normal(size=(4, 2)), rng().normal(size=(4, 1))
+    found = []
+    for order in permutations(range(4)):
+        result = IndependenceTest(bandwidths=[0.8, 2.0], random_state=1).test(X, Y[list(order)])
+        found.append(Fraction(result.p_value).limit_denominator(1000))
+    assert result.is_complete
+    assert sorted(found) == [Fraction(place + 1, 24) for place in range(24)]
+
+
+def test_permutations_keep_the_sizes_and_are_uniform():
+    observed = np.array([1, 0, 0, 1, 0]) > 0
+    drawn = Relabelings.draw(observed, 9, rng())
+    assert drawn.is_complete
+    assert len(np.unique(drawn.labels, axis=1).T) == 10
+    random = Relabelings.draw(observed, 8, rng())
+    assert not random.is_complete
+    many = Relabelings.draw(np.arange(20) < 7, 4000, rng()).labels
+    for labels in (drawn.labels, random.labels):
+        assert (labels[:, 0] == observed).all()
+        assert (labels.sum(axis=0) == 2).all()
+    assert (many.sum(axis=0) == 7).all()
+    assert np.abs(many[:, 1:].mean(axis=1) - 0.35).max() < 4 * np.sqrt(0.35 * 0.65 / 4000)
+    orders, is_complete = draw_orders(30, 99, rng())
+    assert not is_complete
+    assert (orders[0] == np.arange(30)).all()
+    assert (np.sort(orders, axis=1) == np.arange(30)).all()
+    assert len(np.unique(orders, axis=0)) == 100
+
+
+def null_samples(name, random):
+    if name == "ties":
+        return random.integers(3, size=(7, 2)), random.integers(3, size=(9, 2))
+    if name == "heavy tails":
+        return random.standard_cauchy((8, 2)), random.standard_cauchy((6, 2))
+    return random.normal(size=(5, 30)), random.normal(size=(6, 30))
+
+
+@pytest.mark.parametrize("name", ["ties", "heavy tails", "more features than rows"])
+def test_the_level_holds_on_samples_of_one_distribution(name):
+    """At most α of the p-values are up to α, and about as many where there are no ties: 200 draws, fixed seed."""
+    random, draws = rng(), 100
+    found = np.array(
+        [
+            TwoSampleTest(bandwidths=2, n_permutations=19, random_state=seed).test(*null_samples(name, random)).p_value
+            for seed in range(draws)
+        ]
+    )
+    assert found.min() >= 1 / 20
+    for level in (0.05, 0.2, 0.5):
+        error = 3 * np.sqrt(level * (1 - level) / draws)
+        assert (found <= level).mean() <= level + error
+        if name != "ties":
+            assert (found <= level).mean() >= level - error
+
+
+def test_the_level_holds_where_x_and_y_are_independent():
+    random, draws = rng(), 100
+    found = np.array(
+        [
+            IndependenceTest(bandwidths=2, n_permutations=19, random_state=seed)
+            .test(random.normal(size=(8, 1)), random.integers(4, size=(8, 2)))
+            .p_value
+            for seed in range(draws)
+        ]
+    )
+    for level in (0.05, 0.2, 0.5):
+        assert (found <= level).mean() <= level + 3 * np.sqrt(level * (1 - level) / draws)
+
+
+def test_a_p_value_counts_ties_and_is_never_zero():
+    values = np.array([[3.0, 3.0 * (1 - 1e-14), 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [9.0, 1.0, 2.0, 3.0]])
+    table = PermutationTable(values, np.abs(values).max(axis=1))
+    assert table.p_values.tolist() == [0.5, 1.0, 0.25]
+    assert not table.standardized[1].any()
+    assert table.loudest == 2
+    assert table.p_value == 0.25
+    assert (table.corrected >= table.p_values).all()
+    below = PermutationTable(np.array([[1.0, 2.0, 3.0], [7.0, 7.0, 7.0]]), np.array([3.0, 7.0]))
+    assert below.combined[0] < 0  # what never changes has no say
+    assert below.loudest == 0
+    assert below.corrected.tolist() == [1.0, 1.0]
+    equal = TwoSampleTest(**QUICK).test([[0.0], [1.0], [2.0]], [[0.0], [1.0], [2.0]])
+    assert equal.p_value == 1.0
+
+
+@pytest.mark.parametrize("kernel", [None, Linear(), "rational-quadratic"])
+def test_scaling_and_moving_the_data_change_no_p_value(kernel):
+    X, Y = rng().normal(size=(15, 3)), rng().normal(0.4, size=(11, 3))
+    test = TwoSampleTest(kernel, **QUICK)
+    plain, scaled, moved = test.test(X, Y), test.test(1000 * X, 1000 * Y), test.test(X + 100, Y + 100)
+    for other in (scaled, moved) if kernel is None else (scaled,):
+        assert other.p_value == plain.p_value
+        assert [each.p_value for each in other.tests] == [each.p_value for each in plain.tests]
+        assert [each.p_value for each in other.features] == [each.p_value for each in plain.features]
+
+
+def test_scaling_one_side_changes_no_p_value_of_independence():
+    x = rng().normal(size=(30, 1))
+    y = x**2 + rng().normal(size=(30, 1))
+    test = IndependenceTest(**QUICK)
+    plain, scaled = test.test(x, y), test.test(x, 1000 * y)
+    assert [each.p_value for each in scaled.tests] == [each.p_value for each in plain.tests]
+    assert scaled.p_value == plain.p_value
+    assert scaled.correlation == pytest.approx(plain.correlation, rel=CLOSE)
+
+
+def test_statistics_of_independence_are_those_of_the_obvious_loop():
+    X, Y = rng().normal(size=(9, 2)), rng().normal(size=(9, 1))
+    n, H = 9, np.eye(9) - 1 / 9
+    orders, _ = draw_orders(n, 5, rng())
+    statistics = [MMD(), Spectral("f-kmse", 0.02), ShrunkMeans("landweber", 4)]
+    test = IndependenceTest([Gaussian(1.0), Laplacian(0.7)])
+    (_, S), (candidates, R) = (test._weighted([Gaussian(1.0), Laplacian(0.7)], statistics, rows) for rows in (X, Y))
+    values = test._statistics(S, R, orders).reshape(6, 6, len(orders))
+    assert [kernel for kernel, _ in candidates] == [Gaussian(1.0)] * 3 + [Laplacian(0.7)] * 3
+    for a, (k, h) in enumerate((k, h) for k in (Gaussian(1.0), Laplacian(0.7)) for h in statistics):
+        for b, (other, g) in enumerate((other, g) for other in (Gaussian(1.0), Laplacian(0.7)) for g in statistics):
+            for column, order in enumerate(orders):
+                left, right = weighted_kernel(h, k(X)), weighted_kernel(g, other(Y[order]))
+                hsic = np.trace(left @ H @ right @ H) / n**2
+                assert values[a, b, column] == pytest.approx(hsic, abs=CLOSE)
+
+
+def test_a_difference_and_a_dependence_are_found():
+    random = rng()
+    X, Y = random.normal(size=(60, 3)), random.normal(size=(50, 3)) * [1, 3, 1]
+    result = TwoSampleTest(n_permutations=199, random_state=0).test(X, Y)
+    assert result.p_value == 1 / 200
+    assert result.features[0].name == "column 1"
+    assert result.features[0].p_value == 1 / 200
+    assert result.features[0].share > result.features[1].share
+    assert result.verdict().startswith(
+        "The two samples of 60 and 50 rows differ (p = 0.005, 80 statistics on 199 random "
+    )
+    assert result.verdict().endswith("; taken by itself, column 1 differs most.")
+    assert "No difference" in result.verdict(level=0.001)
+    assert len(result.permuted) == 199
+    assert len(result.tests) == len({str(each) for each in result.tests})
+    angle = random.uniform(0, 2 * np.pi, size=80)
+    x, y = (f(angle)[:, None] + 0.1 * random.normal(size=(80, 1)) for f in (np.cos, np.sin))
+    found = IndependenceTest(n_permutations=199, random_state=0).test(x, y)
+    assert found.p_value == 1 / 200
+    assert found.verdict().startswith("x and y are dependent on 80 rows (p = 0.005, ")
+    assert 0 < found.correlation < IndependenceTest(**QUICK).test(x, x).correlation
+    assert repr(found).startswith("IndependenceResult(p = 0.005")
+
+
+def test_the_displays_show_the_result():
+    X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
+    result = TwoSampleTest(**QUICK).test(X, Y)
+    left, right = figure_of_test(result).axes
+    assert sum(bar.get_height() for bar in left.patches) == 39
+    assert left.lines[0].get_xdata()[0] == result.statistic
+    assert left.get_legend().get_texts()[-1].get_text() == f"observed, p = {result.p_value:.3g}"
+    assert sum(bar.get_height() for bar in right.patches) == pytest.approx(200)
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["X, 14 rows", "Y, 10 rows"]
+    assert len(figure_of_test(IndependenceTest(**QUICK).test(X, X**2)).axes) == 1
+
+
+@pytest.mark.parametrize("statistic", [MMD(), Spectral("f-kmse", 0.01), ShrunkMeans("nu-method", 4)])
+def test_the_witness_is_an_embedding_that_carries_the_statistic(statistic):
+    X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
+    result = TwoSampleTest(Gaussian(1.5), statistics=statistic, random_state=0).test(X, Y)
+    assert isinstance(result.witness, Embedding)
+    assert result.witness(X).mean() - result.witness(Y).mean() == pytest.approx(result.tests[0].value, rel=EVALUATED)
+    np.testing.assert_allclose(result.witness_x, result.witness(X))
+    assert result.witness_x[result.rows_x[0]] == result.witness_x.max()
+    assert result.witness_y[result.rows_y[0]] == result.witness_y.min()
+    if isinstance(statistic, MMD):
+        means = Embedding(Gaussian(1.5), X, np.full(14, 1 / 14)), Embedding(Gaussian(1.5), Y, np.full(10, 1 / 10))
+        np.testing.assert_allclose(result.witness(X), (means[0] - means[1])(X), atol=CLOSE)
+        assert result.mmd == pytest.approx(means[0].distance(means[1]), rel=EVALUATED)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_as_many_landmarks_as_rows_give_the_dense_test(unbiased):
+    X, Y = rng().normal(size=(14, 2)), rng().normal(0.6, size=(9, 2))
+    statistics = [MMD(unbiased), Spectral("f-kmse", [0.1, 0.01], unbiased)]
+    options = {"kernel": Gaussian(1.0), "statistics": statistics, "random_state": 3}
+    dense, nystrom = (TwoSampleTest(gram=gram, **options).test(X, Y) for gram in ("dense", Nystrom(23)))
+    assert nystrom.p_value == dense.p_value
+    for one, other in zip(nystrom.tests, dense.tests, strict=True):
+        assert one.value == pytest.approx(other.value, rel=EVALUATED)
+        assert one.p_value == other.p_value
+    shift = (dense.witness_x - nystrom.witness_x).mean()  # the witness is known up to a constant
+    np.testing.assert_allclose(nystrom.witness_y + shift, dense.witness_y, atol=1e-6)
+
+
+def test_many_rows_take_landmarks_by_themselves(monkeypatch):
+    monkeypatch.setattr("muhat.testing._two_samples.DENSE_UP_TO", 50)
+    monkeypatch.setattr("muhat.testing._two_samples.LANDMARKS", 20)
+    monkeypatch.setattr("muhat.testing._spectrum.ROWS", 7)
+    monkeypatch.setattr("muhat.testing._permutations.AT_ONCE", 1000)
+    monkeypatch.setattr("muhat.testing._marginals.AT_ONCE", 1000)
+    X, Y = rng().normal(size=(60, 2)), rng().normal(1.0, size=(40, 2))
+    result = TwoSampleTest(**QUICK).test(X, Y)
+    assert result.p_value == 1 / 40
+    assert len(result.witness.points) == 20
+    random = TwoSampleTest("gaussian", gram=RandomFeatures(30), **QUICK).test(X, Y)
+    assert random.p_value == 1 / 40
+    assert random.witness_x.mean() > random.witness_y.mean()
+
+
+def test_the_difference_in_a_feature_is_its_energy_distance():
+    X, Y = rng().integers(5, size=(7, 2)).astype(float), rng().normal(1.0, size=(6, 2))
+    labels = Relabelings.draw(np.arange(13) < 7, 19, rng()).labels
+    for each in feature_differences(np.concatenate([X, Y]), labels, ("a", "b")):
+        x, y = X[:, "ab".index(each.name)], Y[:, "ab".index(each.name)]
+        across, within_x, within_y = (np.abs(a[:, None] - b).mean() for a, b in ((x, y), (x, x), (y, y)))
+        assert each.share == pytest.approx((2 * across - within_x - within_y) / (2 * across), abs=CLOSE)
+        assert each.shift == pytest.approx((x.mean() - y.mean()) / np.concatenate([x, y]).std(), abs=CLOSE)
+
+
+def test_bandwidths_come_from_the_distances_between_rows_that_differ():
+    Z = np.repeat([[0.0], [1.0], [3.0]], 20, axis=0)
+    for metric in ("euclidean", "cityblock"):
+        steps = ladder(Z, metric, 3)
+        assert steps[0] == pytest.approx(0.5)
+        assert steps[-1] == pytest.approx(6.0)
+        np.testing.assert_allclose(steps[1] ** 2, steps[0] * steps[2])
+    asked = TwoSampleTest(
+        ["gaussian", Gaussian(7.0), "linear"], bandwidths=[1.0, 2.0], statistics="mmd", random_state=0
+    )
+    result = asked.test(Z[:30] + rng().normal(size=(30, 1)), Z[30:])
+    assert [repr(each.kernels[0]) for each in result.tests] == [
+        *("Gaussian(bandwidth=1.0)", "Gaussian(bandwidth=2.0)", "Gaussian(bandwidth=7.0)", "Linear()"),
+    ]
+    median = TwoSampleTest("gaussian", bandwidths="median", statistics="mmd", random_state=0).test(Z[::2], Z[1::2])
+    assert len(median.tests) == 1
+
+
+def test_the_result_depends_on_the_seed_alone_and_the_test_object_on_nothing():
+    X, Y = pd.DataFrame(rng().normal(size=(12, 2)), columns=["a", "b"]), rng().normal(size=(9, 2))
+    test = TwoSampleTest(**QUICK)
+    first, again, one_core = test.test(X, Y), clone(test).test(X, Y), clone(test).set_params(n_jobs=1).test(X, Y)
+    for other in (again, one_core):
+        assert other.p_value == first.p_value
+        np.testing.assert_array_equal(other.permuted, first.permuted)
+    assert {each.name for each in first.features} == {"a", "b"}
+    assert vars(test) == vars(clone(test))
+
+
+A = rng().normal(size=(6, 2))
+FRAME = pd.DataFrame(A, columns=["a", "b"])
+REFUSED = {
+    "other columns": (A, A[:, :1], "X and Y must have the same columns, got 2 and 1 columns"),
+    "other names": (FRAME, FRAME.rename(columns={"b": "c"}), "same columns in the same order, got 'b' and 'c'"),
+    "one row": (A, A[:1], "Y must have at least 2 rows, got 1 row"),
+    "equal rows": (np.ones((3, 2)), np.ones((4, 2)), "rows that differ are needed, got 7 equal rows"),
+    "NaN": (
+        A,
+        np.where(np.arange(6)[:, None] == 4, np.nan, A),
+        r"Y must be finite, got 1 row with NaN \(first: row 4\)",
+    ),
+    "text": (
+        A,
+        pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}),
+        "every column of Y must be numeric, got text or dates in 'b'",
+    ),
+    "many rows": (np.zeros((200_000, 1)), np.ones((2, 1)), "at most 200000 rows in both samples together"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_samples_are_refused_in_one_sentence(case):
+    X, Y, sentence = REFUSED[case]
+    with pytest.raises((ValueError, TypeError), match=f"^TwoSampleTest: .*{sentence}") as refused:
+        TwoSampleTest().test(X, Y)
+    assert "\n" not in str(refused.value)
+
+
+PARAMETERS = {
+    "permutations": ({"n_permutations": 0}, "n_permutations must be a whole number of at least 1, got 0"),
+    "statistic": ({"statistics": "mdd"}, "did you mean 'mmd'?"),
+    "no statistics": ({"statistics": []}, "at least one statistic is needed"),
+    "a number": ({"statistics": 3}, "a name, a statistic such as"),
+    "constant": ({"statistics": Spectral("s-kmse", 1.0)}, "Spectral: a filter that depends on γ is needed, got s-kmse"),
+    "componentwise": ({"statistics": ShrunkMeans("componentwise")}, "a function of γ is needed, got componentwise"),
+    "parameter": ({"statistics": Spectral("f-kmse", -1)}, "λ must be positive and finite"),
+    "bandwidths": ({"bandwidths": "mean"}, "bandwidths must be a number of steps, 'median', or a list"),
+    "bandwidth": ({"bandwidths": [1.0, -1.0]}, "each of bandwidths must be positive"),
+    "no kernel": ({"kernel": []}, "at least one kernel is needed"),
+    "kernel": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
+    "gram": ({"gram": "blocks"}, "a gram with a spectrum is needed, got 'blocks'; use 'dense' or 'nystrom'"),
+    "n_jobs": ({"n_jobs": 0}, "n_jobs must be a whole number, not zero, or None, got 0"),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        (case, kind)
+        for case, (parameters, _) in PARAMETERS.items()
+        for kind in (TwoSampleTest, IndependenceTest)
+        if {*parameters} <= {*kind().get_params()}
+    ],
+)
+def test_bad_parameters_are_refused_in_one_sentence(case, kind):
+    parameters, sentence = PARAMETERS[case]
+    with pytest.raises((ValueError, TypeError)) as refused:
+        kind(**parameters).test(A, A + 1)
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_independence_refuses_what_it_cannot_pair():
+    for X, Y, sentence in (
+        (A, A[:5], "X and Y must have as many rows, got 6 and 5"),
+        (A, np.ones((6, 1)), "rows of Y that differ are needed"),
+        (np.zeros((2001, 1)), np.zeros((2001, 1)), "at most 2000 rows are needed, got 2001"),
+    ):
+        with pytest.raises(ValueError, match=f"^IndependenceTest: {sentence}"):
+            IndependenceTest().test(X, Y)
+    with pytest.raises(ValueError, match="must not be unbiased"):
+        IndependenceTest(statistics=MMD(unbiased=True)).test(A, A)
+    for test in (TwoSampleTest, IndependenceTest):
+        with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
+            test(lambda X, Y: np.ones((len(X), len(Y)))).test(A, A)

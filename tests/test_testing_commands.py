@@ -1,0 +1,136 @@
+"""``muhat test`` and ``muhat independence``: a table, a verdict, exit codes; or one sentence on stderr."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from muhat import IndependenceTest, TwoSampleTest
+from muhat.__main__ import command_line
+from muhat.cli._testing import FOUND
+
+FEW = ["--permutations", 99]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """Two samples that differ in v, in files of their own, in one file by a word and by a number, and as Parquet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(3)
+    a = pd.DataFrame(rng.normal(size=(40, 3)), columns=["u", "v", "w"])
+    b = pd.DataFrame(rng.normal(size=(30, 3)) * [1, 4, 1] + [0, 3, 0], columns=["u", "v", "w"])
+    a.to_csv("a.csv", index=False)
+    b[["w", "u", "v"]].to_csv("b.csv", index=False)
+    both = pd.concat([a.assign(group="old", year=1), b.assign(group="new", year=2)])
+    both.to_csv("both.csv", index=False)
+    both.to_parquet("both.parquet", index=False)
+    return a, b
+
+
+def run(*arguments):
+    return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
+
+
+def assert_refused(result, *words):
+    assert result.exit_code == 2, result.stderr
+    assert result.stdout == ""
+    [line] = result.stderr.splitlines()
+    assert line.startswith("muhat: ")
+    for word in words:
+        assert word in line
+
+
+def test_two_files_get_a_table_and_a_verdict(files):
+    a, b = files
+    result = run("test", "a.csv", "b.csv", "--no-standardize", "--out", "test.svg", *FEW)
+    assert result.exit_code == 0
+    assert "witness function" in Path("test.svg").read_text()
+    expected = TwoSampleTest(n_permutations=99, random_state=0).test(a, b)
+    assert result.stdout.endswith(expected.verdict() + "\n")
+    assert "a: 40 rows, b: 30 rows; 3 columns" in result.stdout
+    assert re.search(r"^ v +[+-]\d\.\d\d +\d+\.\d\d +0.01 *$", result.stdout, flags=re.MULTILINE)
+    assert f"Rows of a that are least like b: {', '.join(map(str, expected.rows_x[:5]))}." in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines()[1:9])
+
+
+@pytest.mark.parametrize("file", ["both.csv", "both.parquet"])
+def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
+    by_word = run("test", file, "--by", "group", "--drop", "year", "--json", *FEW)
+    by_year = run("test", file, "--by", "year", "--drop", "group", "--json", *FEW)
+    word, year = json.loads(by_word.stdout), json.loads(by_year.stdout)
+    assert word["samples"] == ["group = new", "group = old"]
+    assert year["samples"] == ["year = 1", "year = 2"]
+    assert (word["n"], word["m"], year["n"], year["m"]) == (30, 40, 40, 30)
+    assert word["p_value"] == year["p_value"] == 0.01
+    assert word["features"][0]["name"] == "v"
+    assert word["verdict"].startswith("The two samples of 30 and 40 rows differ")
+
+
+def test_a_pipeline_fails_where_samples_differ_and_goes_on_where_they_do_not():
+    assert run("test", "a.csv", "b.csv", "--fail-below", 0.01, *FEW).exit_code == FOUND
+    assert run("test", "a.csv", "a.csv", "--fail-below", 0.01, *FEW).exit_code == 0
+    assert run("independence", "a.csv", "--x", "u", "--y", "v", "--fail-below", 0.01, *FEW).exit_code == 0
+
+
+def test_independence_of_columns(files):
+    a, _ = files
+    a.assign(z=a["u"] ** 2).to_csv("c.csv", index=False)
+    options = ["independence", "c.csv", "--x", "u,v", "--y", "z", "--no-standardize", *FEW]
+    printed, as_json = run(*options), json.loads(run(*options, "--json").stdout)
+    expected = IndependenceTest(n_permutations=99, random_state=0).test(a[["u", "v"]], a[["u"]] ** 2)
+    assert printed.stdout.endswith(expected.verdict() + "\n")
+    assert as_json["p_value"] == expected.p_value == 0.01
+    assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
+
+
+def test_standardizing_looks_at_both_samples_together(files):
+    a, b = files
+    for name, rows in (("a", a), ("b", b)):
+        (rows * [1000, 1, 0.001] + 5).to_csv(f"scaled_{name}.csv", index=False)
+    plain, scaled = (
+        json.loads(run("test", *both, "--json", *FEW).stdout)
+        for both in (("a.csv", "b.csv"), ("scaled_a.csv", "scaled_b.csv"))
+    )
+    assert [each["p_value"] for each in scaled["tests"]] == [each["p_value"] for each in plain["tests"]]
+
+
+REFUSED = {
+    "other columns": (["a.csv", "narrow.csv"], ["narrow: both files must have the same columns, such as 'w' of a"]),
+    "one row": (["a.csv", "row.csv"], ["Y must have at least 2 rows, got 1 row"]),
+    "equal rows": (["equal.csv", "equal.csv"], ["rows that differ are needed, got 6 equal rows"]),
+    "a missing value": (["a.csv", "hole.csv"], ["hole.csv", "line 3"]),
+    "few permutations": (["a.csv", "b.csv", "--fail-below", 0.001, *FEW], ["at least 999 permutations", "got 99"]),
+    "no level": (["a.csv", "b.csv", "--fail-below", 2], ["a level between 0 and 1 is needed, got 2.0"]),
+    "by one value": (["both.csv", "--by", "one"], ["column 'one' must have two values, got 1 ('x')"]),
+    "by three values": (["three.csv", "--by", "g"], ["must have two values, got 3 ('p', 'q', 'r')"]),
+    "by no column": (["both.csv", "--by", "grup"], ["did you mean 'group'?"]),
+    "by two files": (["a.csv", "b.csv", "--by", "u"], ["--by: one file is needed with it, got 2"]),
+    "one file": (["a.csv"], ["two files are needed, or one with --by, got 1 file"]),
+    "text": (["both.csv", "both.csv", "--drop", "year"], ["column 'group' must be numeric, got 'old'"]),
+    "a figure": (["a.csv", "b.csv", "--out", "test.gif"], ["--out: a file name ending in .png, .svg, .pdf is needed"]),
+    "a kernel": (["a.csv", "b.csv", "--kernel", "gausian"], ["did you mean 'gaussian'?"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_refused_in_one_sentence(case, files):
+    a, _ = files
+    a[["u", "v"]].to_csv("narrow.csv", index=False)
+    a[:1].to_csv("row.csv", index=False)
+    pd.DataFrame({"u": [1, 1, 1]}).to_csv("equal.csv", index=False)
+    a.assign(v=a["v"].where(a.index != 1)).to_csv("hole.csv", index=False)
+    a.assign(g=["p", "q", "r", "r"] * 10).to_csv("three.csv", index=False)
+    if case == "by one value":
+        a.assign(one="x").to_csv("both.csv", index=False)
+    arguments, words = REFUSED[case]
+    assert_refused(run("test", *arguments), *words)
+
+
+def test_independence_refuses_a_column_on_both_sides():
+    assert_refused(run("independence", "a.csv", "--x", "u,v", "--y", "v"), "a column must be in one of them only")
+    assert_refused(run("independence", "a.csv", "--x", "u", "--y", "z"), "the name must be one of", "got 'z'")
