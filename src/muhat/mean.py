@@ -236,7 +236,7 @@ class KernelMean(BaseEstimator):
         ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the
         best is taken; ``'auto'`` is the list ``muhat.filters.AUTO``, the filters with a cheap exact score.
     selection : str or Rule, default='loo'
-        How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``, ``'lepski'``,
+        How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``,
         ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``. Where a rule cannot choose
         for a filter, or would take a refit for each of many rows, another stands in, named by ``rule_``.
     gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'

@@ -279,8 +279,11 @@ WELL_CONDITIONED = 1e8
 PAIR_ENTRIES = 2**21
 """Of the matrices S_j + T_l that are held at once."""
 
-STEP = 0.35
-"""Between the nodes of the trapezoidal rule in log g, whose error falls as exp(−π²/STEP)."""
+STEP = 0.3
+"""Between the nodes of the trapezoidal rule in log g, in units of the width 1/√(1 + α) of its density."""
+
+FARTHEST = 700.0
+"""The largest |log g|, beyond which g is no float."""
 
 TAIL = 30.0
 """The logarithm of the share of the largest density at which its tails are cut off."""
@@ -291,11 +294,13 @@ def _gamma_nodes(alpha: float) -> tuple[Array, Array]:
     """Return weights and nodes of the law Gamma(α, α), whose mean is one, by the trapezoidal rule in u = log g."""
 
     def excess(u: float) -> float:  # the log density of u is α(u − e^u), largest at 0
-        return alpha * (np.exp(min(u, 700.0)) - u - 1) - TAIL
+        return alpha * (np.exp(u) - u - 1) - TAIL
 
-    low = brentq(excess, -TAIL / alpha - 2, 0.0)
+    least = -TAIL / alpha - 2
+    low = brentq(excess, least, 0.0) if least > -FARTHEST else -FARTHEST
     high = brentq(excess, 0.0, np.log(TAIL / alpha + 2) + 2)
-    u = np.arange(low, high + STEP, STEP)
+    step = STEP / np.sqrt(1 + alpha)
+    u = np.arange(low, high + step, step)
     density = np.exp(alpha * (u - np.exp(u) + 1))
     return density / density.sum(), np.exp(u)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster
@@ -13,10 +13,11 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
+from muhat._messages import refusal
 from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
-from muhat.stacking._sample import ROWS, Folds, Sample, Waves, indicators
+from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, indicators
 
 Measure: TypeAlias = Array | Mixture
 """An estimate of the distribution: weights on the rows of the sample, or a mixture of Gaussians."""
@@ -25,7 +26,7 @@ PRODUCTS_UP_TO = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
 
 EMPTY = 1e-12
-"""The mass up to which a cluster is empty."""
+"""The share of its mass up to which a cluster is empty."""
 
 EXTRA = 5.0
 """The points that a cluster borrows from the spread within all clusters."""
@@ -34,8 +35,8 @@ EXTRA = 5.0
 class Candidate(BaseEstimator, ABC):
     """One or more estimates of a distribution, made from a sample.
 
-    A candidate of your own is a dataclass with ``names`` and ``fit``. It is left-out by refits, one for each fold,
-    unless it has a faster ``left_out``.
+    A candidate of your own is a subclass, a dataclass with ``names`` and ``fit``. It is left out by refits, one for
+    each fold, unless it has a faster ``left_out``.
     """
 
     @abstractmethod
@@ -46,13 +47,33 @@ class Candidate(BaseEstimator, ABC):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the estimates."""
 
+    def checked_fit(self, sample: Sample) -> list[Measure]:
+        """Return the estimates, or refuse what is none."""
+        measures, names = self.fit(sample), self.names(sample)
+        needed = f"fit must return a list of {len(names)} estimates, weights on {sample.n} rows or Mixture objects"
+        if not isinstance(measures, list) or len(measures) != len(names):
+            raise ValueError(refusal(type(self).__name__, needed, repr(measures)[:60]))
+        for measure in measures:
+            if not isinstance(measure, Mixture) and (
+                np.shape(measure) != (sample.n,) or not np.isfinite(np.asarray(measure, dtype=float)).all()
+            ):
+                raise ValueError(refusal(type(self).__name__, needed, repr(measure)[:60]))
+        return measures
+
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of each estimate without each fold: arrays of shape (folds, frequencies)."""
-        refits = [self.fit(sample.without(rows)) for rows in folds]
+        refits = [self.checked_fit(sample.without(rows)) for rows in folds]
         return [
             np.concatenate([wave_of(measure, waves, ~rows) for measure, rows in zip(measures, folds, strict=True)])
             for measures in zip(*refits, strict=True)
         ]
+
+
+def _whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
+    """Return a parameter that is a list of whole numbers, or refuse it."""
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
+        raise ValueError(refusal(type(part).__name__, f"{name} must be a list of whole numbers", repr(values)))
+    return [whole_number(part, f"each of {name}", value, least) for value in values]
 
 
 def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
@@ -97,7 +118,7 @@ class NuSteps(Candidate):
 
     def names(self, sample: Sample) -> list[str]:
         """Return a name for each number of steps, up to 5000 rows."""
-        steps = [whole_number(self, "steps", t) for t in self.steps]
+        steps = _whole_numbers(self, "steps", self.steps, 1)
         return [f"ν-method, {t} steps" for t in steps] if sample.size <= PRODUCTS_UP_TO else []
 
     def fit(self, sample: Sample) -> list[Measure]:
@@ -136,7 +157,8 @@ class InDegree(Candidate):
 
     def names(self, sample: Sample) -> list[str]:
         """Return one name, where every row has so many others and all distances can be had."""
-        return ["in-degree"] if self._count(sample.size) + 1 < sample.size <= PRODUCTS_UP_TO else []
+        largest_fold = -(-sample.size // FOLDS)
+        return ["in-degree"] if self._count(sample.size) + largest_fold < sample.size <= PRODUCTS_UP_TO else []
 
     def _count(self, n: int) -> int:
         k = whole_number(self, "n_neighbors", self.n_neighbors)
@@ -186,7 +208,7 @@ class GaussianFit(Candidate):
         count, kept = len(folds.shares), 1 - folds.shares[:, None]
         _, first, second = waves.moments(folds.labels, count)
         mean = (first.sum(axis=0) - first) / kept
-        spread = (second.sum(axis=0) - second) / kept - mean**2
+        spread = np.maximum((second.sum(axis=0) - second) / kept - mean**2, 0)
         factor = _unbiased(folds.sizes)[:, None]
         found = [np.exp(1j * mean - factor / 2 * spread)]
         if len(self.names(sample)) == 2:
@@ -194,7 +216,7 @@ class GaussianFit(Candidate):
             sums = np.stack([np.bincount(folds.labels, sample.masses * x, count) for x in centered.T], axis=1)
             squares = np.bincount(folds.labels, sample.masses * (centered**2).sum(axis=1), count)
             means = (sums.sum(axis=0) - sums) / kept
-            trace = (squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True)
+            trace = np.maximum((squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True), 0)
             found.append(np.exp(1j * mean - factor * trace / (2 * centered.shape[1]) * waves.squares))
         return found
 
@@ -231,7 +253,7 @@ class WardMixtures(Candidate):
     def _sizes(self, sample: Sample) -> list[int]:
         if self.whiten and sample.X.shape[1] == 1:
             return []  # a line has one direction only
-        return [size for size in self.sizes if whole_number(self, "sizes", size, 2) <= sample.size / 3]
+        return [size for size in _whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 3]
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the mixtures."""
@@ -316,7 +338,7 @@ class _Cells:
         mass, first, second = (_sum_by(cluster, values, count) for values in (self.mass, self.first, self.second))
         mean, scatter = _mean_and_scatter(mass, first, second)
         left_mass = mass[cluster] - self.mass
-        left_mass[left_mass < EMPTY] = 0
+        left_mass[left_mass < EMPTY * mass[cluster]] = 0
         left_mean, left_scatter = _mean_and_scatter(
             left_mass, first[cluster] - self.first, second[cluster] - self.second
         )

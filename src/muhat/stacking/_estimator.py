@@ -13,32 +13,33 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_kernel
-from muhat._validation import check_scale, checked_masses, checked_sample, is_dask, whole_number
+from muhat._validation import check_scale, check_semidefinite, checked_masses, checked_sample, is_dask, whole_number
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Precomputed
+from muhat.selection._base import LEAST_REST
 from muhat.stacking._candidates import Candidate, PlainMean, default_candidates
-from muhat.stacking._sample import Folds, Sample, Waves, orthogonal_frequencies
-from muhat.stacking._span import Span
+from muhat.stacking._sample import FOLDS, Folds, Sample, Waves, orthogonal_frequencies
+from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments
 
 ONE_BY_ONE_UP_TO = 100
 """Rows up to which each is left out by itself; beyond, random folds are."""
 
-FOLDS = 20
-"""The number of these folds."""
-
-DRAWS_PER_ROW = 20
+DRAWS_PER_ROW = 40
 """Points drawn from the Gaussians for each row, where the kernel mean of a Gaussian has no closed form."""
 
 MOST_DRAWS = 20_000
 """The most points that are drawn."""
+
+CHECKED = 500
+"""Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
 
 DRAWS_TO_CHOOSE = 200
 """Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
 
 
 class StackedMean(BaseEstimator):
-    """The kernel mean as a weighted sum of many estimates, below the risk of each of them.
+    """The kernel mean as a weighted sum of many estimates, whose risk is mostly below that of each of them.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
     stacked mean is Σ_m w_m μ_m, w ≥ 0 and Σ w ≤ 1, over the plain mean, the ν-method after some numbers of steps,
@@ -70,7 +71,7 @@ class StackedMean(BaseEstimator):
     gains_ : array of shape (M,)
         How much lower each candidate's risk is than the plain mean's, as a share of it, as the sample tells.
     gain_, gain_error_ : float
-        The same of the stacked mean, too good by a little, as w was chosen on the same rows; and its standard error.
+        The same of the stacked mean, optimistic as w was chosen on the same rows; and its standard error.
         The estimate may be above one, the gain is not.
     embedding_ : Embedding or MixedEmbedding
         The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
@@ -136,18 +137,20 @@ class StackedMean(BaseEstimator):
         rows, masses = rows[present].astype(np.float64), masses[present]
         kernel = kernel.resolve(rows)
         check_scale(type(kernel).__name__, float(np.max(kernel.diagonal(rows))), np.float64, rows)
+        if not kernel.positive_semidefinite:
+            check_semidefinite(np.linalg.eigvalsh(kernel(rows[:CHECKED])))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         sample = Sample(kernel, rows, masses, len(rows))
         kept = [each for each in candidates if each.names(sample)] if len(rows) > 1 else candidates[:1]
 
+        measures = [measure for each in kept for measure in each.checked_fit(sample)]
         self.moments_ = self._moments(kept, sample, rng)
         self.weights_ = self.moments_.best_weights()
         self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
         self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
         self.names_ = [name for each in kept for name in each.names(sample)]
         draws = min(DRAWS_PER_ROW * len(rows), MOST_DRAWS)
-        span = Span.from_measures(sample, [measure for each in kept for measure in each.fit(sample)], draws, rng)
-        self.embedding_ = span.element(self.weights_)
+        self.embedding_ = combination(sample, measures, self.weights_, draws, rng)
         self.kernel_ = kernel
         self.n_samples_seen_ = len(rows)
         return self
@@ -159,10 +162,19 @@ class StackedMean(BaseEstimator):
             return LeftOutMoments(own[None], own, np.ones(1))
         in_folds = sample.n > ONE_BY_ONE_UP_TO or not has_law(sample.kernel)
         folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
+        rest = 1 - float(folds.shares.max())
+        if rest < LEAST_REST:
+            needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
+            raise ValueError(refusal("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows"))
         if self.n_frequencies is None or not has_law(sample.kernel):
             return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
         frequencies = orthogonal_frequencies(sample.kernel, self.n_frequencies, sample.X.shape[1], rng)
-        return LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+        if not np.isfinite(moments.inner).all():
+            needed, got = "rows whose squares are finite, in units of the bandwidth, are needed", "larger ones"
+            raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
+        return moments
 
     def score_samples(self, X: Any) -> Array:
         """Return the estimate's values μ(x) at new points, of shape (m,)."""
@@ -187,11 +199,13 @@ class StackedMean(BaseEstimator):
         return kernel
 
     def _checked_candidates(self) -> list[Candidate]:
-        given = default_candidates() if self.candidates is None else list(self.candidates)
-        for each in given:
+        given = default_candidates() if self.candidates is None else self.candidates
+        for each in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(each, Candidate):
                 needed, advice = "candidates must be a list of Candidate objects", "as in [GaussianFit(), NuSteps()]"
                 raise TypeError(refusal("StackedMean", needed, repr(each), advice))
+        if not isinstance(given, list | tuple):
+            raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
 
 

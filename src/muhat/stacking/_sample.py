@@ -23,6 +23,9 @@ ROWS = 8192
 DENSE_UP_TO = 2000
 """Rows up to which the Gram matrix is held; beyond, its products are made from blocks."""
 
+FOLDS = 20
+"""The number of random folds, where rows are not left out one by one."""
+
 TREE_UP_TO = 2000
 """Rows of which Ward's tree is made; the others join the nearest cluster."""
 

@@ -76,15 +76,30 @@ class Span:
             values = values + self.gaussians.means_at(self.kernel, Y).T @ self.on_gaussians
         return values
 
-    def element(self, w: Array) -> Element:
-        """Return Σ_m w_m μ_m."""
-        atoms = Embedding(self.kernel, self.points, self.on_points @ w)
-        masses = self.on_gaussians @ w
-        if self.gaussians is None or not masses.any():
-            return atoms
-        kept = masses > 0
-        means, covariances = self.gaussians.means[kept], self.gaussians.covariances[kept]
-        return MixedEmbedding(atoms, Mixture(np.full(kept.sum(), 1 / kept.sum()), means, covariances), masses[kept])
+
+def combination(
+    sample: Sample, measures: Sequence[Measure], w: Array, n_draws: int, rng: np.random.Generator
+) -> Element:
+    """Return Σ_m w_m μ_m: points and Gaussians, or so many points drawn from these where they have no closed form."""
+    weighted = list(zip(w.tolist(), measures, strict=True))
+    weights = np.zeros(sample.n)
+    for weight, measure in weighted:
+        if not isinstance(measure, Mixture):
+            weights += weight * measure
+    mixtures = [(weight, P) for weight, P in weighted if isinstance(P, Mixture) and weight > 0]
+    atoms = Embedding(sample.kernel, sample.X, weights)
+    if not mixtures:
+        return atoms
+    masses = np.concatenate([weight * P.weights for weight, P in mixtures])
+    gaussians = Mixture(
+        masses / masses.sum(),
+        np.concatenate([P.means for _, P in mixtures]),
+        np.concatenate([P.covariances for _, P in mixtures]),
+    )
+    if has_closed_form(sample.kernel):
+        return MixedEmbedding(atoms, gaussians, masses)
+    draws = spread_draws(gaussians, n_draws, rng)
+    return atoms + Embedding(sample.kernel, draws, np.full(n_draws, masses.sum() / n_draws))
 
 
 def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from muhat._arrays import Array
@@ -17,6 +16,12 @@ from muhat.stacking._span import Span
 
 PULL = 0.2
 """How hard weights are pulled towards equal ones, in units of KME's risk."""
+
+ROUNDED = 1e-12
+"""The share of the largest inner product that is rounding."""
+
+FEWEST = 3
+"""Folds from which on a standard error can be told."""
 
 HEAVY = 1e5
 """How much heavier than the rest the equation Σ w = 1 is, where it must hold."""
@@ -59,7 +64,7 @@ class LeftOutMoments:
         inner, cross = [], []
         for rows in folds:
             left = sample.without(rows)
-            span = Span.from_measures(left, [m for each in candidates for m in each.fit(left)], n_draws, rng)
+            span = Span.from_measures(left, [m for each in candidates for m in each.checked_fit(left)], n_draws, rng)
             inner.append(span.gram())
             cross.append(np.average(span.values(sample.X[rows]), axis=0, weights=sample.masses[rows]))
         return cls(np.stack(inner), np.stack(cross), folds.shares)
@@ -67,12 +72,18 @@ class LeftOutMoments:
     @cached_property
     def inner(self) -> Array:
         """B_mm', the mean of ⟨μ_m, μ_m'⟩."""
-        return np.tensordot(self.shares, self.inner_by_fold, 1)
+        return np.tensordot(self._fold_weights, self.inner_by_fold, 1)
 
     @cached_property
     def cross(self) -> Array:
         """a_m, the mean of ⟨k(x_i, ·), μ_m⟩."""
-        return self.shares @ self.cross_by_fold
+        return self._fold_weights @ self.cross_by_fold
+
+    @property
+    def _fold_weights(self) -> Array:
+        """s(1 − s), normalised, for shares s: with these, folds of unequal size leave the same mean as equal ones."""
+        weights = self.shares * (1 - self.shares) if len(self.shares) > 1 else self.shares
+        return weights / weights.sum()
 
     @property
     def risk(self) -> float:
@@ -89,8 +100,11 @@ class LeftOutMoments:
             return 0.0, 0.0
         scores = np.einsum("fij,i,j->f", self.inner_by_fold, w, w) - 2 * self.cross_by_fold @ w
         differences = self.inner_by_fold[:, 0, 0] - 2 * self.cross_by_fold[:, 0] - scores
-        gain, count = float(self.shares @ differences), len(self.shares)
-        error = np.sqrt((self.shares**2 @ (differences - gain) ** 2) * count / max(count - 1, 1))
+        weights, count = self._fold_weights, len(self.shares)
+        gain = float(weights @ differences)
+        if count < FEWEST:
+            return gain / self.risk, np.nan
+        error = np.sqrt((weights**2 @ (differences - gain) ** 2) * count / (count - 1))
         return gain / self.risk, float(error) / self.risk
 
     def best_weights(self) -> Array:
@@ -99,12 +113,15 @@ class LeftOutMoments:
         Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal weights.
         """
         count = len(self.cross)
-        pull = max(PULL * self.risk, np.finfo(float).eps ** 0.5 * float(np.abs(self.inner).max()))
-        root = cholesky(self.inner + pull * np.eye(count))
-        aim = solve_triangular(root, self.cross + pull / count, trans="T")
+        least = ROUNDED * float(np.abs(self.inner).max())
+        pull = max(PULL * self.risk, least)
+        gamma, V = np.linalg.eigh(self.inner + pull * np.eye(count))
+        scale = np.sqrt(np.maximum(gamma, least))[:, None]
+        root, aim = scale * V.T, (V / scale.T).T @ (self.cross + pull / count)
         w = nnls(root, aim)[0]
-        if w.sum() <= 1:
-            return w
-        heavy = HEAVY * np.abs(root).max()
-        w = nnls(np.vstack([root, np.full(count, heavy)]), np.append(aim, heavy))[0]
-        return w / w.sum()
+        if w.sum() > 1:
+            heavy = HEAVY * np.abs(root).max()
+            w = nnls(np.vstack([root, np.full(count, heavy)]), np.append(aim, heavy))[0]
+            w /= w.sum()
+        plain = np.eye(count)[0]
+        return w if self.score(w) <= self.score(plain) + pull else plain
