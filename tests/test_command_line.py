@@ -87,7 +87,7 @@ def test_the_demonstration_prints_a_table_and_a_verdict_and_draws_a_figure():
     assert Path("muhat-compare.png").read_bytes().startswith(b"\x89PNG")
     assert os.listdir() == ["muhat-compare.png"]
     assert "\x1b" not in result.stdout
-    body = result.stdout[: result.stdout.index(" does best")].splitlines()[:-1]
+    body = result.stdout[: result.stdout.index(" on these 178 points")].splitlines()[:-1]
     assert max(map(len, body)) <= 80
 
 
@@ -142,7 +142,9 @@ def test_an_edge_and_a_missing_score_are_marked():
     result = run("compare", "large.npy", "--filter", "tsvd", "--filter", "landweber", "--selection", "rate")
     assert re.search(r"^ *tsvd .*–", result.stdout, flags=re.MULTILINE)
     assert "No leave-one-out score for tsvd" in result.stdout
-    result = run("compare", "large.npy", "--filter", "landweber", "--selection", "gcv")
+    opposed = np.random.default_rng(0).normal(size=(20, 2))
+    np.save("opposed.npy", np.concatenate([opposed, -opposed]))  # whose mean is zero: the strongest shrinkage is best
+    result = run("compare", "opposed.npy", "--filter", "landweber", "--kernel", "linear")
     assert re.search(r"^ *landweber .*edge", result.stdout, flags=re.MULTILINE)
     assert "edge: the parameter is the first or last of its grid" in result.stdout
 
@@ -553,6 +555,14 @@ def test_a_terminal_shows_which_pass_of_how_many_and_how_fast(files):
     assert out.endswith("Figure: f.png\n")
     assert Path("f.png").read_bytes().endswith(b"IEND\xaeB`\x82")
     assert os.listdir() == ["f.png"]
+
+
+def test_a_terminal_shows_that_rows_in_memory_are_being_compared():
+    pd.DataFrame(sample(1500), columns=NAMES).to_csv("rows.csv", index=False)
+    code, out, seen = on_a_terminal("rows.csv", "--filter", "s-kmse", "--out", "f.png")
+    assert code == 0
+    assert "comparing on 1,500 rows" in seen
+    assert "comparing" not in out
 
 
 def test_rows_are_shown_with_their_number_and_speed_if_known():

@@ -347,9 +347,12 @@ class TestCommitted:
 
     text = (ROOT / "docs" / "evidence.md").read_text() if (ROOT / "docs" / "evidence.md").exists() else ""
 
+    not_run = ("finite-populations",)
+    """Experiments that have not been run at full size."""
+
     def test_the_page_has_every_experiment_and_its_files_are_there(self):
         for name in EXPERIMENTS:
-            assert f"## {name}:" in self.text
+            assert (f"## {name}:" in self.text) == (name not in self.not_run)
         for target in re.findall(r"\]\(([^)]+)\)", self.text):
             assert (ROOT / "docs" / target).is_file(), target
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from muhat import FilterDisplay, KernelMean, LeaveOneOutDisplay, Mixture
+from muhat import ConditionalMean, FilterDisplay, KernelMean, LeaveOneOutDisplay, Mixture
 from muhat.comparison import compare
 from muhat.data import open_batches
 from muhat.density import MatchedMixture
@@ -121,6 +121,13 @@ def test_comparison_and_its_figure(tmp_path):
     assert comparison_figure(comparison).axes
     for display in (LeaveOneOutDisplay, FilterDisplay):
         assert display.from_estimator(KernelMean().fit(X)).plot()
+
+
+def test_conditional_means():
+    model = ConditionalMean().fit(X, X[:, 0] + np.sin(X[:, 1]))
+    assert model.loo_score_ > 0.5
+    assert np.isfinite(model.predict_interval(X, confidence=0.8)).all()
+    assert np.isfinite(model.predict_quantiles(X, [0.1, 0.9])).all()
 
 
 def test_density_theory_and_data():

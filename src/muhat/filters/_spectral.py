@@ -159,7 +159,7 @@ class IteratedTikhonov(Formula):
         """s_λ(γ) = 1 − (λ/(γ+λ))^t."""
         if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
-        return 1 - (parameter / (gamma + parameter)) ** int(self.order)
+        return -np.expm1(-int(self.order) * _log1p(gamma / parameter))  # all digits of what is small, too
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
         """(λ/(γ+λ))^t γ^η ≤ η^η (t−η)^(t−η)/t^t λ^η for η ≤ t."""

@@ -62,7 +62,7 @@ def reproduce_command(
     """
     if list_them:
         for experiment in EXPERIMENTS.values():
-            typer.echo(f"{experiment.name:14}{experiment.title}")
+            typer.echo(f"{experiment.name:20}{experiment.title}")
         return
     chosen = [_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
     folder = out or (QUICK_RESULTS if quick else RESULTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from muhat.filters import AUTO, FILTERS, Shrinker
 from muhat.gram import Components, Problem
 from muhat.kernels import Kernel
 from muhat.paper.theory import ExactLosses
-from muhat.selection import GCV, Choice, LeaveOneOut
+from muhat.selection import GCV, LeaveOneOut
 from muhat.stacking import StackedMean
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
@@ -47,8 +47,6 @@ NAMES = {
 }
 """What figures and claims call each estimator, in the order of legends."""
 
-FREQUENCIES = StackedMean().n_frequencies
-"""Random frequencies by which the stacked mean chooses its weights: its default."""
 
 KAPPA2 = 1.0
 """k(x, x) of the Gaussian kernel and of all others with a bandwidth."""
@@ -104,55 +102,59 @@ class EstimatorLosses:
 def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[EstimatorLosses]:
     """Return the losses of the estimators with the paper's rules, with ours, and with the oracle's.
 
-    Samples that are scored together have one grid of λ; truncated SVD is chosen by the number of components, which is
-    the same as a threshold between a sample's own eigenvalues. "auto" is the least leave-one-out score of those in
-    ``BY_LOO`` and, up to ``LEFT_OUT_UP_TO`` points, in ``LEFT_OUT``, whatever ``KernelMean(filter="auto")`` tries.
+    Truncated SVD is chosen by the number of components, which is the same as a threshold between a sample's own
+    eigenvalues. "auto" has the largest leave-one-out gain of those in ``BY_LOO`` and, up to ``LEFT_OUT_UP_TO`` points,
+    in ``LEFT_OUT``, whatever ``KernelMean(filter="auto")`` tries.
     """
-    choices = LeaveOneOut().choices(exact.problem, [filter_named(name, kappa2) for name in BY_LOO])
-    chosen = [exact.of_choice(choice) for choice in choices]
-    gains = [np.asarray(choice.gain) for choice in choices]
-    found = [EstimatorLosses(name, "paper", losses) for name, losses in zip(BY_LOO, chosen, strict=True)]
-    truncated = GCV().choose(exact.problem, LeadingComponents())
-    found.append(EstimatorLosses("tsvd", "paper", exact.of_choice(truncated)))
-    if exact.problem.n <= LEFT_OUT_UP_TO:
-        for name in LEFT_OUT:
-            singles = [LeaveOneOut().choose(problem, filter_named(name, kappa2)) for problem in exact.problems]
-            s = [choice.shrinkage(problem) for choice, problem in zip(singles, exact.problems, strict=True)]
-            chosen.append(exact.of_shrinkage(np.stack(s)[None])[:, 0])
-            gains.append(np.array([choice.gain for choice in singles]))
-            found.append(EstimatorLosses(name, "loo", chosen[-1]))
-    found.append(_best(gains, chosen))
-    return found + _oracles(exact, dict(zip(BY_LOO, choices, strict=True)))
+    ours = LEFT_OUT if exact.problem.n <= LEFT_OUT_UP_TO else ()
+    chosen, auto = _by_leave_one_out(exact, (*BY_LOO, *ours), kappa2)
+    truncated = exact.of_choice(GCV().choose(exact.problem, LeadingComponents()))
+    return [
+        *(EstimatorLosses(name, "paper", chosen[name]) for name in BY_LOO),
+        EstimatorLosses("tsvd", "paper", truncated),
+        *(EstimatorLosses(name, "loo", chosen[name]) for name in ours),
+        auto,
+        *_oracles(exact, chosen, kappa2),
+    ]
 
 
 def losses_of_auto(exact: ExactLosses) -> list[EstimatorLosses]:
     """Return the losses of every filter that ``KernelMean(filter="auto")`` tries, by leave-one-out, and of "auto"."""
-    choices = LeaveOneOut().choices(exact.problem, [filter_named(name) for name in AUTO])
-    chosen = [exact.of_choice(choice) for choice in choices]
-    found = [EstimatorLosses(name, "loo", losses) for name, losses in zip(AUTO, chosen, strict=True)]
-    return [*found, _best([np.asarray(choice.gain) for choice in choices], chosen)]
+    chosen, auto = _by_leave_one_out(exact, AUTO, KAPPA2)
+    return [*(EstimatorLosses(name, "loo", losses) for name, losses in chosen.items()), auto]
 
 
-def _best(gains: list[Array], losses: list[Array]) -> EstimatorLosses:
-    """Return the losses of the estimator with the largest leave-one-out gain on each sample."""
-    best = np.stack(gains).argmax(axis=0)
-    return EstimatorLosses("auto", "loo", np.stack(losses)[best, np.arange(len(best))])
+def _by_leave_one_out(
+    exact: ExactLosses, names: Sequence[str], kappa2: float
+) -> tuple[dict[str, Array], EstimatorLosses]:
+    """Return the losses of filters by name, and of the one with the largest gain on each sample.
+
+    The samples are looked at one by one, as ``KernelMean`` does, so that each has grids of its own, refined.
+    """
+    filters = [filter_named(name, kappa2) for name in names]
+    choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
+    kept = [
+        [choice.shrinkage(problem) for choice in each] for each, problem in zip(choices, exact.problems, strict=True)
+    ]
+    losses = exact.of_shrinkage(np.stack(kept, axis=1))
+    best = np.argmax([[choice.gain for choice in each] for each in choices], axis=1)
+    auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
+    return dict(zip(names, losses.T, strict=True)), auto
 
 
-def stacked_means(
-    samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int], frequencies: int | None
-) -> Iterator[Element]:
+def stacked_means(samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int]) -> Iterator[Element]:
     """Yield the stacked mean of each sample, whose number is its random state."""
     for X, kernel, place in zip(samples, kernels, places, strict=True):
-        yield StackedMean(kernel=kernel, n_frequencies=frequencies, random_state=place).fit(X).embedding_
+        yield StackedMean(kernel=kernel, random_state=place).fit(X).embedding_
 
 
-def _oracles(exact: ExactLosses, choices: dict[str, Choice]) -> list[EstimatorLosses]:
-    """Return the least losses that any rule could reach: on the grid of λ or t, or over all s and truncations."""
+def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:
+    """Return the least losses that any rule could reach: on a grid of λ or t, or over all s and truncations."""
+    filters = {name: filter_named(name, kappa2) for name in BY_LOO}
     least = {
-        name: exact.of_path(choice.filter, choice.grid).min(axis=-1)
-        for name, choice in choices.items()
-        if not choice.filter.constant
+        name: np.minimum(exact.of_path(filter, filter.grid(exact.problem)).min(axis=-1), chosen[name])
+        for name, filter in filters.items()
+        if not filter.constant
     }
     truncations = exact.of_path(LeadingComponents(), np.arange(exact.problem.n + 1))
     least |= {"s-kmse": exact.of_best_multiple(), "tsvd": truncations.min(axis=-1)}

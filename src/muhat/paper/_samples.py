@@ -58,9 +58,9 @@ def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None)
     return ExactLosses.from_samples([draw.X for draw in draws], [draw.distribution for draw in draws], kernels)
 
 
-def stacked_losses(settings: Settings, task: Task, draws: Sequence[Draw], kernels: Iterable[Kernel]) -> EstimatorLosses:
+def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Iterable[Kernel]) -> EstimatorLosses:
     """Return the exact losses of the stacked mean on the samples of a task."""
-    means = stacked_means([draw.X for draw in draws], kernels, indices(task), settings["frequencies"])
+    means = stacked_means([draw.X for draw in draws], kernels, indices(task))
     losses = [draw.distribution.squared_distance(mu) for draw, mu in zip(draws, means, strict=True)]
     return EstimatorLosses("stacked", "loo", np.array(losses))
 

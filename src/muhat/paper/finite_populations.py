@@ -23,7 +23,7 @@ from muhat.paper._claims import (
     verdict_at_least,
     with_interval,
 )
-from muhat.paper._estimators import FREQUENCIES, EstimatorLosses, display_name, losses_of_auto, stacked_means
+from muhat.paper._estimators import EstimatorLosses, display_name, losses_of_auto, stacked_means
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
     blank,
@@ -89,7 +89,6 @@ def settings(quick: bool) -> Settings:
         "sizes": [10, 20] if quick else [20, MAIN_SIZE, 200],
         "exact_up_to": {"gaussian": 200, "laplacian": 10 if quick else 20, "matern": 50, "rational-quadratic": 50},
         "loss_frequencies": 512,
-        "frequencies": FREQUENCIES,
         "rows_per_task": 200 if quick else 10_000,
     }
 
@@ -200,7 +199,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     exact = population.exact_losses(samples)
     plain = exact.of_multiples(np.ones(1))[:, 0]
     kernels = [population.kernel] * len(samples)
-    means = stacked_means([population.X[rows] for rows in samples], kernels, indices(task), settings["frequencies"])
+    means = stacked_means([population.X[rows] for rows in samples], kernels, indices(task))
     if task["n"] <= settings["exact_up_to"][task["kernel"]]:
         losses = np.array([population.loss(mu) for mu in means])
     else:

@@ -25,7 +25,7 @@ REFINEMENTS = 6
 """How often a filter's own grid is refined around the best parameter, at most."""
 
 FLAT = 1e-3
-"""The share of the gain that a finer grid must add for the next one to be tried."""
+"""The share of the gain that a finer grid must add for the next one to be tried; and its square, of KME's risk."""
 
 NEGLIGIBLE = 1e-2
 """A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
@@ -239,7 +239,8 @@ class Scored(Rule):
             if not len(more):
                 break
             before, choice = choice, self._choice(scores, place, more, choice)
-            if choice.gain - before.gain <= FLAT * abs(choice.gain):
+            risk = float(np.abs(scores.unshrunk)) * scores.problem.mass_range[1]
+            if choice.gain - before.gain <= FLAT * max(abs(choice.gain), FLAT * risk):
                 break
         ends = choice.index < len(choice.grid) - 1 or choice.strength <= NEGLIGIBLE
         beyond = choice.filter.around(scores.problem, choice.grid, choice.index) > choice.grid[-1]

@@ -143,12 +143,12 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
     """
     sizes = [quarters * 2**k // 4 for k in range(4, 13) for quarters in (4, 5, 6, 7)]
     slim = [Ellipse(nodes, 0.0, DIGITS / nodes) for nodes in sizes]  # for polynomials of about that degree
-    likely = [shape for shape in slim if shape.nodes**2 > 2 / reach]
+    likely = [shape for shape in slim if shape.nodes**2 > 4 / reach]
     likely += [_before_poles(distance, margin) for distance in (reach, reach / 16) for margin in (1.05, 1.4)]
     likely += [_along_decay(distance, margin) for distance in (4 * reach, reach) for margin in (1.0, 1.3)]
     if only_likely:
         return sorted(likely)
-    others = [shape for shape in slim if shape.nodes**2 <= 2 / reach]
+    others = [shape for shape in slim if shape.nodes**2 <= 4 / reach]
     others += [_before_poles(10.0**-k, 1.4) for k in range(0, 17, 2)]
     return sorted(likely) + sorted(others)
 
@@ -198,12 +198,13 @@ class Nodes:
             return cls(z, steps, starts, None, resolvent)
         scale = np.abs(resolvent).max(axis=0)
         rows = _as_real(resolvent / scale)
-        sketch = np.random.default_rng(0).normal(size=(SKETCHED, len(gamma))) @ rows
-        _, sigma, V = np.linalg.svd(sketch, full_matrices=False)
+        basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), SKETCHED)))
+        turn, sigma, _ = np.linalg.svd(sketch)
         rank = int((sigma > rounding(sigma) * sigma[0]).sum())
         if rank == SKETCHED:  # there may be more
             return cls(z, steps, starts, None, resolvent)
-        return cls(z, steps, starts, rows @ V[:rank].T, V[:rank].view(resolvent.dtype) * scale)
+        V = basis @ turn[:, :rank]
+        return cls(z, steps, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
         """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z."""
@@ -283,25 +284,25 @@ def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) 
     """
     components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
     c, beta, kappa = (each[:, None] for each in (rows.removal.rest, rows.removal.beta, rows.removal.kappa))
-    root = np.sqrt(components.gamma)
-    own, mean = nodes.sums(rows.U**2, components.gamma), nodes.sums(rows.U, root * components.mean)
-    target = nodes.sums(rows.U, root * components.target) if problem.has_target else None
+    root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
+
+    def form(x: Array, y: Array) -> Callable[[slice], Array]:
+        return nodes.sums((x * y)[..., None, :], ones)
+
+    m, f = components.mean, components.target
+    own, mean, mean_mean = nodes.sums(rows.U**2, components.gamma), nodes.sums(rows.U, root * m), form(m, m)
+    if problem.has_target:
+        target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
     for some in slices(0, len(nodes.z), NODES_AT_ONCE):
-        resolvent = 1 / (nodes.z[some] - components.gamma[..., None])
-
-        def form(x: Array, y: Array, resolvent: Array = resolvent) -> Array:
-            return ((x * y)[..., None] * resolvent).sum(axis=-2)[..., None, :]
-
-        pa, pb, mean_mean = own(some), q * mean(some), form(components.mean, components.mean)
-        w, form_of_v = pb / c - beta, mean_mean / c**2
-        first: Array | float = 0.0 if centred else (pb - p * mean_mean) / c
-        if target is not None:
-            pe, mean_target = q * target(some), form(components.mean, components.target)
+        pa, pb, whole = own(some), q * mean(some), mean_mean(some)
+        w, form_of_v = pb / c - beta, whole / c**2
+        first: Array | float = 0.0 if centred else (pb - p * whole) / c
+        if problem.has_target:
+            pe, crossed = q * target(some), mean_target(some)
             outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]
             w -= kappa * pe
-            form_of_v = form_of_v - 2 * kappa / c * mean_target
-            form_of_v += kappa**2 * (form(components.target, components.target) + outside)
-            first = first - (kappa - centred) * (pe - p * mean_target)
+            form_of_v = form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
+            first = first - (kappa - centred) * (pe - p * crossed)
         y = w / (1 + pa)
         yield (first + (pb - pa) * y) / c, p * form_of_v - w * y
 

@@ -21,7 +21,7 @@ from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
 from muhat.gram._problem import HeldOut
 from muhat.selection._base import Candidates, Choice, Scored, Scores, check_rest
-from muhat.selection._contour import Contour, Interval, Moments, Nodes, accurate_contour, at_nodes, is_accurate
+from muhat.selection._contour import Contour, Interval, Moments, Nodes, accurate_contour, at_nodes
 
 HEAVY = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
@@ -84,6 +84,7 @@ class LeftOutScores(Scores):
         self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
         self.unshrunk = problem.left_out.sums.unshrunk
         found = {place: _contour_of(problem, each) for place, each in enumerate(candidates) if not each.filter.constant}
+        self.most = [each.grid.max() for each in candidates]
         self.contours = {place: contour for place, contour in found.items() if contour is not None}
         self.parts: dict[int, list[Any]] = self._on_contours(self.contours)
         if len(found) > len(self.contours):
@@ -97,12 +98,11 @@ class LeftOutScores(Scores):
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
             return 0.0 - (2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
-        contour, interval = self.contours.get(place), _interval(self.problem)
-        if contour is not None and not is_accurate(contour, cast(Filter, filter), grid, interval):
+        if place in self.contours and grid.max() > self.most[place]:
             wider = _contour_of(self.problem, Candidates(filter, grid))
             if wider is None:
                 return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
-            self.contours[place] = wider
+            self.most[place] = grid.max()
             self.parts |= self._on_contours({place: wider})
         return sum(part.gains(filter, grid) for part in self.parts[place])
 

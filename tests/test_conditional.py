@@ -1,0 +1,414 @@
+"""Conditional means: rows really left out, kernel ridge, coverage, distributions, and scikit-learn's own checks."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
+
+from catalogue import KERNELS, SAMPLES, SEED
+from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures
+from muhat.conditional._distribution import nearest_probabilities
+from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov
+
+EXACT = 1e-9
+"""Relative to the size of y: left-out predictions against rows really left out."""
+
+PARAMETERS = {
+    "tikhonov": [3e-5, 0.02, 5.0],
+    "iterated-tikhonov": [3e-5, 0.02, 5.0],
+    "landweber": [1, 30, 300],
+    "nu-method": [1, 7, 60],
+    "tsvd": [0.003, 0.05, 0.3],
+}
+
+
+def smoother(name, parameter, K, k, z, p, kappa2, has_intercept=True):
+    """What a filter predicts at the columns of k, by the definition of each, from rows with Gram matrix K."""
+    p = p / p.sum()
+    mean = p @ z if has_intercept else np.zeros(z.shape[1])
+    z = z - mean
+    if name in ("tikhonov", "iterated-tikhonov"):  # (K + λ/p) β_j = z + (λ/p) β_(j−1)
+        beta = np.zeros_like(z)
+        ridge = parameter / p
+        for _ in range(1 if name == "tikhonov" else 3):
+            beta = np.linalg.solve(K + np.diag(ridge), z + ridge[:, None] * beta)
+    elif name == "landweber":
+        beta = np.zeros_like(z)
+        for _ in range(parameter):
+            beta = beta + p[:, None] * (z - K @ beta) / kappa2
+    elif name == "nu-method":
+        before = beta = np.zeros_like(z)
+        for t in range(1, parameter + 1):
+            momentum = (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
+            step = 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3)) if t > 1 else 6 / 5
+            before, beta = beta, beta + momentum * (beta - before) + step * p[:, None] * (z - K @ beta) / kappa2
+    else:
+        root = np.sqrt(p)[:, None]
+        gamma, U = np.linalg.eigh(root * K * root.T)
+        U, gamma = U[:, gamma >= parameter], gamma[gamma >= parameter]
+        beta = root * (U @ ((U.T @ (root * z)) / gamma[:, None]))
+    return k.T @ beta + mean
+
+
+def left_out(name, parameter, K, z, p, kappa2, has_intercept=True):
+    """The prediction of each row from all others."""
+    rows = np.arange(len(K))
+    found = [
+        smoother(name, parameter, K[np.ix_(o, o)], K[np.ix_(o, ~o)], z[o], p[o], kappa2, has_intercept)[0]
+        for o in (rows != i for i in rows)
+    ]
+    return np.array(found)
+
+
+def fitted(name, parameter, kernel, X, y, weights=None, **settings):
+    model = ConditionalMean(kernel=kernel, filter=name, selection=Fixed(parameter), **settings)
+    return model.fit(X, y, sample_weight=weights)
+
+
+def assert_close(found, true, tolerance=EXACT, size=None):
+    assert np.abs(found - true).max() <= tolerance * (np.abs(true).max() if size is None else size)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("sample", ["random", "clustered", "duplicated", "more features than rows", "two points"])
+@pytest.mark.parametrize("has_intercept", [True, False])
+def test_left_out_predictions_are_those_without_the_row(name, sample, has_intercept):
+    X = SAMPLES[sample]
+    y = np.random.default_rng(SEED).normal([3.0, -1.0], size=(len(X), 2))
+    kernel = Gaussian(3.0 if sample != "more features than rows" else 8.0)
+    for parameter in PARAMETERS[name]:
+        model = fitted(name, parameter, kernel, X, y, fit_intercept=has_intercept)
+        true = left_out(name, parameter, kernel(X), y, np.ones(len(X)), 1.0, has_intercept)
+        assert_close(model.loo_predictions_, true, size=np.abs(y).max())
+        np.testing.assert_allclose(model.loo_residuals_, y - model.loo_predictions_, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("n", [12, 60])
+def test_left_out_predictions_of_weighted_rows_are_those_without_the_row(name, n):
+    """Few rows are all heavy, and left out by refits; many of them differ little, and are interpolated between."""
+    rng = np.random.default_rng(SEED)
+    X, y, weights = rng.normal(size=(n, 2)), rng.normal(size=(n, 2)), rng.uniform(0.5, 1.5, size=n)
+    weights[3] = n / 5
+    for parameter in PARAMETERS[name]:
+        model = fitted(name, parameter, Gaussian(1.0), X, y, weights)
+        true = left_out(name, parameter, Gaussian(1.0)(X), y, weights, 1.0)
+        assert_close(model.loo_predictions_, true, size=np.abs(y).max())
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", "laplacian", "sum"])
+def test_left_out_predictions_hold_for_kernels_without_a_bound(kernel):
+    X = SAMPLES["random"]
+    y, K = X[:, :1] ** 2 + X[:, 1:2], KERNELS[kernel](X)
+    for name in ("tikhonov", "landweber", "nu-method"):
+        model = fitted(name, PARAMETERS[name][1], KERNELS[kernel], X, y[:, 0])
+        kappa2 = KERNELS[kernel].bound if np.isfinite(KERNELS[kernel].bound) else K.diagonal().max()
+        true = left_out(name, PARAMETERS[name][1], K, y, np.ones(len(X)), kappa2)
+        assert_close(model.loo_predictions_, true[:, 0])
+
+
+@pytest.mark.parametrize("gram", [Nystrom(20), RandomFeatures(30)])
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_left_out_predictions_hold_for_the_approximated_kernel(gram, name):
+    rng = np.random.default_rng(SEED)
+    X, weights = rng.normal(size=(60, 2)), rng.uniform(0.5, 1.5, size=60)
+    y = np.sin(X[:, :1]) + rng.normal(size=(60, 2))
+    F = gram.resolve(Gaussian(1.0), X)(X)
+    parameter = PARAMETERS[name][1]
+    model = fitted(name, parameter, Gaussian(1.0), X, y, weights, gram=gram)
+    assert_close(model.loo_predictions_, left_out(name, parameter, F @ F.T, y, weights, 1.0))
+    assert_close(model.predict(X), smoother(name, parameter, F @ F.T, F @ F.T, y, weights, 1.0))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_left_out_smoother_predicts_anywhere_as_a_refit(name):
+    rng = np.random.default_rng(SEED)
+    X, y, new, weights = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)), rng.normal(size=(5, 2)), np.ones(40)
+    weights[7] = 6.0
+    kernel, parameter = Gaussian(1.0), PARAMETERS[name][1]
+    model = fitted(name, parameter, kernel, X, y, weights)
+    values = model._fit.left_out_values(model._coordinates(new))
+    for i in range(40):
+        o = np.arange(40) != i
+        true = smoother(name, parameter, kernel(X[o]), kernel(X[o], new), y[o], weights[o], 1.0)
+        assert_close(values[..., i].T, true)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_scores_are_those_of_left_out_predictions_and_the_least_is_taken(name):
+    rng = np.random.default_rng(SEED)
+    X, weights = rng.normal(size=(50, 2)), rng.uniform(0.5, 1.5, size=50)
+    y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.2 * rng.normal(size=(50, 2))
+    rule = LeaveOneOut(grid=PARAMETERS[name])
+    model = ConditionalMean(kernel=Gaussian(1.0), filter=name, selection=rule).fit(X, y, weights)
+    true = [left_out(name, parameter, Gaussian(1.0)(X), y, weights, 1.0) for parameter in PARAMETERS[name]]
+    scores = [weights / weights.sum() @ ((y - each) ** 2).sum(axis=1) for each in true]
+    np.testing.assert_allclose(model.choice_.scores, scores, rtol=EXACT)
+    assert model.choice_.parameter == PARAMETERS[name][int(np.argmin(scores))]
+    spread = y - np.average(y, axis=0, weights=weights)
+    share = 1 - min(scores) / (weights / weights.sum() @ (spread**2).sum(axis=1))
+    assert model.loo_score_ == pytest.approx(share, rel=EXACT)
+
+
+def test_auto_takes_the_filter_and_parameter_with_the_least_score():
+    X, y = wave(80)
+    model = ConditionalMean().fit(X, y)
+    assert [type(choice.filter) for choice in model.choices_] == [Tikhonov, IteratedTikhonov, Landweber, NuMethod]
+    assert model.choice_.score == min(choice.scores.min() for choice in model.choices_)
+    assert model.choice_.score == pytest.approx(np.mean(model.loo_residuals_**2), rel=EXACT)
+    for choice in model.choices_:
+        one = ConditionalMean(kernel=model.kernel_, filter=choice.filter, selection=Fixed(choice.parameter)).fit(X, y)
+        assert np.mean(one.loo_residuals_**2) == pytest.approx(choice.score, rel=EXACT)
+        assert not choice.at_edge
+
+
+@pytest.mark.parametrize("has_intercept", [True, False])
+def test_tikhonov_is_kernel_ridge_regression_with_the_ridge_n_lambda(has_intercept):
+    rng = np.random.default_rng(SEED)
+    X, y, new = rng.normal(size=(70, 3)), 5 + rng.normal(size=(70, 2)), rng.normal(size=(20, 3))
+    for weights in (None, rng.uniform(0.5, 2.0, size=70)):
+        total = 70 if weights is None else weights.sum()
+        mean = np.average(y, axis=0, weights=weights) if has_intercept else 0.0
+        for lam in (1e-5, 1e-3, 1.0):
+            ridge = KernelRidge(alpha=total * lam, kernel="rbf", gamma=1 / (2 * 1.5**2))
+            true = ridge.fit(X, y - mean, sample_weight=weights).predict(new) + mean
+            model = fitted("tikhonov", lam, Gaussian(1.5), X, y, weights, fit_intercept=has_intercept)
+            assert_close(model.predict(new), true, 1e-10)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_predictions_are_the_filters_own(name):
+    rng = np.random.default_rng(SEED)
+    X, y, new = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)), rng.normal(size=(8, 2))
+    for parameter in PARAMETERS[name]:
+        model = fitted(name, parameter, Gaussian(1.0), X, y)
+        true = smoother(name, parameter, Gaussian(1.0)(X), Gaussian(1.0)(X, new), y, np.ones(40), 1.0)
+        assert_close(model.predict(new), true)
+        assert_close(model.weights_at(new) @ y, true)
+        assert_close(model.expect(lambda outputs: outputs, new), true)
+        np.testing.assert_allclose(model.weights_at(new).sum(axis=1), 1, atol=1e-12)
+
+
+def wave(n, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, size=(n, 1))
+    return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
+
+
+def test_intervals_are_those_of_the_jackknife_plus():
+    X, y = wave(60)
+    new, _ = wave(50, seed=1)
+    model = ConditionalMean(kernel=Gaussian(0.5), filter="landweber", selection=Fixed(200)).fit(X, y)
+    refits = [clone(model).fit(X[rest], y[rest]) for rest in ~np.eye(60, dtype=bool)]
+    values = np.array([each.predict(new) for each in refits])
+    gaps = np.abs([y[i] - each.predict(X[[i]])[0] for i, each in enumerate(refits)])[:, None]
+    low, high = np.sort(values - gaps, axis=0)[6 - 1], np.sort(values + gaps, axis=0)[55 - 1]  # ⌊.1·61⌋, ⌈.9·61⌉
+    found = model.predict_interval(new, confidence=0.9)
+    np.testing.assert_allclose(found, np.column_stack([low, high]), rtol=0, atol=1e-9)
+
+
+def coverage(model, draws=20):
+    """The share of new y in 90 % intervals, for several samples."""
+    covered = []
+    for seed in range(draws):
+        new, true = wave(500, seed + 100)
+        low, high = clone(model).fit(*wave(60, seed)).predict_interval(new).T
+        covered.append(np.mean((low <= true) & (true <= high)))
+    return np.array(covered)
+
+
+def test_intervals_hold_what_they_promise():
+    given = coverage(ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov", selection=Fixed(1e-3)))
+    assert 0.9 - 2 * given.std() / np.sqrt(len(given)) < given.mean() < 0.95
+    chosen = coverage(ConditionalMean(filter="tikhonov"))
+    assert chosen.mean() > 2 * 0.9 - 1  # what the theorem promises, though it does not speak of a chosen parameter
+
+
+def test_intervals_of_several_outputs_are_those_of_each():
+    X, y = wave(40)
+    both = fitted("tikhonov", 0.01, Gaussian(1.0), X, np.column_stack([y, -2 * y])).predict_interval(X[:4], 0.8)
+    one = fitted("tikhonov", 0.01, Gaussian(1.0), X, y).predict_interval(X[:4], 0.8)
+    np.testing.assert_allclose(both[:, 0], one, atol=1e-12)
+    np.testing.assert_allclose(both[:, 1], -2 * one[:, ::-1], atol=1e-11)
+
+
+def test_a_gaussian_kernel_on_y_is_scored_in_its_rkhs():
+    X, y = wave(40)
+    K, L = Gaussian(0.7)(X), Gaussian(0.5)(y[:, None])
+    factor = np.linalg.cholesky(L + 1e-15 * np.eye(40))
+    model = ConditionalMean(
+        kernel=Gaussian(0.7), kernel_y=Gaussian(0.5), filter="tikhonov", selection=LeaveOneOut(grid=[1e-3, 0.1])
+    ).fit(X, y)
+    for lam, score in zip([1e-3, 0.1], model.choice_.scores, strict=True):
+        true = ((factor - left_out("tikhonov", lam, K, factor, np.ones(40), 1.0)) ** 2).sum(axis=1).mean()
+        assert score == pytest.approx(true, rel=1e-9)
+    embedding = model.embedding_at(X[0])
+    np.testing.assert_allclose(embedding(y[:3, None]), model.weights_at(X[:1])[0] @ L[:, :3], atol=1e-12)
+    with pytest.raises(ValueError, match=r"ConditionalMean\.predict: kernel_y must be 'linear' for the mean of y"):
+        model.predict(X)
+
+
+def test_probabilities_are_the_nearest_to_the_weights():
+    rng = np.random.default_rng(SEED)
+    weights = rng.normal(size=(50, 8))
+    found = nearest_probabilities(weights)
+    assert found.min() == 0
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
+    others = rng.dirichlet(np.ones(8), size=(50, 200))
+    towards = ((weights - found)[:, None] * (others - found[:, None])).sum(axis=-1)
+    assert towards.max() < 1e-12  # the gap to the nearest point of a convex set points away from all of it
+    inside = rng.dirichlet(np.ones(8), size=3)
+    np.testing.assert_allclose(nearest_probabilities(inside), inside, atol=1e-15)
+
+
+def test_quantiles_are_calibrated_and_ordered_and_draws_follow_the_probabilities():
+    X, y = wave(400)
+    new, true = wave(4000, seed=1)
+    model = ConditionalMean(kernel_y="gaussian").fit(X, y)
+    quantiles = model.predict_quantiles(new, [0.1, 0.5, 0.9])
+    assert (np.diff(quantiles, axis=1) >= 0).all()
+    np.testing.assert_allclose((true[:, None] <= quantiles).mean(axis=0), [0.1, 0.5, 0.9], atol=0.05)
+    at = model.distribution_at(new[:2])
+    assert ((at.moved >= 0) & (at.moved < 0.5)).all()
+    draws = model.sample(new[:2], 20_000, random_state=0)
+    assert draws.shape == (2, 20_000)
+    np.testing.assert_allclose(draws.mean(axis=1), at.mean()[:, 0], atol=0.02)
+    np.testing.assert_array_equal(draws, model.sample(new[:2], 20_000, random_state=0))
+
+
+def test_the_bandwidth_with_the_least_score_is_taken():
+    X = np.random.default_rng(SEED).uniform(-3, 3, size=(60, 1))
+    y = np.sin(6 * X[:, 0])
+    model = ConditionalMean(bandwidth="loo", filter="tikhonov").fit(X, y)
+    scores = [
+        ConditionalMean(kernel=Gaussian(bandwidth), filter="tikhonov").fit(X, y).choice_.score
+        for bandwidth in model.bandwidths_
+    ]
+    np.testing.assert_allclose(model.bandwidth_scores_, scores, rtol=1e-12)
+    assert model.kernel_.bandwidth == model.bandwidths_[int(np.argmin(scores))]
+    assert model.choice_.score < ConditionalMean(filter="tikhonov").fit(X, y).choice_.score
+
+
+def test_generalised_cross_validation_is_its_formula():
+    X, y = wave(50)
+    for has_intercept in (True, False):
+        settings = {"kernel": Gaussian(0.7), "filter": "tikhonov", "fit_intercept": has_intercept}
+        model = ConditionalMean(selection="gcv", **settings).fit(X, y)
+        place = model.choice_.index
+        one = ConditionalMean(selection=Fixed(model.choice_.parameter), **settings).fit(X, y)
+        S = one.weights_at(X)
+        true = np.mean((y - S @ y) ** 2) / (1 - np.trace(S) / 50) ** 2
+        assert model.choice_.scores[place] == pytest.approx(true, rel=1e-9)
+
+
+def test_many_rows_of_truncated_svd_are_chosen_by_generalised_cross_validation():
+    X, y = wave(320)
+    assert repr(ConditionalMean(filter="tsvd").fit(X, y).choice_.rule) == "GCV(grid=None)"
+
+
+def test_many_rows_are_not_left_out_by_refits():
+    X, y = wave(320)
+    model = ConditionalMean(filter="tsvd", selection=Fixed(0.01)).fit(X, y)
+    with pytest.raises(ValueError, match="at most 300 rows can be left out by refits"):
+        model.loo_predictions_  # noqa: B018
+
+
+def test_rows_of_mass_zero_take_no_part():
+    X, y = wave(30)
+    weights = np.ones(30)
+    weights[[2, 5]] = 0
+    model = ConditionalMean().fit(X, y, weights)
+    rest = ConditionalMean().fit(X[weights > 0], y[weights > 0])
+    np.testing.assert_allclose(model.predict(X), rest.predict(X), atol=1e-9)
+    assert np.isnan(model.loo_predictions_[[2, 5]]).all()
+    assert (model.weights_at(X)[:, [2, 5]] == 0).all()
+
+
+def test_a_precomputed_kernel_predicts_the_same():
+    X, y = wave(30)
+    K = Gaussian(1.0)(X)
+    weights = np.where(np.arange(30) == 4, 0.0, 1.0)
+    by_matrix = ConditionalMean(kernel="precomputed").fit(K, y, weights)
+    by_points = ConditionalMean(kernel=Gaussian(1.0)).fit(X, y, weights)
+    np.testing.assert_allclose(by_matrix.predict(K[:5]), by_points.predict(X[:5]), atol=1e-8)
+    np.testing.assert_allclose(by_matrix.loo_score_, by_points.loo_score_, atol=1e-8)
+
+
+def test_it_works_in_pipelines_and_searches_with_frames_and_float32():
+    X, y = wave(40)
+    frame = pd.DataFrame({"x": X[:, 0], "more": X[:, 0] ** 2})
+    pipeline = make_pipeline(StandardScaler(), ConditionalMean(filter="tikhonov")).fit(frame, pd.Series(y))
+    assert pipeline.score(frame, y) > 0.8
+    search = GridSearchCV(
+        ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov"), {"kernel__bandwidth": [0.5, 50.0]}, cv=3
+    )
+    assert search.fit(X, y).best_params_ == {"kernel__bandwidth": 0.5}
+    single = ConditionalMean().fit(X.astype(np.float32), y.astype(np.float32))
+    np.testing.assert_allclose(single.predict(X), ConditionalMean().fit(X, y).predict(X), atol=0.02)
+    model = ConditionalMean().fit(X, y)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X), atol=1e-12)
+
+
+def test_predictions_move_along_with_y():
+    X, y = wave(40)
+    model, moved = ConditionalMean().fit(X, y), ConditionalMean().fit(X, 1000 * y + 1e6)
+    np.testing.assert_allclose((moved.predict(X) - 1e6) / 1000, model.predict(X), atol=1e-7)
+    np.testing.assert_allclose(model.predict([[1e3]]), y.mean(), atol=1e-12)
+
+
+X, Y = wave(20)
+
+REFUSED = {
+    "y must be given": lambda: ConditionalMean().fit(X, None),
+    "y must vary, got 2 in every row": lambda: ConditionalMean().fit(X, np.full(20, 2.0)),
+    r"y must be finite, got Input y contains NaN in 1 row \(first: row 3\)": lambda: ConditionalMean().fit(
+        X, np.where(np.arange(20) == 3, np.nan, Y)
+    ),
+    "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(X, Y[:-1]),
+    "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
+    "q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0]),
+    "confidence: q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
+    "confidence 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 0.99),
+    "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(filter="s-kmse").fit(X, Y),
+    "selection must be 'loo', 'gcv'": lambda: ConditionalMean(filter="tikhonov", selection="kfold").fit(X, Y),
+    "gram must have all eigenpairs": lambda: ConditionalMean(gram="blocks").fit(X, Y),
+    "bandwidth must be None or 'loo', got 3": lambda: ConditionalMean(bandwidth=3).fit(X, Y),
+    "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(
+        X, Y
+    ),
+    "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(X, Y),
+    "one point is needed, got 20": lambda: ConditionalMean().fit(X, Y).embedding_at(X),
+    "the function must return a number or a row": lambda: ConditionalMean().fit(X, Y).expect(np.mean, X),
+    "at least 2 rows": lambda: ConditionalMean().fit(X[:1], Y[:1]),
+    "of the mass must be left": lambda: ConditionalMean().fit(X, Y, np.where(np.arange(20) == 0, 1e9, 1)),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_is_refused_in_one_sentence(message):
+    with pytest.raises(ValueError, match=message) as refused:
+        REFUSED[message]()
+    assert "\n" not in str(refused.value)
+
+
+@parametrize_with_checks(
+    [ConditionalMean()],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "a row of weight two is left out as one, two rows one by one"
+    },
+)
+@pytest.mark.filterwarnings("ignore:bandwidth='median'")
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+def test_a_row_of_weight_two_is_two_rows_where_nothing_is_chosen():
+    model = ConditionalMean(kernel=Gaussian(1.0), filter="nu-method", selection=Fixed(10))
+    check_sample_weight_equivalence_on_dense_data("ConditionalMean", model)
