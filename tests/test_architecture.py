@@ -50,7 +50,7 @@ ORDER = [
 LINES = 11_300
 """Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
-ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_200}
+ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_350}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 PUBLIC = [
@@ -61,7 +61,8 @@ PUBLIC = [
     *("Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
-    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans", "ConditionalMean"),
+    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
+    *("ConditionalMean", "KernelMeanMatching"),
     *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]

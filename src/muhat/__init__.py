@@ -23,7 +23,7 @@ _PUBLIC = {
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
     "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
-    "conditional": ("ConditionalMean",),
+    "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),

@@ -1,6 +1,7 @@
-"""Conditional means: what y is, and how sure, given x, by every filter and with exact leave-one-out."""
+"""Conditional means (what y is, and how sure, given x) with exact leave-one-out, and importance weights."""
 
 from muhat.conditional._distribution import ConditionalDistribution
 from muhat.conditional._estimator import ConditionalChoice, ConditionalMean
+from muhat.conditional._matching import KernelMeanMatching
 
-__all__ = ["ConditionalChoice", "ConditionalDistribution", "ConditionalMean"]
+__all__ = ["ConditionalChoice", "ConditionalDistribution", "ConditionalMean", "KernelMeanMatching"]

@@ -1,0 +1,196 @@
+"""Importance weights: a sample reweighted so that its kernel mean is that of another."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from muhat._arrays import Array, rounding
+from muhat._messages import refusal
+from muhat._parts import as_kernel
+from muhat._validation import checked_sample, positive, whole_number
+from muhat.conditional._distribution import nearest_probabilities
+from muhat.embedding import Embedding
+from muhat.gram._plan import DENSE_UP_TO
+from muhat.kernels import Kernel, Precomputed
+
+LOOSE = 1e-2
+"""How far below the largest eigenvalue what is found of it may be."""
+
+SMALL = 20
+"""Rows up to which it comes from all eigenvalues."""
+
+
+class KernelMeanMatching(BaseEstimator):
+    """Weights on a source sample whose kernel mean is nearest to that of a target sample.
+
+    They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the kernel mean of the
+    target, by accelerated projected gradients that take products with the Gram matrix only. What is trained or averaged
+    with them as ``sample_weight`` is so for the target's distribution, as far as the source covers it.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
+        The kernel; a bandwidth is learnt from the rows of source and target together.
+    bound : float, default=10.0
+        The largest weight, above 1; None is none. Without one, few rows get all the weight, and the solver takes long.
+    tol : float, default=1e-6
+        The solver stops when the objective is proven to be within this share of ‖μ‖² of its minimum.
+    max_iter : int, default=10000
+        The most products with the Gram matrix.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n,)
+        The weights of the source's rows, with mean one.
+    effective_size_ : float
+        (Σ w_i)²/Σ w_i²: as many rows of equal weight would average as well.
+    distance_ : float
+        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (the MMD) that is left.
+    gap_ : float
+        A bound on how far the squared distance is from the least that is possible: the duality gap.
+    n_iter_, converged_, kernel_ : int, bool and Kernel
+        The products that were taken, whether ``gap_`` is within ``tol``, and the kernel with every parameter a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> source, target = rng.normal(size=(200, 1)), rng.normal(0.5, size=(300, 1))
+    >>> weights = KernelMeanMatching().fit(source, target).weights_
+    >>> bool(abs(weights @ source / 200 - target.mean()) < 0.05)
+    True
+    """
+
+    def __init__(
+        self, *, kernel: Any = "gaussian", bound: float | None = 10.0, tol: float = 1e-6, max_iter: int = 10_000
+    ) -> None:
+        self.kernel = kernel
+        self.bound = bound
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, target: Any) -> Self:
+        """Find the weights.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            The source.
+        target : array or data frame of shape (m, d), or Embedding
+            A sample of the target, or its kernel mean, plain or shrunk, whose kernel is then taken.
+
+        Returns
+        -------
+        self : KernelMeanMatching
+            The fitted estimator.
+        """
+        tol, most = positive(self, "tol", self.tol), whole_number(self, "max_iter", self.max_iter)
+        X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
+        largest = np.inf if self.bound is None else positive(self, "bound", self.bound, ", or None", above=1.0)
+        mu = target if isinstance(target, Embedding) else self._mean_of(X, target)
+        accepted = tol * mu.squared_norm()
+        solution = _Problem(mu.kernel, X, mu(X), largest / len(X)).solve(accepted, most)
+
+        self.kernel_, self.gap_, self.n_iter_ = mu.kernel, solution.gap, solution.products
+        self.weights_ = solution.v * len(X)
+        self.effective_size_ = float(1 / (solution.v @ solution.v))
+        self.distance_ = (Embedding(mu.kernel, X, solution.v) - mu).norm()
+        self.converged_ = solution.gap <= accepted
+        if not self.converged_:
+            message = f"KernelMeanMatching: not converged after {self.n_iter_} products; raise max_iter or tol."
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _mean_of(self, X: Array, target: Any) -> Embedding:
+        """Return the kernel mean of the target's rows, the kernel learnt from both samples."""
+        kernel = as_kernel(self.kernel)
+        if isinstance(kernel, Precomputed):
+            raise ValueError(refusal("KernelMeanMatching", "a kernel of points is needed", "a precomputed one"))
+        Y = checked_sample(self, target, reset=False).astype(np.float64, copy=False)
+        return Embedding(kernel.resolve(np.concatenate([X, Y])), Y, np.full(len(Y), 1 / len(Y)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """Weights of sum one, how far from the minimum they may be, and the products they took."""
+
+    v: Array
+    gap: float
+    products: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Minimise vᵀKv − 2bᵀv over 0 ≤ v_i ≤ most, Σ v_i = 1."""
+
+    kernel: Kernel
+    X: Array
+    b: Array
+    most: float
+
+    @cached_property
+    def _matrix(self) -> Array | None:
+        return self.kernel(self.X) if len(self.X) <= DENSE_UP_TO else None
+
+    def product(self, v: Array) -> Array:
+        """Return Kv; a matrix of many rows is never held."""
+        return self.kernel.product(self.X, v) if self._matrix is None else self._matrix @ v
+
+    def solve(self, accepted: float, products: int) -> _Solution:
+        """Accelerated projected gradients (Beck and Teboulle 2009), restarted where they turn uphill."""
+        v = ahead = np.full(len(self.X), 1 / len(self.X))
+        steepest = max(self.steepest(), rounding(v) * float(self.kernel.diagonal(self.X).sum()))
+        step, momentum, gap = (1 - LOOSE) / (2 * steepest), 1.0, np.inf
+        Kv = Kahead = self.product(v)
+        for count in range(1, products + 1):
+            gap = self.gap(v, Kv)
+            if gap <= accepted:
+                return _Solution(v, gap, count)
+            following = self.nearest(ahead - 2 * step * (Kahead - self.b))
+            K_following = self.product(following)
+            if (ahead - following) @ (following - v) > 0:  # the momentum points uphill
+                momentum = 1.0
+            larger = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            share = (momentum - 1) / larger
+            ahead, Kahead = following + share * (following - v), K_following + share * (K_following - Kv)
+            v, Kv, momentum = following, K_following, larger
+        return _Solution(v, gap, products)
+
+    def steepest(self) -> float:
+        """Return the largest eigenvalue of K between weights of one sum, by Lanczos' iteration."""
+
+        def centred(v: Array) -> Array:
+            v = self.product(v.ravel() - v.mean())
+            return v - v.mean()
+
+        n = len(self.X)
+        if n <= SMALL:
+            return float(np.linalg.eigvalsh(np.column_stack([centred(each) for each in np.eye(n)]))[-1])
+        operator = LinearOperator((n, n), matvec=centred, dtype=np.float64)
+        start = np.random.default_rng(0).normal(size=n)
+        return float(eigsh(operator, 1, v0=start, tol=LOOSE, return_eigenvectors=False)[0])
+
+    def gap(self, v: Array, Kv: Array) -> float:
+        """Return ∇ᵀ(v − s), s the point of least ∇ᵀs: the objective at v is no further above its minimum."""
+        gradient = 2 * (Kv - self.b)
+        order = np.argsort(gradient)
+        full = min(int(1 / self.most), len(v) - 1) if self.most < 1 else 0
+        least = min(self.most, 1.0)
+        s = least * gradient[order[:full]].sum() + (1 - full * least) * gradient[order[full]]
+        return float(gradient @ v - s)
+
+    def nearest(self, v: Array) -> Array:
+        """Return the nearest weights that are allowed: v − θ, cut off at zero and at the most, of sum one."""
+        if self.most >= 1:
+            return nearest_probabilities(v[None])[0]
+        theta = brentq(lambda each: np.clip(v - each, 0, self.most).sum() - 1, v.min() - self.most, v.max(), xtol=1e-16)
+        return np.clip(v - theta, 0, self.most)

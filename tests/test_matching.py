@@ -1,0 +1,94 @@
+"""Kernel mean matching: against a reference solver, by products alone, with a proven gap."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+
+from muhat import Gaussian, KernelMean, KernelMeanMatching
+from muhat.conditional import _matching
+
+RNG = np.random.default_rng(20141208)
+SOURCE, TARGET = RNG.normal(size=(40, 2)), RNG.normal(0.7, size=(50, 2))
+
+
+def objective(kernel, X, mu):
+    K, b = kernel(X), mu(X)
+    return lambda v: v @ K @ v - 2 * b @ v, lambda v: 2 * (K @ v - b)
+
+
+@pytest.mark.parametrize("bound", [1.5, 3.0, 10.0, None])
+@pytest.mark.parametrize("rows", [2, 40])
+def test_the_objective_is_that_of_a_reference_solver_to_a_millionth(bound, rows):
+    X = SOURCE[:rows]
+    model = KernelMeanMatching(bound=bound).fit(X, TARGET)
+    mean = KernelMean(kernel=model.kernel_, filter="kme").fit(TARGET).embedding_
+    value, gradient = objective(model.kernel_, X, mean)
+    reference = minimize(
+        value,
+        np.full(rows, 1 / rows),
+        jac=gradient,
+        bounds=[(0, min((bound or np.inf) / rows, 1))] * rows,
+        constraints={"type": "eq", "fun": lambda v: v.sum() - 1, "jac": np.ones_like},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    excess = value(model.weights_ / rows) - reference.fun
+    assert -1e-9 < excess < 1e-6
+    assert excess <= model.gap_ + 1e-12
+    assert model.converged_
+    assert model.weights_.min() >= 0
+    assert model.weights_.max() <= (bound or np.inf) * (1 + 1e-12)
+    assert model.weights_.mean() == pytest.approx(1, abs=1e-12)
+    assert model.effective_size_ == pytest.approx(rows**2 / (model.weights_**2).sum())
+    squared = value(model.weights_ / rows) + mean.squared_norm()
+    assert model.distance_ == pytest.approx(np.sqrt(squared), abs=1e-7)
+
+
+def test_products_alone_give_the_same(monkeypatch):
+    dense = KernelMeanMatching().fit(SOURCE, TARGET)
+    monkeypatch.setattr(_matching, "DENSE_UP_TO", 10)
+    np.testing.assert_allclose(KernelMeanMatching().fit(SOURCE, TARGET).weights_, dense.weights_, atol=1e-8)
+
+
+def test_the_target_may_be_a_shrunk_mean():
+    mean = KernelMean(kernel=Gaussian(1.0)).fit(TARGET).embedding_
+    model = KernelMeanMatching().fit(SOURCE, mean)
+    assert model.kernel_ == Gaussian(1.0)
+    assert model.distance_ < KernelMean(kernel=Gaussian(1.0), filter="kme").fit(SOURCE).embedding_.distance(mean)
+
+
+def test_a_regression_with_the_weights_is_the_targets():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(300, 1)), rng.normal(1.0, 0.5, size=(300, 1))
+    weights = KernelMeanMatching().fit(X, new).weights_
+    plain, weighted = (LinearRegression().fit(X, X[:, 0] ** 2, each) for each in (None, weights))
+    errors = [np.mean((model.predict(new) - new[:, 0] ** 2) ** 2) for model in (plain, weighted)]
+    assert errors[1] < 0.2 * errors[0]
+
+
+@pytest.mark.parametrize("X", [SOURCE[:1], np.repeat(SOURCE[:1], 5, axis=0)])
+def test_rows_that_are_all_the_same_weigh_the_same(X):
+    np.testing.assert_allclose(KernelMeanMatching().fit(X, TARGET).weights_, 1, atol=1e-9)
+
+
+def test_too_few_products_are_warned_about():
+    with pytest.warns(ConvergenceWarning, match="not converged after 3 products; raise max_iter or tol"):
+        assert not KernelMeanMatching(max_iter=3).fit(SOURCE, TARGET).converged_
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "message"),
+    [
+        ({"bound": 1.0}, TARGET, "bound must be above 1 and finite, or None, got 1.0"),
+        ({"tol": 0.0}, TARGET, "tol must be positive"),
+        ({"max_iter": 0}, TARGET, "max_iter must be a whole number of at least 1"),
+        ({"kernel": "precomputed"}, TARGET, "a kernel of points is needed, got a precomputed one"),
+        ({}, TARGET[:, :1], "X has 1 features, but KernelMeanMatching is expecting 2 features"),
+        ({}, np.full((3, 2), np.nan), "X must be finite, got 3 rows with NaN"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(settings, target, message):
+    with pytest.raises(ValueError, match=message):
+        KernelMeanMatching(**settings).fit(SOURCE, target)
