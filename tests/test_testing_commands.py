@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from muhat import IndependenceTest, TwoSampleTest
 from muhat.__main__ import command_line
 from muhat.cli._testing import FOUND
+from muhat.data import open_batches
 
 FEW = ["--permutations", 99]
 
@@ -69,6 +70,18 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
     assert word["verdict"].startswith("The two samples of 30 and 40 rows differ")
+
+
+def test_words_of_a_column_stay_with_their_rows():
+    lines = ["# of two years", "name;size;kind", "a b;1.5;oak", "", "c;2.5;ash", "# and", "d;0.5;'elm'", '"e;f";1;oak']
+    Path("trees.csv").write_text("\n".join(lines))
+    batches = open_batches("trees.csv", drop=["name", "kind"])
+    assert batches.read().data.tolist() == [[1.5], [2.5], [0.5], [1.0]]
+    assert batches.words("kind") == ["oak", "ash", "'elm'", "oak"]
+    assert batches.words("name") == ["a b", "c", "d", "e;f"]
+    np.save("numbers.npy", np.ones((3, 2)))
+    with pytest.raises(ValueError, match="a file whose columns have names is needed, got one without"):
+        open_batches("numbers.npy").words("column 1")
 
 
 def test_a_pipeline_fails_where_samples_differ_and_goes_on_where_they_do_not():
