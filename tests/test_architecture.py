@@ -34,6 +34,7 @@ ORDER = [
     "filters",
     "selection",
     "_parts",
+    "_radius",
     "mean",
     "stacking",
     "comparison",
