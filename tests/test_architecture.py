@@ -26,6 +26,7 @@ ORDER = [
     "_messages",
     "_arrays",
     "_files",
+    "_reportable",
     "_validation",
     "kernels",
     "embedding",
@@ -41,6 +42,7 @@ ORDER = [
     "testing",
     "conditional",
     "plots",
+    "report",
     "cli",
     "paper",
     "__main__",
@@ -50,7 +52,7 @@ ORDER = [
 LINES = 11_300
 """Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
-ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_350}
+ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_350, "report": 1_300}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 PUBLIC = [
@@ -128,7 +130,7 @@ def test_public_names_are_those_that_users_are_promised():
 
 def test_the_library_stays_small_enough_to_be_read():
     library = [path for name, path in MODULES.items() if not name.startswith("paper.")] + [PACKAGE / "__init__.py"]
-    assert len(library) <= 80
+    assert len(library) <= 90
     lines = Counter()
     for path in library:
         room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
