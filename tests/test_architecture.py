@@ -48,7 +48,7 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
 LINES = 10_740
-"""The most lines of the library, docstrings included, without the paper and the rooms below: small enough to be read."""
+"""The most lines of the library without the paper and the rooms below, docstrings included: few enough to be read."""
 
 ROOMS = {"stacking": 1_320, "testing": 1_900, "conditional": 1_350}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
