@@ -180,7 +180,7 @@ def _paths(series: Series, plot: Plot) -> Iterator[str]:
         upper = SIDE * (1 - _share(plot.y, np.asarray(series.upper)))
         yield _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
     elif series.kind == "points":
-        yield "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in thinned(_finite(X, Y), MOST_DRAWN))
+        yield "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in _finite(X, Y, MOST_DRAWN))
     elif series.kind == "rug":
         yield "".join(f"M{x:.1f} {SIDE}v-24" for x in thinned(X.tolist(), MOST_DRAWN))
     elif series.kind == "rule":
@@ -192,13 +192,14 @@ def _paths(series: Series, plot: Plot) -> Iterator[str]:
 
 
 def _line(X: Array, Y: Array) -> str:
-    points = thinned(_finite(X, Y), 2 * MOST_DRAWN)
+    points = _finite(X, Y, 2 * MOST_DRAWN)
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) if points else ""
 
 
-def _finite(X: Array, Y: Array) -> list[tuple[float, float]]:
-    good = np.isfinite(X) & np.isfinite(Y)
-    return list(zip(X[good].tolist(), Y[good].tolist(), strict=True))
+def _finite(X: Array, Y: Array, most: int) -> list[tuple[float, float]]:
+    """Return the points whose numbers are finite, at most so many."""
+    places = thinned(np.flatnonzero(np.isfinite(X) & np.isfinite(Y)), most)  # type: ignore[arg-type]
+    return [(float(X[place]), float(Y[place])) for place in places]
 
 
 def _readings(series: Series, plot: Plot) -> list[tuple[float, float, str]]:
@@ -209,9 +210,8 @@ def _readings(series: Series, plot: Plot) -> list[tuple[float, float, str]]:
         return [each for each in series.readings if np.isfinite(each[:2]).all()]
     middles = (series.x[:-1] + series.x[1:]) / 2 if series.kind == "bars" else series.x
     return [
-        (float(x), float(y), f"{number(y)}{plot.y.unit} at {number(x)}{plot.x.unit}")
-        for x, y in zip(middles, series.y, strict=True)
-        if np.isfinite(x) and np.isfinite(y)
+        (x, y, f"{number(y)}{plot.y.unit} at {number(x)}{plot.x.unit}")
+        for x, y in _finite(middles, series.y, MOST_DRAWN)
     ]
 
 
