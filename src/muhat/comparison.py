@@ -336,7 +336,7 @@ class Comparison(Reportable):
             gram=names.get(cast(Any, kind), kind.__name__),
             n_components=features.size,
             approximation_error=cast(Any, solution.accumulated).error,
-            error_unit=features.error_unit,
+            error_unit="the norm of the RKHS" if features.projects else "its values (root mean square)",
             kept=float(problem.spectrum.trace) * problem.sums.total_mass / own if own else 1.0,
         )
 
