@@ -198,7 +198,7 @@ def _line(X: Array, Y: Array) -> str:
 
 def _finite(X: Array, Y: Array, most: int) -> list[tuple[float, float]]:
     """Return the points whose numbers are finite, at most so many."""
-    places = thinned(np.flatnonzero(np.isfinite(X) & np.isfinite(Y)), most)  # type: ignore[arg-type]
+    places = thinned(np.flatnonzero(np.isfinite(X) & np.isfinite(Y)).tolist(), most)
     return [(float(X[place]), float(Y[place])) for place in places]
 
 
