@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from catalogue import SEED
-from muhat import ConditionalMean, Fixed, Gaussian, KFold, Nystrom, RandomFeatures, open_batches
+from muhat import ConditionalMean, Fixed, Gaussian, KFold, Nystrom, RandomFeatures, load, open_batches, save
 from muhat.conditional import _products
 
 EXACT = 1e-9
@@ -60,6 +60,8 @@ def test_files_are_fitted_by_the_name_of_the_target(tmp_path):
     model = ConditionalMean(gram=Nystrom(40)).fit_batches(batches, "y")
     assert_same(model, ConditionalMean(gram=Nystrom(40)).fit(X, Y[:, 0]))
     assert_same(pickle.loads(pickle.dumps(model)), model, 1e-14)
+    save(model, tmp_path / "model")
+    assert_same(load(tmp_path / "model"), model, 1e-14)
 
 
 def test_few_rows_in_batches_are_read_at_once():
@@ -88,12 +90,14 @@ def test_a_bandwidth_is_chosen_for_batches_too():
 @pytest.mark.parametrize(
     ("filter", "parameter"), [("tikhonov", 1e-3), ("landweber", 30), ("nu-method", 10), ("iterated-tikhonov", 0.01)]
 )
-def test_products_alone_predict_the_same(filter, parameter):
+def test_products_alone_predict_the_same(filter, parameter, tmp_path):
     weights = RNG.uniform(0.5, 1.5, size=500)
     settings = {"filter": filter, "selection": Fixed(parameter)}
     by_products = ConditionalMean(gram="blocks", **settings).fit(X, Y, weights)
     dense = ConditionalMean(**settings).fit(X, Y, weights)
     np.testing.assert_allclose(by_products.predict(NEW), dense.predict(NEW), atol=1e-6)
+    save(by_products, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_interval(NEW), by_products.predict_interval(NEW))
 
 
 def test_products_alone_choose_by_k_fold():

@@ -30,8 +30,6 @@ from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
 from muhat._validation import positive
 from muhat.embedding import Element, Embedding
-from muhat.gram import FeatureProblem, Problem
-from muhat.gram._problem import Components
 from muhat.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Matern, RationalQuadratic, Scaled
 
 METHODS = ("empirical-bernstein", "bernstein", "mcdiarmid", "asymptotic")
@@ -61,23 +59,15 @@ class SampleMean:
 
     element: Element
     n: int
+    error: float
+    """How far μ̂ itself is off, where features stand in for the kernel."""
     are_equal: bool
     """Whether all rows weigh the same."""
     own: float | None = None
     """Σ p_i k(x_i, x_i), where the rows are not in memory."""
-    components: Components | None = None
-    """μ̂ in the kernel PCA basis of the features; none where the rows are in memory."""
-    error: float = 0.0
-    """How far μ̂ itself is off, where features stand in for the kernel."""
-
-    @classmethod
-    def from_problem(cls, problem: Problem, element: Element, error: float) -> SampleMean:
-        """Return that of a sample's problem, μ̂ being the element."""
-        least, largest = problem.mass_range
-        if not isinstance(problem, FeatureProblem):
-            return cls(element, problem.n, least == largest)
-        own = problem.sums.own / problem.sums.total_mass
-        return cls(element, problem.n, least == largest, own, problem.components, error)
+    gamma: Array | None = None
+    mean: Array | None = None
+    """Eigenvalues of the features' covariance, and μ̂ in their basis, where the rows are not in memory."""
 
     @cached_property
     def spread(self) -> float:
@@ -96,9 +86,8 @@ class SampleMean:
     @property
     def eigenvalues(self) -> Array:
         """Those of the limit law, ascending, with sum v̂; without the small ones, so that their sum may be less."""
-        if self.components is not None:
-            m = self.components.mean
-            gamma, total = np.linalg.eigvalsh(np.diag(self.components.gamma) - np.outer(m, m)), self.spread
+        if self.gamma is not None and self.mean is not None:
+            gamma, total = np.linalg.eigvalsh(np.diag(self.gamma) - np.outer(self.mean, self.mean)), self.spread
         else:
             assert isinstance(self.element, Embedding)
             X = self.element.points[self.element.weights > 0]
@@ -126,7 +115,7 @@ def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any,
     if mean.n < 2 or not mean.are_equal:
         got = f"{mean.n} row" if mean.n < 2 else "sample_weight"
         raise ValueError(refusal(who, "at least 2 rows that all weigh the same are needed", got))
-    if mean.components is not None and not isinstance(mean.element, Embedding):
+    if mean.gamma is not None and not isinstance(mean.element, Embedding):
         needed, advice = "the error of features in the norm of the RKHS is needed", "use gram='nystrom' or 'dense'"
         raise ValueError(refusal(who, needed, "random features, of which it is not known", advice))
     delta, kernel = 1 - share, mean.element.kernel

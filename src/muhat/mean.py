@@ -33,7 +33,7 @@ from muhat.embedding import Element, Embedding
 from muhat.filters import KME
 from muhat.gram import Accumulation, Approximation, BlockGram, BlockProblem, DenseGram, DenseProblem, FeatureMap
 from muhat.gram._auto import as_exact_as_needed
-from muhat.gram._feature_problem import Folds
+from muhat.gram._feature_problem import FeatureProblem, Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.gram._problem import Problem, Target, TargetWeights
 from muhat.kernels import Kernel, Precomputed
@@ -72,10 +72,18 @@ class Solution:
         return self.choices[0].rule.best(self.problem, self.choices)
 
     @property
-    def mean(self) -> SampleMean:
-        """μ̂ itself, with what its distance to μ is estimated from."""
-        error = 0.0 if self.accumulated is None else self.accumulated.error
-        return SampleMean.from_problem(self.problem, self._element(self.problem.mean_weights), error)
+    def mean(self) -> Element:
+        """μ̂ itself."""
+        return self._element(self.problem.mean_weights)
+
+    @property
+    def spread(self) -> tuple[Any, ...]:
+        """Whether all rows weigh the same; of features also Σ p_i k(x_i, x_i), and μ̂ in the kernel PCA basis."""
+        are_equal = self.problem.mass_range[0] == self.problem.mass_range[1]
+        if not isinstance(self.problem, FeatureProblem):
+            return (are_equal,)
+        sums, components = self.problem.sums, self.problem.components
+        return are_equal, sums.own / sums.total_mass, components.gamma, components.mean
 
     def embedding(self, choice: Choice) -> Element:
         """Return the estimate of a choice, as an element of the RKHS."""
@@ -445,7 +453,8 @@ class KernelMean(BaseEstimator):
             E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
         """
         check_is_fitted(self, "embedding_")
-        return radius_of(self._mean, self.embedding_, confidence, method, variance)
+        mean = SampleMean(self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread)
+        return radius_of(mean, self.embedding_, confidence, method, variance)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
@@ -520,7 +529,7 @@ class KernelMean(BaseEstimator):
         self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
         self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
-        self.embedding_, self._mean = solution.embedding(choice), solution.mean
+        self.embedding_, self._mean, self._spread = solution.embedding(choice), solution.mean, solution.spread
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
             self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.dtype)).weights

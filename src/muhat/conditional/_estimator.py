@@ -282,7 +282,7 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
             model, columns, gaps = self._calibrated(level)
             place = _place(level, len(gaps)) - 1
             reach = np.partition(gaps, place, axis=0)[place]
-            new = checked_sample(self, X, reset=False)[:, columns]
+            new = checked_sample(self, X, reset=False)[:, columns if columns is not None else slice(None)]
             middle = model._by_chunks(new, model._fit.predictions)
             return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
         n, upper = self._fit.n, _place(level, self._fit.n)
@@ -311,9 +311,10 @@ class ConditionalMean(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self._calibration is None:
             order = np.random.default_rng(0).permutation(len(X))
             some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
-            columns = rest if isinstance(self.kernel_, Precomputed) else slice(None)
-            model = clone(self).fit(X[rest][:, columns], y[rest])
-            predicted = model._by_chunks(X[some][:, columns], model._fit.predictions)
+            columns = rest if isinstance(self.kernel_, Precomputed) else None
+            taken = slice(None) if columns is None else columns
+            model = clone(self).fit(X[rest][:, taken], y[rest])
+            predicted = model._by_chunks(X[some][:, taken], model._fit.predictions)
             self._calibration = model, columns, np.abs(y[some].reshape(held_out, -1) - predicted)
         return self._calibration
 
