@@ -16,10 +16,12 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, echo
 
+from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
 from muhat._messages import refusal, unknown_name
 from muhat._parts import as_kernel
+from muhat.cli._apply import fitted_winner
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.comparison import Comparison, Row, compare, passes
@@ -96,11 +98,16 @@ def compare_command(
     features: Annotated[
         int | None, Option(min=1, metavar="NUMBER", show_default="by the rows", help="How many landmarks or features.")
     ] = None,
+    model: Annotated[
+        Path | None, Option("--save", metavar="FILE", show_default=False, help="Keep the best one, for muhat apply.")
+    ] = None,
 ) -> None:
     """Compare all estimators on a sample: a table, a verdict and a figure."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         check_figure(figure)
+    if model is not None:
+        check_writable(model)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -119,6 +126,8 @@ def compare_command(
     else:
         with spinner(f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO):
             comparison = compare(sample.data, **options)
+    if model is not None:
+        keep.save(fitted_winner(comparison, sample, options), model)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
@@ -129,7 +138,8 @@ def compare_command(
             echo(json.dumps(result, allow_nan=False))
         else:
             _print(comparison, sample.name)
-            echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
+            kept = [] if model is None else [f"Model: {model}"]
+            echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}", *kept]))
 
 
 def _changed(**options: Any) -> dict[str, Any]:
