@@ -39,7 +39,7 @@ CLASSES = {
         *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
         *("Sum", "Product", "Scaled", "Function", "SklearnKernel", "Precomputed", "Mixture"),
     ),
-    "muhat.embedding": ("Embedding", "MixedEmbedding"),
+    "muhat.embedding": ("Embedding",),
     "muhat.data": ("DataSet",),
     "muhat.gram": (
         *("Nystrom", "RandomFeatures", "NystromFeatures", "FourierFeatures", "FeatureEmbedding"),
@@ -56,6 +56,7 @@ CLASSES = {
     "muhat.mean": ("KernelMean", "_Stream"),
     "muhat.stacking": (
         *("StackedMean", "PlainMean", "NuSteps", "InDegree", "GaussianFit", "WardMixtures", "LeftOutMoments"),
+        "MixedEmbedding",
     ),
     "muhat.comparison": ("Comparison", "Row"),
     "muhat.density": ("MatchedMixture",),
