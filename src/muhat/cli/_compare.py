@@ -142,9 +142,9 @@ def compare_command(
         else:
             _print(comparison, sample.name)
             echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
-            for name, path in (("Report", report), ("Model", model)):
-                if path is not None:
-                    echo(f"{name}: {path}")
+            for name, place in (("Report", report), ("Model", model)):
+                if place is not None:
+                    echo(f"{name}: {place}")
 
 
 def _compared(sample: DataSet | FileBatches, options: dict[str, Any], standardize: bool, shown: bool) -> Comparison:
