@@ -19,6 +19,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import Parts, as_gram, as_kernel, choices_by
 from muhat._radius import SampleMean, radius_of
+from muhat._shown import ShownEstimator
 from muhat._validation import (
     as_frame,
     check_scale,
@@ -230,7 +231,7 @@ class _AvailableForBatches:
         return MethodType(self.method, estimator)
 
 
-class KernelMean(BaseEstimator):
+class KernelMean(ShownEstimator, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA

@@ -16,10 +16,12 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, echo
 
+from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
 from muhat._messages import refusal, unknown_name
 from muhat._parts import as_kernel
+from muhat.cli._apply import fitted_winner
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._report import ReportFile, check_report, noted_warnings
@@ -98,11 +100,16 @@ def compare_command(
     features: Annotated[
         int | None, Option(min=1, metavar="NUMBER", show_default="by the rows", help="How many landmarks or features.")
     ] = None,
+    model: Annotated[
+        Path | None, Option("--save", metavar="FILE", show_default=False, help="Keep the best one, for muhat apply.")
+    ] = None,
 ) -> None:
     """Compare all estimators on a sample: a table, a verdict and a figure."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         check_figure(figure)
+    if model is not None:
+        check_writable(model)
     check_report(report)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
@@ -117,6 +124,8 @@ def compare_command(
     with noted_warnings() as warned:
         sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
         comparison = _compared(sample, options, standardize, shown)
+    if model is not None:
+        keep.save(fitted_winner(comparison, sample, options), model)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
@@ -133,8 +142,9 @@ def compare_command(
         else:
             _print(comparison, sample.name)
             echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
-            if report is not None:
-                echo(f"Report: {report}")
+            for name, place in (("Report", report), ("Model", model)):
+                if place is not None:
+                    echo(f"{name}: {place}")
 
 
 def _compared(sample: DataSet | FileBatches, options: dict[str, Any], standardize: bool, shown: bool) -> Comparison:
