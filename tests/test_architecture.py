@@ -80,6 +80,7 @@ PUBLIC = [
     *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
     *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *("PredictionDisplay", "QuantileFanDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

@@ -25,7 +25,10 @@ _PUBLIC = {
     "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "keep": ("save", "load"),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    "plots": (
+        *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+        *("PredictionDisplay", "QuantileFanDisplay"),
+    ),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }
