@@ -53,14 +53,11 @@ def compare(
         The sample, of at least 2 points. Batches must be such that can be iterated anew, as a list or
         ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to draw landmarks
         and bandwidth, to sum up and to leave points out), and never held at once if they are many.
-    kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel.
+    kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
+        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note says which stood in.
     filters : sequence of str or Shrinker, default=None
         The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
         against, always takes part.
-    selection : str or Rule, default='loo'
-        How their parameters are chosen; where a rule cannot choose for a filter another stands in, as in
-        ``KernelMean``, and a note says so.
     standardize : bool, default=False
         Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
         that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
@@ -311,18 +308,9 @@ class Comparison:
         rows = _rows_of(solution, choices, scored, risk)
         best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
-        columns = solution.points.shape[1] if solution.points is not None else solution.features.dimension  # type: ignore[union-attr]
-        comparison = cls(
-            rows,
-            winner,
-            risk,
-            problem.spectrum.gamma,
-            solution.kernel,
-            name_of_rule(parts.rule),
-            problem.n,
-            columns,
-            gram_reason=solution.plan.reason,
-        )
+        sizes = problem.n, solution.features.dimension if solution.features else solution.points.shape[1]  # type: ignore[union-attr]
+        about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
+        comparison = cls(rows, winner, risk, *about, *sizes, gram_reason=solution.plan.reason)
         return comparison if solution.accumulated is None else comparison._with_features(solution)
 
     def _with_features(self, solution: Solution) -> Comparison:

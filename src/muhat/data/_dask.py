@@ -76,7 +76,6 @@ class DaskSource(Source):
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches, computed on the workers."""
         from dask import delayed
 
         on_block = partial(_total_of_block, work, self.columns, len(self.blocks))  # sent to the workers once

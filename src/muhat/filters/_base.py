@@ -116,11 +116,9 @@ class Filter(Shrinker):
         return np.stack([self.shrinkage(gamma, parameter) for parameter in grid.tolist()])
 
     def on(self, components: Components, grid: Array) -> Array:
-        """Return s of every component for every parameter."""
         return self.path(components.gamma, grid)
 
     def at_zero(self, grid: Array) -> Array:
-        """Return s_λ(0) for every parameter."""
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
@@ -136,7 +134,6 @@ class Filter(Shrinker):
         return np.concatenate([NONE, *parts])
 
     def check(self, grid: Array) -> Array:
-        """Return the grid as an array of positive numbers, or refuse it."""
         values = as_numbers(grid)
         if values.ndim != 1 or not values.size or not ((values > 0) & (values < np.inf)).all():
             needed = "λ must be positive and finite, a number or a list of them"
@@ -170,7 +167,6 @@ class Formula(Filter):
     """A filter whose ``shrinkage`` is one formula, which takes a column of parameters as well as one."""
 
     def path(self, gamma: Array, grid: Array) -> Array:
-        """Return s_λ(γ) for every λ of the grid at once."""
         column = grid.reshape(-1, *[1] * np.ndim(gamma))
         return self.shrinkage(np.asarray(gamma)[None], column)
 
@@ -182,7 +178,6 @@ class Iteration(Filter):
     """The largest t that can be asked for."""
 
     def check(self, grid: Array) -> Array:
-        """Return the grid as an array of whole numbers, or refuse it."""
         values = as_numbers(grid)
         whole = (values >= 1) & (values <= self.most) & (values == np.floor(values))
         if values.ndim != 1 or not values.size or not whole.all():
@@ -199,7 +194,6 @@ class Iteration(Filter):
         return np.unique(np.geomspace(1, self.from_lambda(lam), GRID_SIZE).round().astype(np.int64))
 
     def around(self, problem: Problem, grid: Array, index: int) -> Array:
-        """Return t on either side of the one at the index."""
         return np.setdiff1d(super().around(problem, grid, index).round().astype(np.int64), grid)
 
     def products(self, parameter: float) -> float:

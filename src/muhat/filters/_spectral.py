@@ -49,7 +49,6 @@ class Constant(Formula):
     B = 1.0
 
     def products(self, parameter: float) -> float:
-        """No product is needed."""
         return 0
 
 
@@ -62,7 +61,6 @@ class KME(Constant):
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any = 0.0) -> Array:
-        """s(γ) = 1."""
         return np.ones_like(gamma * parameter)
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
@@ -78,7 +76,6 @@ class SimpleShrinkage(Constant):
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1/(1+λ)."""
         return np.ones_like(gamma) / (1 + parameter)
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
@@ -119,7 +116,6 @@ class Tikhonov(Formula):
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = γ/(γ+λ)."""
         return gamma / (gamma + parameter)
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
@@ -147,7 +143,6 @@ class IteratedTikhonov(Formula):
         return float(self.order)
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1 − (λ/(γ+λ))^t."""
         if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
         return -np.expm1(-int(self.order) * _log1p(gamma / parameter))  # all digits of what is small, too
@@ -193,7 +188,6 @@ class Landweber(Formula, Iteration):
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_t(γ) = 1 − (1 − ηγ)^t."""
         return -np.expm1(parameter * _log1p(-self.step * gamma))
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
@@ -201,11 +195,9 @@ class Landweber(Formula, Iteration):
         return float((eta / np.e) ** eta)
 
     def as_lambda(self, parameter: float) -> float:
-        """λ = 1/(ηt)."""
         return 1 / (self.step * parameter)
 
     def from_lambda(self, lam: float) -> float:
-        """t = 1/(ηλ), at least 1."""
         return max(1, round(min(1 / (self.step * lam), self.most)))
 
 
@@ -260,7 +252,6 @@ class NuMethod(Iteration):
         return momentum, 4 * (2 * t + 2 * nu - 1) * (t + nu - 1) / common
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_t(γ), by its recurrence."""
         return self.path(gamma, np.array([parameter], dtype=np.int64))[0]
 
     def path(self, gamma: Array, grid: Array) -> Array:
@@ -296,11 +287,9 @@ class NuMethod(Iteration):
         return float(gamma_function(order + 1) * values.max())
 
     def as_lambda(self, parameter: float) -> float:
-        """λ = κ²/t²."""
         return self.scale / parameter**2
 
     def from_lambda(self, lam: float) -> float:
-        """t = √(κ²/λ), at least 1."""
         return max(1, round(min(float(np.sqrt(self.scale / lam)), self.most)))
 
 
@@ -327,7 +316,6 @@ class TruncatedSVD(Formula):
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1 if γ ≥ λ else 0."""
         return (gamma >= parameter).astype(gamma.dtype)
 
     def D(self, eta: float, kappa2: float = 1.0) -> float:
@@ -377,7 +365,6 @@ class Componentwise(Shrinker):
     parameterless: ClassVar[bool] = True
 
     def on(self, components: Components, grid: Array) -> Array:
-        """Return s_i of every component."""
         gap = components.mean - components.target
         spaces = _eigenspaces(components.gamma)
         squared_gap = _sum_within(spaces, gap**2)

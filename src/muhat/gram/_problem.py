@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 from enum import Flag, auto
 from typing import Any, Protocol
@@ -348,11 +348,6 @@ class HeldOut:
             target=target,
             kappa=kappa,
         )
-
-
-def summed(parts: Sequence[list[Array]]) -> list[Array]:
-    """Return the sums of several lists of arrays, place by place."""
-    return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
 
 
 def quotient(numerator: Array, denominator: Array) -> Array:

@@ -34,7 +34,6 @@ class Linear(Kernel):
         return X @ ((X if Y is None else Y).T @ V)
 
     def diagonal(self, X: Array) -> Array:
-        """Return ‖x_i‖²."""
         X = as_points(X)
         return np.einsum("ij,ij->i", X, X)
 
@@ -58,7 +57,6 @@ class Polynomial(Kernel):
         return self._power(Linear()(X, Y))
 
     def diagonal(self, X: Array) -> Array:
-        """Return (γ‖x_i‖² + c)^p."""
         return self._power(Linear().diagonal(X))
 
     def _power(self, products: Array) -> Array:
@@ -94,7 +92,6 @@ class Radial(Kernel):
         return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth)
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i) = 1."""
         X = as_points(X)
         return np.ones(len(X), X.dtype)
 
@@ -105,7 +102,6 @@ class Radial(Kernel):
 
     @property
     def bound(self) -> float:
-        """κ² = 1."""
         return 1.0
 
     @property

@@ -188,7 +188,6 @@ class FilterDisplay(Display):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
-        """Return the display of a comparison's filters."""
         shown = comparison.eigenvalues > 10.0**-DECADES * comparison.eigenvalues.max()
         gamma = comparison.eigenvalues[shown]
         return cls(gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows])

@@ -182,13 +182,10 @@ class Krylov(Scores):
         doubtful = (len(choice.grid) == 1) | (choice.gains + error * np.abs(self.unshrunk) >= choice.gain)
         unsettled = error[doubtful & (error > self.tolerance)]
         if unsettled.size:
-            warnings.warn(
-                f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {self.steps} products with A, "
-                f"all that {MEMORY // 10**6} MB of memory allow; its relative error is about {unsettled.max():.1g}, "
-                "less with a larger λ or fewer iterations.",
-                UserWarning,
-                stacklevel=4,
-            )
+            spent = f"{self.steps} products with A, all that {MEMORY // 10**6} MB of memory allow"
+            error_now = f"its relative error is about {unsettled.max():.1g}, less with a larger λ or fewer iterations"
+            message = f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {spent}; {error_now}."
+            warnings.warn(message, UserWarning, stacklevel=4)
         solution = None
         if not choice.filter.constant:
             solution = self.problem.root_masses * self.solution(candidates, choice.index)
