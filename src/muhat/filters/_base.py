@@ -81,18 +81,11 @@ class Filter(Shrinker):
     complex numbers it is scored by exact leave-one-out at no extra price: the score checks its own error, and points
     are left out by refits where the function does not continue to complex numbers.
 
-    Attributes
-    ----------
-    B, C : float
-        The constants of Definition 1: |s_λ| ≤ B and |r_λ| ≤ C on [0, κ²], r_λ = 1 − s_λ.
-    qualification : float
-        η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η.
     """
 
     analytic: ClassVar[bool] = True
-    B: float = float("nan")
-    C: float = float("nan")
     qualification: float = float("nan")
+    """η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η, r_λ = 1 − s_λ."""
 
     @property
     def needs(self) -> Access:  # type: ignore[override]
@@ -139,10 +132,6 @@ class Filter(Shrinker):
             needed = "λ must be positive and finite, a number or a list of them"
             raise ValueError(refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less"))
         return values
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """Return the constant D of Definition 1 for an exponent η ≤ η0."""
-        return float("nan")
 
     def as_lambda(self, parameter: float) -> float:
         """Return the λ that the parameter acts as."""

@@ -7,8 +7,6 @@ from numbers import Integral
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.special import gamma as gamma_function
-from scipy.special import jv
 
 from muhat._arrays import Array
 from muhat._messages import refusal
@@ -46,7 +44,6 @@ class Constant(Formula):
     """s_λ does not depend on γ."""
 
     constant: ClassVar[bool] = True
-    B = 1.0
 
     def products(self, parameter: float) -> float:
         return 0
@@ -57,30 +54,20 @@ class KME(Constant):
     """s(γ) = 1: the empirical kernel mean μ̂, no shrinkage."""
 
     parameterless: ClassVar[bool] = True
-    C = 0.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any = 0.0) -> Array:
         return np.ones_like(gamma * parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """r = 0."""
-        return 0.0
 
 
 @dataclass
 class SimpleShrinkage(Constant):
     """s_λ(γ) = 1/(1+λ): S-KMSE, equation 3 of the paper, α = λ/(1+λ)."""
 
-    C = 1.0
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         return np.ones_like(gamma) / (1 + parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """|r_λ| γ^η ≤ λ^η κ^(2η) for η ≤ 1."""
-        return kappa2**eta
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers; infinity, which is the target itself, is one."""
@@ -111,16 +98,10 @@ class SimpleShrinkage(Constant):
 class Tikhonov(Formula):
     """s_λ(γ) = γ/(γ+λ): F-KMSE (section 3 of the paper)."""
 
-    B = 1.0
-    C = 1.0
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         return gamma / (gamma + parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """λ γ^η/(γ+λ) ≤ η^η (1−η)^(1−η) λ^η for η ≤ 1."""
-        return _largest_residual(eta, order=1)
 
 
 @dataclass
@@ -134,8 +115,6 @@ class IteratedTikhonov(Formula):
     """
 
     order: int = 3
-    B = 1.0
-    C = 1.0
 
     @property
     def qualification(self) -> float:  # type: ignore[override]
@@ -146,15 +125,6 @@ class IteratedTikhonov(Formula):
         if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
         return -np.expm1(-int(self.order) * _log1p(gamma / parameter))  # all digits of what is small, too
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """(λ/(γ+λ))^t γ^η ≤ η^η (t−η)^(t−η)/t^t λ^η for η ≤ t."""
-        return _largest_residual(eta, self.order)
-
-
-def _largest_residual(eta: float, order: int) -> float:
-    """Return η^η (t−η)^(t−η)/t^t, the largest (λ/(γ+λ))^t (γ/λ)^η, at γ/λ = η/(t−η)."""
-    return float(eta**eta * (order - eta) ** (order - eta) / order**order)
 
 
 @dataclass
@@ -169,8 +139,6 @@ class Landweber(Formula, Iteration):
 
     eta: float | None = None
     most: ClassVar[int] = 10**15
-    B = 1.0
-    C = 1.0
     qualification = float("inf")
 
     @property
@@ -189,10 +157,6 @@ class Landweber(Formula, Iteration):
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         return -np.expm1(parameter * _log1p(-self.step * gamma))
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """(1 − γ/κ²)^t γ^η ≤ exp(−tγ/κ²) γ^η ≤ (η/e)^η (κ²/t)^η."""
-        return float((eta / np.e) ** eta)
 
     def as_lambda(self, parameter: float) -> float:
         return 1 / (self.step * parameter)
@@ -216,12 +180,6 @@ class NuMethod(Iteration):
     nu: float = 1.0
     kappa2: float | None = None
     most: ClassVar[int] = 100_000
-    C = 1.0
-
-    @property
-    def B(self) -> float:  # type: ignore[override]
-        """ω_1, the overshoot of the first step at γ = κ²."""
-        return self.coefficients(1)[1]
 
     @property
     def qualification(self) -> float:  # type: ignore[override]
@@ -279,13 +237,6 @@ class NuMethod(Iteration):
         beyond = np.geomspace(grid[-1], min(4 * grid[-1], self.most), STEPS_BEYOND)
         return np.append(more, np.setdiff1d(beyond.round().astype(np.int64), grid))
 
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """Return sup_z Γ(2ν+½) (z/2)^(2η−2ν+½) |J_(2ν−½)(z)|: for long iterations p_t tends to a Bessel function."""
-        order = 2 * self.nu - 0.5
-        z = np.linspace(1e-3, 50 + 10 * order, 20_000)
-        values = (z / 2) ** (2 * eta - order) * np.abs(jv(order, z))
-        return float(gamma_function(order + 1) * values.max())
-
     def as_lambda(self, parameter: float) -> float:
         return self.scale / parameter**2
 
@@ -311,16 +262,10 @@ class TruncatedSVD(Formula):
 
     analytic: ClassVar[bool] = False
     needs = Access.LEADING
-    B = 1.0
-    C = 1.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         return (gamma >= parameter).astype(gamma.dtype)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """γ^η < λ^η wherever r_λ = 1."""
-        return 1.0
 
     def grid(self, problem: Problem) -> Array:
         """Return thresholds that keep from nothing to all, at most a hundred, denser among the first."""

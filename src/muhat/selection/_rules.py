@@ -214,13 +214,7 @@ class Given(Rule):
 
 @dataclass
 class Fixed(Given):
-    """The parameter you give: λ, or the number of iterations t.
-
-    Parameters
-    ----------
-    value : float or int
-        The parameter.
-    """
+    """The parameter you give as ``value``: λ, or the number of iterations t."""
 
     value: Any
 
@@ -238,10 +232,8 @@ class Rate(Given):
 
     Parameters
     ----------
-    c : float, default=1.0
-        c > 0.
-    beta : float, default=1.5
-        β > 0; Theorem 1 needs β > 1.
+    c, beta : float, default=1.0 and 1.5
+        c > 0 and β > 0; Theorem 1 needs β > 1.
     """
 
     c: float = 1.0
