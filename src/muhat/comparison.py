@@ -166,46 +166,32 @@ def _are_batches(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One filter of a comparison.
-
-    Attributes
-    ----------
-    name, filter : str and Shrinker
-        The estimator's name and its filter.
-    parameter : float or int
-        The chosen λ or number of iterations t; None where there is none.
-    selection : str
-        The name of the rule that chose; empty where there was nothing to choose.
-    strength : float
-        ‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target.
-    at_edge : bool
-        Whether the parameter is the first or last of its grid.
-    index : int
-        The parameter's place in the grid.
-    grid, strengths, scores, improvements : array of shape (parameters,)
-        All candidates, with the strength and leave-one-out score of each and its gain 100 (LOO_KME − LOO)/R, in percent
-        of KME's estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the
-        gain is not. Scores are None where they would take a refit for each of too many points.
-    standard_error : float
-        That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
-        the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it.
-    shrinkage : array of shape (n,) or (r,)
-        s of every component, for the chosen parameter.
-    """
+    """One filter of a comparison: its name, the parameter that was chosen for it, and how it does."""
 
     name: str
     filter: Shrinker
     parameter: Any
+    """The chosen λ or number of iterations t; None where there is none."""
     selection: str
+    """The name of the rule that chose; empty where there was nothing to choose."""
     strength: float
+    """‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target."""
     at_edge: bool
+    """Whether the parameter is the first or last of its grid."""
     index: int
     grid: Array
+    """The candidates, in which the parameter has this place."""
     strengths: Array
     scores: Array | None
     improvements: Array | None
+    """The strength and leave-one-out score of each candidate, and its gain 100 (LOO_KME − LOO)/R, in percent of KME's
+    estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the gain is not.
+    Scores are None where they would take a refit for each of too many points."""
     standard_error: float | None
+    """That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
+    the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it."""
     shrinkage: Array
+    """s of every component, for the chosen parameter."""
 
     @property
     def score(self) -> float | None:

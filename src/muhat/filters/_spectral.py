@@ -24,11 +24,8 @@ AROUND = np.geomspace(1e-2, 1e2, 32)
 THRESHOLDS = 100
 """The most thresholds that truncated SVD chooses from."""
 
-FEW = 128
-"""Iterations of the ν-method that are cheap to score, whatever the rank."""
-
-STEPS_BEYOND = 16
-"""How many more numbers of iterations the ν-method tries where the best is the most there are."""
+FEW, STEPS_BEYOND = 128, 16
+"""Iterations of the ν-method that are cheap to score, and how many more numbers are tried beyond the most there are."""
 
 DISTINCT = 1 + 1e-8
 """Eigenvalues whose quotient is less are one: no threshold goes between them."""
@@ -82,10 +79,8 @@ class SimpleShrinkage(Constant):
         and target, r = n(ϱ−ρ)/(n(n−2)ρ+ϱ) with ρ the mean of K and ϱ that of its diagonal.
         """
         left_out = problem.left_out.sums
-        r = np.divide(
-            -left_out.linear, left_out.quadratic, out=np.zeros_like(left_out.linear), where=left_out.quadratic > 0
-        )
-        r = np.clip(r, 0, 1)
+        linear, quadratic = left_out.linear, left_out.quadratic
+        r = np.clip(np.divide(-linear, quadratic, out=np.zeros_like(linear), where=quadratic > 0), 0, 1)
         with np.errstate(divide="ignore"):
             best = np.unique(r / (1 - r))
         inside = best[(best > ROUNDING) & np.isfinite(best)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any, Protocol
 
@@ -134,17 +134,13 @@ class TargetWeights:
         return np.divide(self.total, rest, out=np.ones_like(rest), where=rest > SPENT * self.total)
 
 
-@dataclass
 class Removal:
     """What leaving out point i does: mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
 
     m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
     """
 
-    p: InitVar[Array]
-    target: InitVar[TargetWeights | None]
-
-    def __post_init__(self, p: Array, target: TargetWeights | None) -> None:
+    def __init__(self, p: Array, target: TargetWeights | None) -> None:
         self.rest = 1 - p  # c
         self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)
         self.beta = (0 if target is None else self.kappa * target.tau) - p / self.rest
