@@ -77,7 +77,8 @@ PUBLIC = [
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
-    *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *("LeftOutDisplay", "QuantileDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""
