@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
@@ -17,7 +16,7 @@ from muhat._messages import refusal
 from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
-from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, indicators
+from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, cut, indicators
 
 Measure: TypeAlias = Array | Mixture
 """An estimate of the distribution: weights on the rows of the sample, or a mixture of Gaussians."""
@@ -201,7 +200,7 @@ class GaussianFit(Candidate):
         covariance = (sample.masses * centered.T) @ centered * _unbiased(1 / (sample.masses**2).sum())
         isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
         covariances = [covariance, isotropic][: len(self.names(sample))]
-        return [Mixture(np.ones(1), sample.center[None], S[None]) for S in covariances]
+        return [Mixture.from_moments(np.ones(1), sample.center[None], S[None]) for S in covariances]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return exp(iω·x̄ − ½ var(ω·x)) from the mean and the variance of what is left."""
@@ -269,11 +268,10 @@ class WardMixtures(Candidate):
     def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
         """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
-        levels = [fcluster(tree, size, "maxclust") - 1 for size in self._sizes(sample)]
-        finest = max(levels, key=np.max)
-        _, first, labels = np.unique(finest, return_index=True, return_inverse=True)
-        parents = [np.unique(level[first], return_inverse=True)[1] for level in levels]
-        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), parents
+        levels = cut(tree[None], self._sizes(sample))[0]
+        labels = max(levels, key=np.max)
+        first = np.unique(labels, return_index=True)[1]
+        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(levels[:, first])
 
 
 def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
@@ -286,16 +284,25 @@ def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
 
 def _mixture(sample: Sample, labels: Array) -> Mixture:
     """Return the mixture of one Gaussian for each cluster."""
-    clusters = range(labels.max() + 1)
-    pi = np.bincount(labels, sample.masses)
-    means = np.stack([sample.masses[labels == c] @ sample.X[labels == c] / pi[c] for c in clusters])
-    centered = sample.X - means[labels]
+    pi, means, scatter = cluster_moments(sample.X, sample.masses, labels, labels.max() + 1)
     size = 1 / (sample.masses**2).sum()
-    scatter = np.stack(
-        [size * (sample.masses[labels == c] * centered[labels == c].T) @ centered[labels == c] for c in clusters]
-    )
-    within = scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
-    return Mixture(pi, means, _covariance(scatter, within, size * pi[:, None, None]))
+    within = size * scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
+    return Mixture.from_moments(pi, means, _covariance(size * scatter, within, size * pi[:, None, None]))
+
+
+def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return the mass, the mean and the scatter Σ m_i (x_i − x̄)(x_i − x̄)ᵀ of each cluster; zeros of an empty one."""
+    order = np.argsort(labels, kind="stable")
+    X, masses, ends = X[order], masses[order], np.bincount(labels, minlength=count).cumsum()
+    pi, means, scatter = np.zeros(count), np.zeros((count, X.shape[1])), np.zeros((count, X.shape[1], X.shape[1]))
+    for c, (start, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
+        if start < end:
+            rows, m = X[start:end], masses[start:end]
+            pi[c] = m.sum()
+            means[c] = m @ rows / pi[c]
+            centered = rows - means[c]
+            scatter[c] = (m * centered.T) @ centered
+    return pi, means, scatter
 
 
 def _covariance(scatter: Array, within: Array, size: Array) -> Array:
@@ -350,12 +357,17 @@ class _Cells:
 
         shares = mass[:, None] / kept
         shares[cluster, group] = 0  # these are changed
-        spread = _covariance(per_fold * scatter[:, None], within, per_fold * mass[:, None, None])
-        heights = shares[..., None] * np.exp(-spread / 2)  # (clusters, folds, frequencies)
-        wave = (heights * np.cos(mean)[:, None]).sum(axis=0) + 1j * (heights * np.sin(mean)[:, None]).sum(axis=0)
+        wave = np.zeros(within.shape, dtype=complex)
+        for c, (cosine, sine) in enumerate(zip(np.cos(mean), np.sin(mean), strict=True)):
+            spread = _covariance(per_fold * scatter[c], within, per_fold * mass[c])
+            heights = shares[c][:, None] * np.exp(-spread / 2)  # (folds, frequencies)
+            wave.real += heights * cosine
+            wave.imag += heights * sine
         spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
-        changed = (left_mass / kept[group])[:, None] * np.exp(1j * left_mean - spread / 2)
-        return wave + _sum_by(group, changed, len(kept))
+        heights = (left_mass / kept[group])[:, None] * np.exp(-spread / 2)
+        wave.real += _sum_by(group, heights * np.cos(left_mean), len(kept))
+        wave.imag += _sum_by(group, heights * np.sin(left_mean), len(kept))
+        return wave
 
 
 def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,6 +100,27 @@ class Sample:
         for rows in slices(0, self.n, max(1, ROWS * 512 // self.n)):
             found[rows] = _smallest(cdist(self.X[rows], self.X), count)
         return found
+
+
+def cut(trees: Array, sizes: Sequence[int]) -> Array:
+    """Return the clusters of trees that are cut into so many, fewer where heights are tied: (trees, sizes, n).
+
+    Of each tree, given by the rows of ``scipy.cluster.hierarchy.linkage``, all merges are made that are no higher than
+    the last that is needed.
+    """
+    count, n = len(trees), trees.shape[1] + 1
+    heights = trees[:, :, 2]
+    made = np.stack([(heights <= heights[:, [n - size - 1]]).sum(axis=1) for size in sizes], axis=1)
+    top = np.empty((2 * n - 1, count, len(sizes)), dtype=np.intp)
+    top[-1] = 2 * n - 2
+    places = np.arange(count)
+    for merge in range(n - 2, -1, -1):
+        for child in trees[:, merge, :2].T.astype(np.intp):
+            top[child, places] = np.where(merge < made, top[n + merge], child[:, None])
+    leaves = top[:n].transpose(1, 2, 0)
+    is_top = np.zeros((count, len(sizes), 2 * n - 1), dtype=bool)
+    np.put_along_axis(is_top, leaves, True, axis=-1)
+    return np.take_along_axis(is_top.cumsum(axis=-1) - 1, leaves, axis=-1)
 
 
 def _smallest(values: Array, count: int) -> Array:
