@@ -29,7 +29,7 @@ from muhat.stacking import (
     Waves,
     default_candidates,
 )
-from muhat.stacking._candidates import _mixture, wave_of
+from muhat.stacking._candidates import mixture_of_clusters, wave_of
 from muhat.stacking._sample import orthogonal_frequencies
 
 EXACT = [PlainMean(), NuSteps(), InDegree(), GaussianFit()]
@@ -73,7 +73,7 @@ def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits
         labels = parent[smallest]
         for rows, wave in zip(folds, fast, strict=True):
             kept = np.unique(labels[~rows], return_inverse=True)[1]
-            mixture = _mixture(sample.without(rows), kept)
+            mixture = mixture_of_clusters(sample.without(rows), kept)
             np.testing.assert_allclose(wave, wave_of(mixture, waves, ~rows)[0], atol=1e-9)
 
 

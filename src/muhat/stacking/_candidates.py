@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -122,22 +122,26 @@ class NuSteps(Candidate):
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the weights after each number of steps."""
-        return [weights[:, 0] for weights in self._paths(sample, sample.masses[:, None])]
+        return [weights[:, 0] for weights in self._paths_of(sample, sample.masses[:, None])]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the weights without each fold, all folds in one iteration."""
-        return [waves.of_weights(weights) for weights in self._paths(sample, folds.left)]
+        return [waves.of_weights(weights) for weights in self._paths_of(sample, folds.left)]
 
-    def _paths(self, sample: Sample, masses: Array) -> list[Array]:
-        """Iterate β ← β + u(β − β') + (ω/κ²) m ⊙ K(m − β) in each column, where m are its masses."""
+    def _paths_of(self, sample: Sample, masses: Array) -> list[Array]:
         bound = sample.kernel.bound
-        method = NuMethod().bounded_by(bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max()))
+        bound = bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max())
+        return self.paths(lambda V: sample.product(V) / bound, masses)
+
+    def paths(self, product: Callable[[Array], Array], masses: Array) -> list[Array]:
+        """Iterate β ← β + u(β − β') + ω m ⊙ (K/κ²)(m − β) in each column, where m are its masses; K/κ² by products."""
+        method = NuMethod().bounded_by(1.0)
         before = weights = np.zeros_like(masses)
         kept = {}
         for t in range(1, max(self.steps) + 1):
             u, omega = method.coefficients(t)
-            step = masses * sample.product(masses - weights)
-            before, weights = weights, weights + u * (weights - before) + omega / method.scale * step
+            step = masses * product(masses - weights)
+            before, weights = weights, weights + u * (weights - before) + omega * step
             kept[t] = weights
         return [kept[t] for t in self.steps]
 
@@ -157,20 +161,21 @@ class InDegree(Candidate):
     def names(self, sample: Sample) -> list[str]:
         """Return one name, where every row has so many others and all distances can be had."""
         largest_fold = -(-sample.size // FOLDS)
-        return ["in-degree"] if self._count(sample.size) + largest_fold < sample.size <= PRODUCTS_UP_TO else []
+        return ["in-degree"] if self.count(sample.size) + largest_fold < sample.size <= PRODUCTS_UP_TO else []
 
-    def _count(self, n: int) -> int:
+    def count(self, n: int) -> int:
+        """Return how many are nearest among n rows."""
         k = whole_number(self, "n_neighbors", self.n_neighbors)
         return k if n >= 4 * k else max(1, (k + 1) // 2)
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the weights."""
-        k = self._count(sample.size)
+        k = self.count(sample.size)
         return [np.bincount(sample.nearest(k).ravel(), np.repeat(sample.masses, k), sample.n) / k]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the weights without each fold: the next nearest stand in for the rows of the fold."""
-        k = self._count(sample.size)
+        k = self.count(sample.size)
         order = sample.nearest(self._depth(sample, folds, k))
         weights = np.empty((sample.n, len(folds.shares)))
         for group, rows in enumerate(folds):
@@ -197,7 +202,7 @@ class GaussianFit(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return both."""
         centered = sample.X - sample.center
-        covariance = (sample.masses * centered.T) @ centered * _unbiased(1 / (sample.masses**2).sum())
+        covariance = (sample.masses * centered.T) @ centered * unbiased(1 / (sample.masses**2).sum())
         isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
         covariances = [covariance, isotropic][: len(self.names(sample))]
         return [Mixture.from_moments(np.ones(1), sample.center[None], S[None]) for S in covariances]
@@ -208,7 +213,7 @@ class GaussianFit(Candidate):
         _, first, second = waves.moments(folds.labels, count)
         mean = (first.sum(axis=0) - first) / kept
         spread = np.maximum((second.sum(axis=0) - second) / kept - mean**2, 0)
-        factor = _unbiased(folds.sizes)[:, None]
+        factor = unbiased(folds.sizes)[:, None]
         found = [np.exp(1j * mean - factor / 2 * spread)]
         if len(self.names(sample)) == 2:
             centered = sample.X - sample.center
@@ -220,7 +225,7 @@ class GaussianFit(Candidate):
         return found
 
 
-def _unbiased(size: Array | float) -> Array:
+def unbiased(size: Array | float) -> Array:
     """Return n/(n − 1), which makes the variance of so many rows unbiased; zero for one row, which has none."""
     size = np.asarray(size, dtype=float)
     return np.where(size > 1.5, size / np.maximum(size - 1, 0.5), 0.0)
@@ -247,9 +252,10 @@ class WardMixtures(Candidate):
     def names(self, sample: Sample) -> list[str]:
         """Return a name for each number of clusters."""
         kind = "whitened clusters" if self.whiten else "clusters"
-        return [f"{size} {kind}" for size in self._sizes(sample)]
+        return [f"{size} {kind}" for size in self.sizes_for(sample)]
 
-    def _sizes(self, sample: Sample) -> list[int]:
+    def sizes_for(self, sample: Sample) -> list[int]:
+        """Return the numbers of clusters that a sample has rows enough for."""
         if self.whiten and sample.X.shape[1] == 1:
             return []  # a line has one direction only
         return [size for size in _whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 3]
@@ -257,7 +263,7 @@ class WardMixtures(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the mixtures."""
         labels, parents = self._clusters(sample)
-        return [_mixture(sample, parent[labels]) for parent in parents]
+        return [mixture_of_clusters(sample, parent[labels]) for parent in parents]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the mixtures without each fold, in which clusters keep the points that are left."""
@@ -268,7 +274,7 @@ class WardMixtures(Candidate):
     def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
         """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
-        levels = cut(tree[None], self._sizes(sample))[0]
+        levels = cut(tree[None], self.sizes_for(sample))[0]
         labels = max(levels, key=np.max)
         first = np.unique(labels, return_index=True)[1]
         return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(levels[:, first])
@@ -282,12 +288,12 @@ def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
     return joined
 
 
-def _mixture(sample: Sample, labels: Array) -> Mixture:
+def mixture_of_clusters(sample: Sample, labels: Array) -> Mixture:
     """Return the mixture of one Gaussian for each cluster."""
     pi, means, scatter = cluster_moments(sample.X, sample.masses, labels, labels.max() + 1)
     size = 1 / (sample.masses**2).sum()
     within = size * scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
-    return Mixture.from_moments(pi, means, _covariance(size * scatter, within, size * pi[:, None, None]))
+    return Mixture.from_moments(pi, means, covariance_of_cluster(size * scatter, within, size * pi[:, None, None]))
 
 
 def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
@@ -305,7 +311,7 @@ def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple
     return pi, means, scatter
 
 
-def _covariance(scatter: Array, within: Array, size: Array) -> Array:
+def covariance_of_cluster(scatter: Any, within: Any, size: Array) -> Array:
     """Return (scatter + 5 S_w)/(n_c + 4), of matrices or of quadratic forms."""
     return (scatter + EXTRA * within) / (size + EXTRA - 1)
 
@@ -359,11 +365,11 @@ class _Cells:
         shares[cluster, group] = 0  # these are changed
         wave = np.zeros(within.shape, dtype=complex)
         for c, (cosine, sine) in enumerate(zip(np.cos(mean), np.sin(mean), strict=True)):
-            spread = _covariance(per_fold * scatter[c], within, per_fold * mass[c])
+            spread = covariance_of_cluster(per_fold * scatter[c], within, per_fold * mass[c])
             heights = shares[c][:, None] * np.exp(-spread / 2)  # (folds, frequencies)
             wave.real += heights * cosine
             wave.imag += heights * sine
-        spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
+        spread = covariance_of_cluster(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
         heights = (left_mass / kept[group])[:, None] * np.exp(-spread / 2)
         wave.real += _sum_by(group, heights * np.cos(left_mean), len(kept))
         wave.imag += _sum_by(group, heights * np.sin(left_mean), len(kept))
