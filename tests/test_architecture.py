@@ -50,7 +50,7 @@ ORDER = [
 LINES = 11_300
 """Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
 
-ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_350}
+ROOMS = {"stacking": 1_500, "testing": 1_400, "conditional": 1_350}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 PUBLIC = [

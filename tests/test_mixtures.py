@@ -15,7 +15,6 @@ from muhat.gram import Approximation, Nystrom, RandomFeatures
 from muhat.kernels import (
     Function,
     Gaussian,
-    InverseMultiquadric,
     Kernel,
     Laplacian,
     Linear,

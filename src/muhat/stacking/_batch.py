@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import getitem
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
 from muhat._parts import as_kernel
+from muhat._validation import check_scale, checked_sample
 from muhat.embedding import Element
 from muhat.kernels import Kernel
 from muhat.stacking._candidates import (
@@ -34,11 +34,14 @@ from muhat.stacking._sample import Sample, cut, orthogonal_frequencies
 from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments
 
+Estimate: TypeAlias = Callable[[int], Measure]
+"""What a candidate estimates from a sample, given by its place; only the ones with a weight are asked for."""
+
 FREQUENCIES = 128
 """Random frequencies of a sample, as many as ``StackedMean`` has by default."""
 
 TOGETHER = 2**15
-"""The values at frequencies of one candidate, over samples and rows, that are worked on together: they stay in cache."""
+"""Values at frequencies of one candidate, over samples and rows, that are worked on together: they stay in cache."""
 
 FEWEST = 3
 """Rows from which on samples are taken together."""
@@ -75,7 +78,7 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     >>> len(means), means[0].embedding(samples[0][:3]).shape
     (10, (3,))
     """
-    rows = [np.asarray(X, dtype=np.float64) for X in samples]
+    rows = [checked_sample(StackedMean(), X, reset=True).astype(np.float64, copy=False) for X in samples]
     shapes = sorted({X.shape for X in rows})
     if len(shapes) != 1 or len(shapes[0]) != 2:
         raise ValueError(refusal("stacked_means", "samples must be matrices of one shape", f"shapes {shapes}"))
@@ -84,6 +87,8 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     if not FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO or not all(has_law(as_kernel(each)) for each in kernels):
         return [_by_itself(*each) for each in zip(rows, kernels, states, strict=True)]
     resolved = [as_kernel(each).resolve(X) for each, X in zip(kernels, rows, strict=True)]
+    for each, X in zip(resolved, rows, strict=True):
+        check_scale(type(each).__name__, float(each.bound), np.float64, X)
     count = max(1, TOGETHER // (FREQUENCIES * len(rows[0])))
     found: list[StackedSample] = []
     for some in slices(0, len(rows), count):
@@ -95,7 +100,9 @@ def _one_for_each(name: str, given: Any, count: int) -> list[Any]:
     if not isinstance(given, Sequence | np.ndarray | range) or isinstance(given, str):
         return [given] * count
     if len(given) != count:
-        raise ValueError(refusal("stacked_means", f"{name} must be one, or one for each of {count} samples", len(given)))
+        raise ValueError(
+            refusal("stacked_means", f"{name} must be one, or one for each of {count} samples", len(given))
+        )
     return list(given)
 
 
@@ -151,8 +158,11 @@ class _Block:
 
     def means(self) -> list[StackedSample]:
         """Return the stacked mean of each sample."""
-        measures, left_out = self._candidates()
-        B, a = self._moments(left_out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            measures, left_out = self._candidates()
+            B, a = self._moments(left_out)
+        if not np.isfinite(B).all():  # each is refused by itself
+            return [_by_itself(sample.X, sample.kernel, 0) for sample in self.samples]
         found = []
         for place, (sample, rng) in enumerate(zip(self.samples, self.rngs, strict=True)):
             w = LeftOutMoments(B[place][None], a[place][None], np.ones(1)).best_weights()
@@ -161,9 +171,9 @@ class _Block:
             found.append(StackedSample(w, combination(sample, own, w[used], draws_for(self.n), rng)))
         return found
 
-    def _candidates(self) -> tuple[list[Callable[[int], Measure]], list[Array]]:
+    def _candidates(self) -> tuple[list[Estimate], list[Array]]:
         """Return the estimates of all candidates by the place of a sample, and their waves without each row."""
-        measures: list[Callable[[int], Measure]] = [lambda place: self.samples[place].masses]
+        measures: list[Estimate] = [lambda place: self.samples[place].masses]
         left_out = [(self.rows.sum(axis=2, keepdims=True) - self.rows) / (self.n - 1)]
         ways: dict[type, Any] = {
             NuSteps: self._nu_steps,
@@ -193,16 +203,16 @@ class _Block:
         """Return the waves of weights in columns, V of shape (S, n, columns)."""
         return V.swapaxes(-2, -1) @ self.rows
 
-    def _nu_steps(self, candidate: NuSteps) -> tuple[list[Callable[[int], Measure]], list[Array]]:
+    def _nu_steps(self, candidate: NuSteps) -> tuple[list[Estimate], list[Array]]:
         """All rows, and those without each, as columns of one iteration."""
         n = self.n
         masses = np.column_stack([(1 - np.eye(n)) / (n - 1), np.full(n, 1 / n)])
         K = np.stack([sample.kernel(sample.X) / sample.kernel.bound for sample in self.samples])
         paths = candidate.paths(lambda V: K @ V, masses)
-        fits = [partial(getitem, weights[..., -1]) for weights in paths]
+        fits: list[Any] = [partial(getitem, weights[..., -1]) for weights in paths]
         return fits, [self._of_weights(weights[..., :-1]) for weights in paths]
 
-    def _in_degree(self, candidate: InDegree) -> tuple[list[Callable[[int], Measure]], list[Array]]:
+    def _in_degree(self, candidate: InDegree) -> tuple[list[Estimate], list[Array]]:
         """Where x_g leaves, it gives nothing, and whoever gave to it gives to its next nearest."""
         n, k = self.n, candidate.count(self.n)
         distances = np.stack([cdist(sample.X, sample.X) for sample in self.samples])
@@ -214,9 +224,10 @@ class _Block:
         itself = np.diagonal(nearest, axis1=-2, axis2=-1)
         moved = following.swapaxes(-2, -1) @ nearest - (itself[..., None] * following).swapaxes(-2, -1)
         left = (received[..., None] - nearest.swapaxes(-2, -1) + moved) * (1 - np.eye(n)) / (k * (n - 1))
-        return [partial(getitem, received / (k * n))], [self._of_weights(left)]
+        fits: list[Any] = [partial(getitem, received / (k * n))]
+        return fits, [self._of_weights(left)]
 
-    def _gaussians(self, candidate: GaussianFit) -> tuple[list[Callable[[int], Measure]], list[Array]]:
+    def _gaussians(self, candidate: GaussianFit) -> tuple[list[Estimate], list[Array]]:
         n, d = self.n, self.X.shape[2]
         phases, squares = self.phases, self.phases**2
         mean = (phases.sum(axis=1, keepdims=True) - phases) / (n - 1)
@@ -229,17 +240,20 @@ class _Block:
             rest = (lengths.sum(axis=1, keepdims=True) - lengths) / (n - 1) - (means**2).sum(axis=2)
             norms = (self.frequencies**2).sum(axis=2)
             left_out.append(wave * np.exp(-factor / (2 * d) * np.maximum(rest, 0)[..., None] * norms[:, None]))
-        return [
-            lambda place, which=which: candidate.fit(self.samples[place])[which] for which in range(len(left_out))
-        ], left_out
+        fits: list[Any] = [partial(self._gaussian, candidate, which) for which in range(len(left_out))]
+        return fits, left_out
 
-    def _clusters(self, candidate: WardMixtures) -> tuple[list[Callable[[int], Measure]], list[Array]]:
+    def _gaussian(self, candidate: GaussianFit, which: int, place: int) -> Measure:
+        return candidate.fit(self.samples[place])[which]
+
+    def _clusters(self, candidate: WardMixtures) -> tuple[list[Estimate], list[Array]]:
         trees = np.stack([(each.whitened_tree if candidate.whiten else each.tree)[0] for each in self.samples])
         levels = cut(trees, candidate.sizes_for(self.samples[0])).swapaxes(0, 1)
-        fits = [
-            lambda place, labels=labels: mixture_of_clusters(self.samples[place], labels[place]) for labels in levels
-        ]
+        fits: list[Any] = [partial(self._mixture, labels) for labels in levels]
         return fits, [self._left_out_of_clusters(labels) for labels in levels]
+
+    def _mixture(self, labels: Array, place: int) -> Measure:
+        return mixture_of_clusters(self.samples[place], labels[place])
 
     def _left_out_of_clusters(self, labels: Array) -> Array:
         """Return the waves of mixtures without each row, for one cluster of each row: labels of shape (S, n).
@@ -287,7 +301,7 @@ class _Block:
 
 
 def _at(values: Array, labels: Array) -> Array:
-    """Return the values of the cluster of each row, of shape (S, n, R), from those of all clusters, (S, clusters, R)."""
+    """Return the values of the cluster of each row, (S, n, R), from those of all clusters, (S, clusters, R)."""
     return values[np.arange(len(labels))[:, None], labels]
 
 

@@ -214,14 +214,15 @@ class GaussianFit(Candidate):
         mean = (first.sum(axis=0) - first) / kept
         spread = np.maximum((second.sum(axis=0) - second) / kept - mean**2, 0)
         factor = unbiased(folds.sizes)[:, None]
-        found = [np.exp(1j * mean - factor / 2 * spread)]
+        wave = np.cos(mean) + 1j * np.sin(mean)
+        found = [wave * np.exp(-factor / 2 * spread)]
         if len(self.names(sample)) == 2:
             centered = sample.X - sample.center
             sums = np.stack([np.bincount(folds.labels, sample.masses * x, count) for x in centered.T], axis=1)
             squares = np.bincount(folds.labels, sample.masses * (centered**2).sum(axis=1), count)
             means = (sums.sum(axis=0) - sums) / kept
             trace = np.maximum((squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True), 0)
-            found.append(np.exp(1j * mean - factor * trace / (2 * centered.shape[1]) * waves.squares))
+            found.append(wave * np.exp(-factor * trace / (2 * centered.shape[1]) * waves.squares))
         return found
 
 
@@ -363,17 +364,19 @@ class _Cells:
 
         shares = mass[:, None] / kept
         shares[cluster, group] = 0  # these are changed
-        wave = np.zeros(within.shape, dtype=complex)
+        real, imaginary = np.zeros((2, *within.shape))
         for c, (cosine, sine) in enumerate(zip(np.cos(mean), np.sin(mean), strict=True)):
             spread = covariance_of_cluster(per_fold * scatter[c], within, per_fold * mass[c])
             heights = shares[c][:, None] * np.exp(-spread / 2)  # (folds, frequencies)
-            wave.real += heights * cosine
-            wave.imag += heights * sine
-        spread = covariance_of_cluster(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
+            real += heights * cosine
+            imaginary += heights * sine
+        spread = covariance_of_cluster(
+            per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None]
+        )
         heights = (left_mass / kept[group])[:, None] * np.exp(-spread / 2)
-        wave.real += _sum_by(group, heights * np.cos(left_mean), len(kept))
-        wave.imag += _sum_by(group, heights * np.sin(left_mean), len(kept))
-        return wave
+        real += _sum_by(group, heights * np.cos(left_mean), len(kept))
+        imaginary += _sum_by(group, heights * np.sin(left_mean), len(kept))
+        return real + 1j * imaginary
 
 
 def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, Array]:
