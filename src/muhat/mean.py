@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import Parts, as_gram, as_kernel, choices_by
+from muhat._radius import SampleMean, radius_of
+from muhat._shown import ShownEstimator
 from muhat._validation import (
     as_frame,
     check_scale,
@@ -30,21 +32,11 @@ from muhat._validation import (
 from muhat.data import ROWS, ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch, is_empty
 from muhat.embedding import Element, Embedding
 from muhat.filters import KME
-from muhat.gram import (
-    Accumulation,
-    Approximation,
-    BlockGram,
-    BlockProblem,
-    DenseGram,
-    DenseProblem,
-    FeatureMap,
-    Folds,
-    Problem,
-    Target,
-)
+from muhat.gram import Accumulation, Approximation, BlockGram, BlockProblem, DenseGram, DenseProblem, FeatureMap
 from muhat.gram._auto import as_exact_as_needed
+from muhat.gram._feature_problem import FeatureProblem, Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
-from muhat.gram._problem import TargetWeights
+from muhat.gram._problem import Problem, Target, TargetWeights
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
@@ -80,18 +72,36 @@ class Solution:
         """The choice to take: the best by the rule that all filters share."""
         return self.choices[0].rule.best(self.problem, self.choices)
 
+    @property
+    def mean(self) -> Element:
+        """μ̂ itself."""
+        return self._element(self.problem.mean_weights)
+
+    @property
+    def spread(self) -> tuple[Any, ...]:
+        """Whether all rows weigh the same; of features also Σ p_i k(x_i, x_i), and μ̂ in the kernel PCA basis."""
+        are_equal = self.problem.mass_range[0] == self.problem.mass_range[1]
+        if not isinstance(self.problem, FeatureProblem):
+            return (are_equal,)
+        sums, components = self.problem.sums, self.problem.components
+        return are_equal, sums.own / sums.total_mass, components.gamma, components.mean
+
     def embedding(self, choice: Choice) -> Element:
         """Return the estimate of a choice, as an element of the RKHS."""
-        weights, rest = choice.weights(self.problem), 1 - choice.shrinkage_at_zero
+        shrunk, rest = self._element(choice.weights(self.problem)), 1 - choice.shrinkage_at_zero
+        if self.target is None:
+            return shrunk
+        return shrunk + rest * (self.target if self.features is None else self.features.compatible(self.target))
+
+    def _element(self, weights: Array) -> Element:
+        """Return the function with these weights on the rows that take part, or on the features."""
         if self.features is not None:
-            shrunk = self.features.embedding(weights.astype(self.features.dtype))
-            return shrunk if self.target is None else shrunk + rest * self.features.compatible(self.target)
+            return self.features.embedding(weights.astype(self.features.dtype))
         assert self.points is not None
         assert self.present is not None
         on_points = np.zeros(len(self.points), self.problem.dtype)
         on_points[self.present] = weights
-        embedding = Embedding(self.kernel, self.points, on_points)
-        return embedding if self.target is None else embedding + rest * self.target
+        return Embedding(self.kernel, self.points, on_points)
 
 
 def solve(parts: Parts, X: Array, masses: Array) -> Solution:
@@ -221,7 +231,7 @@ class _AvailableForBatches:
         return MethodType(self.method, estimator)
 
 
-class KernelMean(BaseEstimator):
+class KernelMean(ShownEstimator, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -275,12 +285,10 @@ class KernelMean(BaseEstimator):
     approximation_error_ : float
         What their mean misses, measured on 2000 rows: Nyström's in the RKHS, random features' as the root mean square
         of the values; zero where the mean is exact.
-    n_samples_seen_ : int
-        The number of rows.
-    n_features_in_ : int
-        The number of features.
+    n_samples_seen_, n_features_in_ : int
+        The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, if X had any.
+        The names of the features, if X had any.
 
     Examples
     --------
@@ -313,23 +321,16 @@ class KernelMean(BaseEstimator):
         self.target = target
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Estimate the kernel mean of a sample.
+        """Estimate the kernel mean of a sample; y is ignored.
 
         Parameters
         ----------
         X : array or data frame of shape (n, d), also of dask
             The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its workers, of which
             only sums reach this process, and the rows that are drawn to learn features from.
-        y : None
-            Ignored.
         sample_weight : array of shape (n,), default=None
             Masses of the points, not negative; equal by default. A point of mass zero does not take part. The bandwidth
             is that of the points that do, whatever their masses.
-
-        Returns
-        -------
-        self : KernelMean
-            The fitted estimator.
         """
         parts = self._parts()
         self._stream = None
@@ -342,17 +343,14 @@ class KernelMean(BaseEstimator):
     def fit_batches(self, batches: Iterable[Any]) -> Self:
         """Estimate the kernel mean of rows that come in batches, of any number.
 
+        If a batch of an iterator cannot be taken, the rows before it are kept.
+
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
             What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is passed over three
             times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator is
             passed over once, as by ``partial_fit``, with its first some thousand rows together.
-
-        Returns
-        -------
-        self : KernelMean
-            The fitted estimator. If a batch of an iterator cannot be taken, the rows before it are kept.
         """
         parts = self._parts()
         parts.check_batches(rows_again=not isinstance(batches, Iterator))
@@ -368,7 +366,7 @@ class KernelMean(BaseEstimator):
 
     @_AvailableForBatches
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, which is not held: only what its features sum up to is.
+        """Add rows to the sample, which is not held: only what its features sum up to is; y is ignored.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
         rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
@@ -381,15 +379,8 @@ class KernelMean(BaseEstimator):
         ----------
         X : array or data frame of shape (rows, d)
             More rows.
-        y : None
-            Ignored.
         sample_weight : array of shape (rows,), default=None
             Their weights, not negative, in the same unit in all calls; one each by default.
-
-        Returns
-        -------
-        self : KernelMean
-            The estimator, fitted to all rows so far.
         """
         stream: _Stream | None = getattr(self, "_stream", None)
         before = stream or _Stream.from_parts(self._parts())
@@ -407,17 +398,9 @@ class KernelMean(BaseEstimator):
         return self._continue(before.add(X, weights))
 
     def merge(self, other: KernelMean) -> Self:
-        """Add the rows that another estimator has seen by ``partial_fit``, with the same kernel and features.
+        """Add the rows that another estimator, which stays as it is, has seen by ``partial_fit``.
 
-        Parameters
-        ----------
-        other : KernelMean
-            The other one, which stays as it is.
-
-        Returns
-        -------
-        self : KernelMean
-            The estimator, fitted to the rows of both.
+        Both must have the same kernel and features.
         """
         mine, its = (getattr(each, "_stream", None) for each in (self, other))
         if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
@@ -426,17 +409,9 @@ class KernelMean(BaseEstimator):
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
     def score_samples(self, X: Any) -> Array:
-        """Return the estimate's values μ(x) at new points.
+        """Return the estimate's values μ(x), of shape (m,), at new points X of shape (m, d).
 
-        Parameters
-        ----------
-        X : array or data frame of shape (m, d)
-            The points; for a precomputed kernel, the matrix k(x, x_i) of shape (m, n) to the sample.
-
-        Returns
-        -------
-        values : array of shape (m,)
-            μ(x).
+        For a precomputed kernel, X is the matrix k(x, x_i) of shape (m, n) to the sample.
         """
         check_is_fitted(self, "embedding_")
         return self._values(checked_sample(self, X, reset=False))
@@ -454,18 +429,33 @@ class KernelMean(BaseEstimator):
         X : array or data frame of shape (m, d)
             The points; for a precomputed kernel, the matrix k(x, x_i) to the sample. As that does not say what k(x, x)
             is, its mean is then left out: a constant, which no comparison of estimates depends on.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            The score.
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)
         own = 0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
+
+    def radius(
+        self, confidence: float = 0.95, method: str = "empirical-bernstein", variance: float | None = None
+    ) -> float:
+        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
+
+        It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and ``approximation_error_`` for one on
+        landmarks. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not part of them.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The probability that μ is no further away.
+        method : {'empirical-bernstein', 'bernstein', 'mcdiarmid', 'asymptotic'}, default='empirical-bernstein'
+            Bounds for kernels that have one, by the variance that the rows show or by the largest there can be; or the
+            limit law of n‖μ̂ − μ‖², which is shorter and right for some hundred rows.
+        variance : float, default=None
+            E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
+        """
+        check_is_fitted(self, "embedding_")
+        mean = SampleMean(self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread)
+        return radius_of(mean, self.embedding_, confidence, method, variance)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
@@ -540,7 +530,7 @@ class KernelMean(BaseEstimator):
         self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
         self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
-        self.embedding_ = solution.embedding(choice)
+        self.embedding_, self._mean, self._spread = solution.embedding(choice), solution.mean, solution.spread
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
             self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.dtype)).weights
