@@ -55,7 +55,7 @@ ORDER = [
 LINES = 10_740
 """The most lines of the library without the paper and the rooms below, docstrings included: few enough to be read."""
 
-ROOMS = {"stacking": 1_320, "testing": 1_900, "conditional": 1_350, "keep": 650, "notebook": 330, "report": 1_600}
+ROOMS = {"stacking": 1_320, "testing": 1_900, "conditional": 1_350, "keep": 650, "notebook": 330, "report": 2_300}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 MODULES_OF_ROOMS = {
