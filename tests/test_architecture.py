@@ -56,7 +56,7 @@ ORDER = [
 LINES = 10_740
 """The most lines of the library without the paper and the rooms below, docstrings included: few enough to be read."""
 
-ROOMS = {"stacking": 1_720, "testing": 3_400, "conditional": 2_750, "keep": 650, "notebook": 330, "report": 1_600}
+ROOMS = {"stacking": 1_720, "testing": 3_400, "conditional": 2_750, "keep": 650, "notebook": 330, "report": 2_300}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 MODULES_OF_ROOMS = {
