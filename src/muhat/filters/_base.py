@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -14,8 +13,6 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.gram import Access, Components, Problem
 from muhat.gram._problem import quotient
-
-Product = Callable[[Array], Array]
 
 GRID_SIZE = 50
 """How many parameters a default grid has, at most."""
@@ -159,16 +156,8 @@ class Filter(Shrinker):
         return lam
 
     def products(self, parameter: float) -> float:
-        """Return how many products with A ``by_products`` takes, infinite where it cannot be said."""
+        """Return after how many products with A the estimate is exact: infinite unless s_λ is a polynomial."""
         return float("inf")
-
-    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
-        """Return x = s_λ(A) q − h_λ(A) D f*(X) by products with A only (the paper's Table 1): β = D x.
-
-        ``mean`` is q and ``target`` is D f*(X).
-        """
-        advice = "use a Gram with a spectrum"
-        raise ValueError(refusal(type(self).__name__, "the eigenvalues are needed", "only products with A", advice))
 
 
 def least_lambda(problem: Problem) -> float:

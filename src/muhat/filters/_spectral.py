@@ -7,14 +7,13 @@ from numbers import Integral
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import gamma as gamma_function
 from scipy.special import jv
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._validation import positive
-from muhat.filters._base import Formula, Iteration, Product, Shrinker, as_numbers
+from muhat.filters._base import Formula, Iteration, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem
 from muhat.gram._problem import quotient
 
@@ -52,10 +51,6 @@ class Constant(Formula):
     def products(self, parameter: float) -> float:
         """No product is needed."""
         return 0
-
-    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
-        """Return s_λ q; h_λ = 0."""
-        return self.shrinkage(np.ones_like(mean), parameter) * mean
 
 
 @dataclass
@@ -131,10 +126,6 @@ class Tikhonov(Formula):
         """λ γ^η/(γ+λ) ≤ η^η (1−η)^(1−η) λ^η for η ≤ 1."""
         return _largest_residual(eta, order=1)
 
-    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
-        """(A + λ) x = b by conjugate gradients."""
-        return _iterate(product, product(mean) - target, parameter, order=1)
-
 
 @dataclass
 class IteratedTikhonov(Formula):
@@ -165,26 +156,10 @@ class IteratedTikhonov(Formula):
         """(λ/(γ+λ))^t γ^η ≤ η^η (t−η)^(t−η)/t^t λ^η for η ≤ t."""
         return _largest_residual(eta, self.order)
 
-    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
-        """(A + λ) x_j = b + λ x_(j−1), where the paper has (K + nλ) β_j = 1_n + nλ β_(j−1), by mistake."""
-        return _iterate(product, product(mean) - target, parameter, self.order)
-
 
 def _largest_residual(eta: float, order: int) -> float:
     """Return η^η (t−η)^(t−η)/t^t, the largest (λ/(γ+λ))^t (γ/λ)^η, at γ/λ = η/(t−η)."""
     return float(eta**eta * (order - eta) ** (order - eta) / order**order)
-
-
-def _iterate(product: Product, b: Array, lam: float, order: int) -> Array:
-    """Solve (A + λ) x_j = b + λ x_(j−1) for j = 1..order by conjugate gradients, to rounding."""
-    shifted = LinearOperator((len(b), len(b)), matvec=lambda v: product(v) + lam * v, dtype=b.dtype)
-    x = np.zeros_like(b)
-    for _ in range(order):
-        x, iterations = cg(shifted, b + lam * x, x0=x, rtol=10 * rounding(b), atol=0.0, maxiter=20 * len(b))
-        if iterations:
-            got = f"no solution after {iterations} products"
-            raise ValueError(refusal("Tikhonov", f"(A + {lam:g}) x = b must be solvable", got, "use a larger λ"))
-    return x
 
 
 @dataclass
@@ -232,14 +207,6 @@ class Landweber(Formula, Iteration):
     def from_lambda(self, lam: float) -> float:
         """t = 1/(ηλ), at least 1."""
         return max(1, round(min(1 / (self.step * lam), self.most)))
-
-    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
-        """x ← x + η (b − Ax)."""
-        b = product(mean) - target
-        x = np.zeros_like(b)
-        for _ in range(int(parameter)):
-            x += self.step * (b - product(x))
-        return x
 
 
 @dataclass
@@ -335,15 +302,6 @@ class NuMethod(Iteration):
     def from_lambda(self, lam: float) -> float:
         """t = √(κ²/λ), at least 1."""
         return max(1, round(min(float(np.sqrt(self.scale / lam)), self.most)))
-
-    def by_products(self, product: Product, mean: Array, target: Array, parameter: float) -> Array:
-        """x_t = x_(t−1) + m_t (x_(t−1) − x_(t−2)) + ω_t (b − A x_(t−1))/κ²."""
-        b = product(mean) - target
-        before, x = np.zeros_like(b), np.zeros_like(b)
-        for t in range(1, int(parameter) + 1):
-            momentum, omega = self.coefficients(t)
-            before, x = x, x + momentum * (x - before) + omega / self.scale * (b - product(x))
-        return x
 
 
 def _log1p(x: Array) -> Array:

@@ -20,6 +20,7 @@ from muhat._messages import refusal
 from muhat._validation import check_semidefinite
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
+from muhat.gram._in_memory import InMemoryProblem
 from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
@@ -98,7 +99,7 @@ class Krylov(Scores):
 
     goes_beyond = False
 
-    def __init__(self, problem: BlockProblem, folds: Sequence[Array], candidates: Sequence[Candidates]) -> None:
+    def __init__(self, problem: InMemoryProblem, folds: Sequence[Array], candidates: Sequence[Candidates]) -> None:
         super().__init__(problem, candidates)
         self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
         self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from numbers import Integral
 from operator import add
@@ -16,6 +16,7 @@ from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
+from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import (
     Candidates,
     Choice,
@@ -206,28 +207,17 @@ class Given(Rule):
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
-        if Access.SPECTRUM not in problem.access and not filter.constant:
-            return self._choice_on_blocks(cast(BlockProblem, problem), candidates)
+        # Fewer products with A than rows cost less than an eigendecomposition.
         few = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
-        if few and Access.PRODUCTS in problem.access and not problem.batch:
-            return self._by_products(cast(DenseProblem, problem), cast(Filter, filter), candidates)
-        return only_choice(self, candidates, strengths_of(cast(SpectralProblem, problem), candidates))
-
-    def _choice_on_blocks(self, problem: BlockProblem, candidates: Candidates) -> Choice:
-        if candidates.filter.needs == Access.LEADING:
-            leading = Leading.down_to(problem, float(candidates.grid[0]))
+        by_products = Access.PRODUCTS in problem.access and few and not problem.batch
+        if filter.constant or (Access.SPECTRUM in problem.access and not by_products):
+            return only_choice(self, candidates, strengths_of(cast(SpectralProblem, problem), candidates))
+        if filter.needs == Access.LEADING:
+            leading = Leading.down_to(cast(BlockProblem, problem), float(candidates.grid[0]))
             kept = leading.kept(candidates.grid)
             return leading.with_solution(only_choice(self, candidates, leading.strengths(kept)), kept[0])
-        krylov = Krylov(problem, [NO_ROWS], [candidates])
+        krylov = Krylov(cast(InMemoryProblem, problem), [NO_ROWS], [candidates])
         return krylov.with_solution(only_choice(self, candidates, krylov.strengths(0, candidates.grid)))
-
-    def _by_products(self, problem: DenseProblem, filter: Filter, candidates: Candidates) -> Choice:
-        """Run the filter's own iteration: fewer products with A than an eigendecomposition would cost."""
-        parameter = candidates.grid[0]
-        x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
-        strength = problem.strength_of(x, filter.at_zero(candidates.grid)[0])
-        choice = only_choice(self, candidates, np.array([strength]))
-        return replace(choice, solution=problem.root_masses * x)
 
 
 @dataclass
