@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import Parts, as_filters
+from muhat._reportable import Reportable
+from muhat._shown import Shown
 from muhat._validation import checked_masses, checked_sample, is_dask
 from muhat.data import ArraySource, ColumnMoments, DaskSource, SampleBatch, Source, StreamSource, TransformedSource
 from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
@@ -236,7 +238,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Reportable, Shown):
     """Every filter on one sample, chosen for and scored on one decomposition.
 
     Attributes
