@@ -6,6 +6,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import expm
 from sklearn.base import clone
 
 from muhat import Embedding, Gaussian, IndependenceTest, Laplacian, Linear, Nystrom, RandomFeatures, TwoSampleTest
@@ -42,6 +43,8 @@ def filter_of(name, parameter, C):
         return one - np.linalg.matrix_power(parameter * np.linalg.inv(C + parameter * one), 3)
     if name == "landweber":
         return one - np.linalg.matrix_power(one - C, parameter)
+    if name == "showalter":
+        return one - expm(-C / parameter)
     if name == "nu-method":
         s, before = np.zeros_like(C), np.zeros_like(C)
         for t in range(1, parameter + 1):

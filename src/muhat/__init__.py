@@ -15,8 +15,8 @@ _PUBLIC = {
         *("Function", "Precomputed", "Kernel", "Mixture"),
     ),
     "filters": (
-        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
-        *("Componentwise", "Filter"),
+        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "Showalter"),
+        *("TruncatedSVD", "Componentwise", "Filter"),
     ),
     "selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     "gram": ("Nystrom", "RandomFeatures"),

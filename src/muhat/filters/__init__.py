@@ -7,6 +7,7 @@ from muhat.filters._spectral import (
     IteratedTikhonov,
     Landweber,
     NuMethod,
+    Showalter,
     SimpleShrinkage,
     Tikhonov,
     TruncatedSVD,
@@ -19,10 +20,11 @@ FILTERS: dict[str, type[Shrinker]] = {
     "iterated-tikhonov": IteratedTikhonov,
     "landweber": Landweber,
     "nu-method": NuMethod,
+    "showalter": Showalter,
     "tsvd": TruncatedSVD,
     "componentwise": Componentwise,
 }
-"""The estimators of the paper by name."""
+"""The estimators of the paper, and Showalter's filter, by name."""
 
 ALIASES = {"tikhonov": "f-kmse", "accelerated-landweber": "nu-method"}
 """Other names of the same."""
@@ -47,6 +49,7 @@ __all__ = [
     "Iteration",
     "Landweber",
     "NuMethod",
+    "Showalter",
     "Shrinker",
     "SimpleShrinkage",
     "Tikhonov",

@@ -38,6 +38,7 @@ NAMES = {
     "landweber": "Landweber",
     "nu-method": "ν-method",
     "iterated-tikhonov": "iterated Tikhonov",
+    "showalter": "Showalter",
     "tsvd": "truncated SVD",
     "componentwise": "component-wise",
     "auto": "auto",
