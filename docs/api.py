@@ -65,12 +65,18 @@ def _methods(part: type) -> Iterator[str]:
     """Yield the public methods and properties that muhat defines for a class or its bases, by name."""
     for name, member in inspect.getmembers_static(part):
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        if name.startswith("_") or not _is_ours(part, name) or not (plain.__doc__ or "").strip():
+        if name.startswith("_") or not _is_ours(part, name):
             continue
         if inspect.isfunction(plain):
-            yield f"- `{name}{_signature(getattr(part, name))}`: {_first_line(plain)}"
+            yield f"- `{name}{_signature(getattr(part, name))}`: {_inherited_line(part, name)}"
         elif isinstance(plain, property) or hasattr(plain, "attrname"):
-            yield f"- `{name}`: {_first_line(plain)}"
+            yield f"- `{name}`: {_inherited_line(part, name)}"
+
+
+def _inherited_line(part: type, name: str) -> str:
+    """Return the first line of a method's docstring, or of the one that it overrides if it has none of its own."""
+    members = [vars(base)[name] for base in part.__mro__ if name in vars(base)]
+    return next(filter(None, map(_first_line, members)), "")
 
 
 def _is_ours(part: type, name: str) -> bool:

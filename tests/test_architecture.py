@@ -26,6 +26,7 @@ ORDER = [
     "_messages",
     "_arrays",
     "_files",
+    "_reportable",
     "_validation",
     "kernels",
     "embedding",
@@ -40,18 +41,27 @@ ORDER = [
     "density",
     "testing",
     "conditional",
+    "keep",
     "plots",
+    "report",
     "cli",
     "paper",
     "__main__",
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 11_300
-"""Of the library without the paper and the rooms below, docstrings included: small enough to be read."""
+LINES = 10_740
+"""The most lines of the library without the paper and the rooms below, docstrings included: few enough to be read."""
 
-ROOMS = {"stacking": 1_050, "testing": 1_400, "conditional": 1_350}
+ROOMS = {"stacking": 1_320, "testing": 1_900, "conditional": 1_350, "keep": 445, "report": 1_600}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
+
+MODULES_OF_ROOMS = {
+    "stacking": ["plots._stack"],
+    "testing": ["plots._testing", "cli._testing"],
+    "report": ["_reportable", "cli._report"],
+}
+"""Modules elsewhere that are there for a room alone, and count as its own."""
 
 PUBLIC = [
     *("KernelMean", "StackedMean", "compare", "Comparison"),
@@ -62,7 +72,7 @@ PUBLIC = [
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
-    *("ConditionalMean", "KernelMeanMatching"),
+    *("ConditionalMean", "KernelMeanMatching", "save", "load"),
     *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
@@ -127,12 +137,15 @@ def test_public_names_are_those_that_users_are_promised():
 
 
 def test_the_library_stays_small_enough_to_be_read():
-    library = [path for name, path in MODULES.items() if not name.startswith("paper.")] + [PACKAGE / "__init__.py"]
-    assert len(library) <= 80
-    lines = Counter()
-    for path in library:
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    library = {name: path for name, path in MODULES.items() if not name.startswith("paper.")}
+    library[""] = PACKAGE / "__init__.py"
+    rooms = {name: room for room, names in MODULES_OF_ROOMS.items() for name in names}
+    lines, modules = Counter(), Counter()
+    for name, path in library.items():
+        room = rooms.get(name, name.split(".")[0])
         lines[room if room in ROOMS else ""] += len(path.read_text(encoding="utf-8").splitlines())
+        modules[room in ROOMS] += 1
+    assert modules[False] <= 80
     assert {room: count for room, count in lines.items() if count > {"": LINES, **ROOMS}[room]} == {}
 
 

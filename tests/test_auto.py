@@ -11,7 +11,7 @@ from muhat import Embedding, KernelMean, Nystrom, compare
 from muhat.data import ArraySource, ReservoirSample
 from muhat.gram._auto import accuracy_on, places_of
 from muhat.gram._exact_mean import ExactMeanFeatures
-from muhat.kernels import Gaussian, Laplacian, Mixture
+from muhat.kernels import Gaussian, Laplacian
 
 N = 600
 KERNELS = {"median": Gaussian(), "fine": Gaussian(0.7), "laplacian": Laplacian()}
@@ -86,11 +86,6 @@ class TestTheExactMean:
         np.testing.assert_allclose(inner, np.eye(features.size), atol=1e-9)
         Y = sample(7, seed=3)
         np.testing.assert_allclose([each(Y) for each in basis], features(Y).T, atol=1e-9)
-
-    def test_an_expectation_is_the_average_over_draws(self, features):
-        P = Mixture.isotropic([0.4, 0.6], [[0.0] * 4, [1.0] * 4], [0.5, 1.0])
-        Z = features(P.sample(4000, SEED))
-        assert (np.abs(Z.mean(axis=0) - features.expectation(P)) < 5 * Z.std(axis=0) / np.sqrt(4000)).all()
 
     def test_where_landmarks_miss_nothing_the_last_feature_is_zero(self):
         X = sample(20)

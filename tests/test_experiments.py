@@ -10,7 +10,7 @@ from muhat import KernelMean, StackedMean
 from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat._parts import as_filter
 from muhat.density import kmeans_start
-from muhat.embedding import Embedding, MixedEmbedding
+from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import KERNELS, Gaussian, Mixture
 from muhat.paper import EXPERIMENTS
@@ -26,6 +26,7 @@ from muhat.paper.figure_3b import scores_by_inverting, scores_by_iterating
 from muhat.paper.finite_populations import Population, removable
 from muhat.paper.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
 from muhat.selection import Fixed, KFold, LeaveOneOut
+from muhat.stacking import MixedEmbedding
 
 SEED = 7
 

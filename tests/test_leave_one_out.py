@@ -11,11 +11,10 @@ from hypothesis.extra.numpy import arrays
 import reference
 from catalogue import CANCELLED, EXACT, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import Embedding, KernelMean
-from muhat.filters import FILTERS, Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
-from muhat.gram import DenseGram, Nystrom
+from muhat.filters import FILTERS, Filter
+from muhat.gram import Nystrom
 from muhat.kernels import Gaussian, Polynomial
 from muhat.selection import LeaveOneOut
-from muhat.selection._contour import left_out_predictions
 
 KERNELS = ("gaussian", "polynomial", "precomputed")
 
@@ -199,32 +198,3 @@ def test_the_price_of_refits_is_stated_before_it_is_paid(monkeypatch):
 
 def test_every_filter_by_name_is_in_the_catalogue():
     assert set(NAMES) == set(FILTERS)
-
-
-@pytest.mark.parametrize(
-    ("filter", "grid"),
-    [
-        (Landweber(1.0), [1, 30, 1000]),
-        (Tikhonov(), [1e-4, 0.01, 5.0]),
-        (IteratedTikhonov(2), [1e-4, 0.01, 5.0]),
-        (NuMethod(1.0, 1.0), [1, 5, 40]),
-    ],
-    ids=repr,
-)
-def test_left_out_predictions_are_those_of_a_refit_without_the_point(filter, grid):
-    rng, kernel, n = np.random.default_rng(SEED), Gaussian(1.0), 30
-    X, Z = rng.normal(size=(n, 2)), rng.normal(size=(n, 3))
-    found = left_out_predictions(DenseGram.from_sample(kernel, X).spectrum(), Z, filter, np.array(grid))
-    for i in range(n):
-        others = np.arange(n) != i
-        gamma, U = np.linalg.eigh(kernel(X[others]) / (n - 1))
-        coordinates = U.T @ kernel(X[others], X[[i]])[:, 0]
-        for parameter, prediction in zip(grid, found[:, i], strict=True):
-            alpha = U @ (filter.inverse(gamma, parameter) * coordinates) / (n - 1)
-            np.testing.assert_allclose(prediction, alpha @ Z[others], rtol=1e-9, atol=1e-9)
-
-
-def test_left_out_predictions_without_a_contour_are_refused():
-    spectrum = DenseGram.from_sample(Gaussian(1.0), np.eye(4)).spectrum()
-    with pytest.raises(ValueError, match="left_out_predictions: a filter with a contour is needed"):
-        left_out_predictions(spectrum, np.ones((4, 1)), TruncatedSVD(), np.array([0.1]))

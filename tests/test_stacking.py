@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from muhat import Gaussian, KernelMean, Laplacian, Matern, Mixture, StackDisplay, StackedMean, SyntheticFamily
-from muhat.embedding import Embedding, MixedEmbedding
+from muhat.embedding import Embedding
 from muhat.kernels import InverseMultiquadric, Linear, Polynomial, RationalQuadratic
 from muhat.stacking import (
     Candidate,
@@ -22,6 +22,7 @@ from muhat.stacking import (
     GaussianFit,
     InDegree,
     LeftOutMoments,
+    MixedEmbedding,
     NuSteps,
     PlainMean,
     Sample,

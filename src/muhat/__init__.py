@@ -24,6 +24,7 @@ _PUBLIC = {
     "density": ("MatchedMixture",),
     "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
+    "keep": ("save", "load"),
     "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import Parts, as_filters
+from muhat._reportable import Reportable
 from muhat._validation import checked_masses, checked_sample, is_dask
 from muhat.data import ArraySource, ColumnMoments, DaskSource, SampleBatch, Source, StreamSource, TransformedSource
 from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
@@ -253,7 +254,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Reportable):
     """Every filter on one sample, chosen for and scored on one decomposition.
 
     Attributes
@@ -335,7 +336,7 @@ class Comparison:
             gram=names.get(cast(Any, kind), kind.__name__),
             n_components=features.size,
             approximation_error=cast(Any, solution.accumulated).error,
-            error_unit=features.error_unit,
+            error_unit="the norm of the RKHS" if features.projects else "its values (root mean square)",
             kept=float(problem.spectrum.trace) * problem.sums.total_mass / own if own else 1.0,
         )
 

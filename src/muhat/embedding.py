@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +22,8 @@ class Element(ABC):
     """k, whose RKHS this is, or is near to."""
     weights: Array
     """What the function is a sum with; it is linear in them."""
+    takes_points: ClassVar[bool] = False
+    """Whether it knows what to do with a sum over points, which then leaves it to it."""
 
     @abstractmethod
     def __call__(self, Y: Array) -> Array:
@@ -125,11 +127,11 @@ class Embedding(Element):
         Y = Y.astype(self.points.dtype, copy=False) if self.points.dtype.kind == "f" else Y
         return self.kernel.product(Y, self.weights, self.points)
 
-    def inner(self, other: Embedding | MixedEmbedding) -> float:
+    def inner(self, other: Any) -> float:
         """Return the inner product ⟨f, g⟩."""
-        if isinstance(other, MixedEmbedding):
-            return other.inner(self)
         self._check_same_space(other)
+        if other.takes_points:
+            return float(other.inner(self))
         return float(self.weights @ self.kernel.product(self.points, other.weights, other.points))
 
     def squared_norm(self) -> float:
@@ -153,7 +155,7 @@ class Embedding(Element):
         return f"Embedding({self.kernel!r}, {len(self.points)} points, weights sum to {self.weights.sum():.6g})"
 
     def _plus(self, other: Any) -> Any:
-        if isinstance(other, MixedEmbedding):
+        if other.takes_points:
             return other._plus(self)
         if self.points is other.points or np.array_equal(self.points, other.points):
             return replace(self, weights=self.weights + other.weights)
@@ -164,7 +166,9 @@ class Embedding(Element):
         return replace(self, weights=factor * self.weights)
 
     def _check_same_space(self, other: Element) -> None:
-        other = other.atoms if isinstance(other, MixedEmbedding) else other
+        if other.takes_points:
+            other._check_same_space(self)
+            return
         if not isinstance(other, Embedding):
             advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
             raise ValueError(refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice))
@@ -173,104 +177,3 @@ class Embedding(Element):
             advice = "fit both with one kernel, its bandwidth a number"
             raise ValueError(refusal("Embedding", needed, repr(other.kernel), advice))
         as_two_samples(self.points, other.points)  # refuses points of other dimensions
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MixedEmbedding(Element):
-    """The function Σ_i β_i k(x_i, ·) + Σ_c p_c E k(Y_c, ·), Y_c ~ N(θ_c, S_c): points and Gaussians, mixed.
-
-    Parameters
-    ----------
-    atoms : Embedding
-        The sum over points, with a kernel for which the kernel mean of a Gaussian has a closed form.
-    gaussians : Mixture
-        The N(θ_c, S_c); its own weights do not count.
-    masses : array of shape (r,)
-        The p_c, of any sign.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from muhat.kernels import Gaussian, Mixture
-    >>> atoms = Embedding(Gaussian(1.0), np.zeros((1, 1)), np.array([0.5]))
-    >>> f = MixedEmbedding(atoms, Mixture([1.0], [[0.0]], [[[1.0]]]), np.array([0.5]))
-    >>> f(np.array([[0.0]])).round(4)
-    array([0.8536])
-    >>> (f - f).norm()
-    0.0
-    """
-
-    atoms: Embedding
-    gaussians: Mixture
-    masses: Array
-
-    def __post_init__(self) -> None:
-        masses = np.asarray(self.masses, dtype=np.float64)
-        if masses.shape != self.gaussians.weights.shape or not np.isfinite(masses).all():
-            needed = f"masses must be finite numbers, one for each of {len(self.gaussians.weights)} Gaussians"
-            raise ValueError(refusal("MixedEmbedding", needed, f"{masses}"))
-        vars(self).update(masses=frozen(masses))
-
-    @property
-    def kernel(self) -> Kernel:  # type: ignore[override]
-        """k, whose RKHS this is in."""
-        return self.atoms.kernel
-
-    @property
-    def weights(self) -> Array:  # type: ignore[override]
-        """The β_i, and after them the p_c."""
-        return np.concatenate([self.atoms.weights, self.masses])
-
-    def __call__(self, Y: Array) -> Array:
-        """Return the function's values at the rows of Y."""
-        Y = as_points(Y)
-        return self.atoms(Y) + self.masses @ self.gaussians.means_at(self.kernel, Y)
-
-    def inner(self, other: Embedding | MixedEmbedding) -> float:
-        """Return the inner product ⟨f, g⟩."""
-        self._check_same_space(other)
-        atoms = other.atoms if isinstance(other, MixedEmbedding) else other
-        total = self.atoms.inner(atoms) + float(self._with_points(atoms))
-        if isinstance(other, MixedEmbedding):
-            both = self.gaussians.inner_products(self.kernel, other.gaussians)
-            total += float(other._with_points(self.atoms) + self.masses @ both @ other.masses)
-        return total
-
-    def squared_norm(self) -> float:
-        """Return ‖f‖², zero where rounding would make it negative."""
-        return max(self.inner(self), 0.0)
-
-    def loss(self, P: Mixture) -> float:
-        """Return ‖f − μ_P‖², zero where rounding would make it negative."""
-        cross = self.weights @ np.concatenate(
-            [P.mean(self.kernel, self.atoms.points), self.gaussians.inner_products(self.kernel, P) @ P.weights]
-        )
-        return max(self.squared_norm() - 2 * float(cross) + P.inner(self.kernel, P), 0.0)
-
-    def __repr__(self) -> str:
-        points, gaussians = len(self.atoms.points), len(self.masses)
-        return (
-            f"MixedEmbedding({self.kernel!r}, {points} points and {gaussians} Gaussians, "
-            f"weights sum to {self.weights.sum():.6g})"
-        )
-
-    def _with_points(self, atoms: Embedding) -> Any:
-        """Return the inner product of the Gaussians with a sum over points."""
-        return self.masses @ self.gaussians.means_at(self.kernel, atoms.points) @ atoms.weights
-
-    def _plus(self, other: Embedding | MixedEmbedding) -> Self:
-        if isinstance(other, Embedding):
-            return replace(self, atoms=self.atoms + other)
-        means = np.concatenate([self.gaussians.means, other.gaussians.means])
-        covariances = np.concatenate([self.gaussians.covariances, other.gaussians.covariances])
-        equal = np.full(len(means), 1 / len(means))
-        masses = np.concatenate([self.masses, other.masses])
-        return replace(
-            self, atoms=self.atoms + other.atoms, gaussians=Mixture(equal, means, covariances), masses=masses
-        )
-
-    def _times(self, factor: float) -> Self:
-        return replace(self, atoms=factor * self.atoms, masses=factor * self.masses)
-
-    def _check_same_space(self, other: Element) -> None:
-        self.atoms._check_same_space(other)

@@ -30,21 +30,11 @@ from muhat._validation import (
 from muhat.data import ROWS, ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch, is_empty
 from muhat.embedding import Element, Embedding
 from muhat.filters import KME
-from muhat.gram import (
-    Accumulation,
-    Approximation,
-    BlockGram,
-    BlockProblem,
-    DenseGram,
-    DenseProblem,
-    FeatureMap,
-    Folds,
-    Problem,
-    Target,
-)
+from muhat.gram import Accumulation, Approximation, BlockGram, BlockProblem, DenseGram, DenseProblem, FeatureMap
 from muhat.gram._auto import as_exact_as_needed
+from muhat.gram._feature_problem import Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
-from muhat.gram._problem import TargetWeights
+from muhat.gram._problem import Problem, Target, TargetWeights
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
@@ -275,12 +265,10 @@ class KernelMean(BaseEstimator):
     approximation_error_ : float
         What their mean misses, measured on 2000 rows: Nyström's in the RKHS, random features' as the root mean square
         of the values; zero where the mean is exact.
-    n_samples_seen_ : int
-        The number of rows.
-    n_features_in_ : int
-        The number of features.
+    n_samples_seen_, n_features_in_ : int
+        The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, if X had any.
+        The names of the features, if X had any.
 
     Examples
     --------
@@ -313,23 +301,16 @@ class KernelMean(BaseEstimator):
         self.target = target
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Estimate the kernel mean of a sample.
+        """Estimate the kernel mean of a sample; y is ignored.
 
         Parameters
         ----------
         X : array or data frame of shape (n, d), also of dask
             The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its workers, of which
             only sums reach this process, and the rows that are drawn to learn features from.
-        y : None
-            Ignored.
         sample_weight : array of shape (n,), default=None
             Masses of the points, not negative; equal by default. A point of mass zero does not take part. The bandwidth
             is that of the points that do, whatever their masses.
-
-        Returns
-        -------
-        self : KernelMean
-            The fitted estimator.
         """
         parts = self._parts()
         self._stream = None
@@ -342,17 +323,14 @@ class KernelMean(BaseEstimator):
     def fit_batches(self, batches: Iterable[Any]) -> Self:
         """Estimate the kernel mean of rows that come in batches, of any number.
 
+        If a batch of an iterator cannot be taken, the rows before it are kept.
+
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
             What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is passed over three
             times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator is
             passed over once, as by ``partial_fit``, with its first some thousand rows together.
-
-        Returns
-        -------
-        self : KernelMean
-            The fitted estimator. If a batch of an iterator cannot be taken, the rows before it are kept.
         """
         parts = self._parts()
         parts.check_batches(rows_again=not isinstance(batches, Iterator))
@@ -368,7 +346,7 @@ class KernelMean(BaseEstimator):
 
     @_AvailableForBatches
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, which is not held: only what its features sum up to is.
+        """Add rows to the sample, which is not held: only what its features sum up to is; y is ignored.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
         rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
@@ -381,15 +359,8 @@ class KernelMean(BaseEstimator):
         ----------
         X : array or data frame of shape (rows, d)
             More rows.
-        y : None
-            Ignored.
         sample_weight : array of shape (rows,), default=None
             Their weights, not negative, in the same unit in all calls; one each by default.
-
-        Returns
-        -------
-        self : KernelMean
-            The estimator, fitted to all rows so far.
         """
         stream: _Stream | None = getattr(self, "_stream", None)
         before = stream or _Stream.from_parts(self._parts())
@@ -407,17 +378,9 @@ class KernelMean(BaseEstimator):
         return self._continue(before.add(X, weights))
 
     def merge(self, other: KernelMean) -> Self:
-        """Add the rows that another estimator has seen by ``partial_fit``, with the same kernel and features.
+        """Add the rows that another estimator, which stays as it is, has seen by ``partial_fit``.
 
-        Parameters
-        ----------
-        other : KernelMean
-            The other one, which stays as it is.
-
-        Returns
-        -------
-        self : KernelMean
-            The estimator, fitted to the rows of both.
+        Both must have the same kernel and features.
         """
         mine, its = (getattr(each, "_stream", None) for each in (self, other))
         if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
@@ -426,17 +389,9 @@ class KernelMean(BaseEstimator):
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
     def score_samples(self, X: Any) -> Array:
-        """Return the estimate's values μ(x) at new points.
+        """Return the estimate's values μ(x), of shape (m,), at new points X of shape (m, d).
 
-        Parameters
-        ----------
-        X : array or data frame of shape (m, d)
-            The points; for a precomputed kernel, the matrix k(x, x_i) of shape (m, n) to the sample.
-
-        Returns
-        -------
-        values : array of shape (m,)
-            μ(x).
+        For a precomputed kernel, X is the matrix k(x, x_i) of shape (m, n) to the sample.
         """
         check_is_fitted(self, "embedding_")
         return self._values(checked_sample(self, X, reset=False))
@@ -454,13 +409,6 @@ class KernelMean(BaseEstimator):
         X : array or data frame of shape (m, d)
             The points; for a precomputed kernel, the matrix k(x, x_i) to the sample. As that does not say what k(x, x)
             is, its mean is then left out: a constant, which no comparison of estimates depends on.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            The score.
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)

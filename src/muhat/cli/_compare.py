@@ -22,6 +22,7 @@ from muhat._messages import refusal, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
+from muhat.cli._report import ReportFile, check_report, noted_warnings
 from muhat.comparison import Comparison, Row, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.filters import FILTERS
@@ -64,6 +65,7 @@ def compare_command(
     out: Annotated[
         Path | None, Option(metavar="FILE", show_default=str(DEFAULT_FIGURE), help="The figure: .png, .svg or .pdf.")
     ] = None,
+    report: ReportFile = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")] = False,
     filter: Annotated[
         list[str] | None,
@@ -101,6 +103,7 @@ def compare_command(
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         check_figure(figure)
+    check_report(report)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -111,25 +114,37 @@ def compare_command(
     names = None if columns is None else columns.split(",")
     reading = _changed(drop=tuple(drop or ()), columns=names, only_numeric=only_numeric, separator=separator)
     shown = not as_json and sys.stderr.isatty()
-    sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
-    if isinstance(sample, FileBatches):
-        titles = passes(options.get("filters"), standardize)
-        with ProgressBatches(sample, titles, shown=shown) as batches:
-            comparison = compare(batches, **options)
-    else:
-        with spinner(f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO):
-            comparison = compare(sample.data, **options)
+    with noted_warnings() as warned:
+        sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
+        comparison = _compared(sample, options, standardize, shown)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
+    if report is not None:
+        settings = {"standardize": standardize, **reading}
+        comparison.to_html(report, data=sample, code="\n".join(lines), settings=settings, warnings=warned)
     with standard_output():
         if as_json:
             path = None if figure is None else str(figure)
             result = {"data": sample.name, **comparison.to_dict(), "figure": path, "python": lines}
+            if report is not None:
+                result["report"] = str(report)
             echo(json.dumps(result, allow_nan=False))
         else:
             _print(comparison, sample.name)
             echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
+            if report is not None:
+                echo(f"Report: {report}")
+
+
+def _compared(sample: DataSet | FileBatches, options: dict[str, Any], standardize: bool, shown: bool) -> Comparison:
+    """Compare on rows in memory or in batches, and show how far it is."""
+    if isinstance(sample, FileBatches):
+        titles = passes(options.get("filters"), standardize)
+        with ProgressBatches(sample, titles, shown=shown) as batches:
+            return compare(batches, **options)
+    with spinner(f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO):
+        return compare(sample.data, **options)
 
 
 def _changed(**options: Any) -> dict[str, Any]:
@@ -166,7 +181,7 @@ def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatch
     size = 8 * batches.most_rows * len(batches.columns)
     if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():
         with ProgressBatches(batches, ["reading"], shown=shown) as rows:
-            return DataSet(batches.name, np.concatenate(list(rows)), batches.columns)
+            return DataSet(batches.name, np.concatenate(list(rows)), batches.columns, left_out=batches.left_out)
     return batches
 
 

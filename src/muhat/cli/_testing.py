@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import check_figure
+from muhat.cli._report import ReportFile, check_report, independence_lines, noted_warnings, two_samples_lines
 from muhat.data import DataSet, open_batches, read_table
 from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
@@ -77,20 +79,28 @@ def two_samples_command(
     only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
     separator: Separator = None,
     out: Out = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether two samples come from one distribution: one exact p-value, and where they differ."""
     level = _level(fail_below, permutations)
     if out is not None:
         check_figure(out)
+    check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
-    first, second = _two_files(files, reading) if by is None else _one_file(files, by, reading)
+    with noted_warnings() as warned:
+        first, second = _two_files(files, reading) if by is None else _one_file(files, by, reading)
     pool = np.concatenate([first.data, second.data])
     if standardize:
         pool = _standardized(pool)
     X, Y = (_frame(rows, first.feature_names) for rows in np.split(pool, [len(first.data)]))
     test = TwoSampleTest(kernel or None, n_permutations=permutations, random_state=random_state)
     result = test.test(X, Y)
+    if report is not None:
+        settings = {"random_state": random_state, "standardize": standardize, **{k: v for k, v in reading.items() if v}}
+        lines = two_samples_lines(files, by, reading, test, standardize, first.feature_names)
+        samples = {first.name: first, second.name: second}
+        result.to_html(report, data=samples, code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
             echo(json.dumps({"samples": [first.name, second.name], **result.to_dict(level)}, allow_nan=False))
@@ -112,22 +122,30 @@ def independence_command(
     fail_below: FailBelow = None,
     separator: Separator = None,
     out: Out = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether some columns of a file have to do with others: one exact p-value."""
     level = _level(fail_below, permutations)
     if out is not None:
         check_figure(out)
+    check_report(report)
     names = [each.split(",") for each in (x, y)]
     both = sorted({*names[0]} & {*names[1]})
     if both:
         raise ValueError(refusal("--x and --y", "a column must be in one of them only", f"{both[0]!r} in both"))
-    table = read_table(file, columns=[*names[0], *names[1]], separator=separator)
+    with noted_warnings() as warned:
+        table = read_table(file, columns=[*names[0], *names[1]], separator=separator)
     X, Y = (table.data[:, [table.feature_names.index(name) for name in each]] for each in names)
     if standardize:
         X, Y = _standardized(X), _standardized(Y)
     test = IndependenceTest(kernel or None, n_permutations=permutations, random_state=random_state)
     result = test.test(X, Y)
+    if report is not None:
+        settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
+        settings["standardize"] = standardize
+        lines = independence_lines(file, names, separator, test, standardize)
+        result.to_html(report, data=table, code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
             echo(
@@ -174,7 +192,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any]) -> tuple[DataSet,
             advice = "drop what only one of them has with --drop"
             raise ValueError(refusal(other.name, needed, ", ".join(map(repr, other.feature_names[:LISTED])), advice))
     order = [second.feature_names.index(name) for name in first.feature_names]
-    return first, DataSet(second.name, second.data[:, order], first.feature_names)
+    return first, replace(second, data=second.data[:, order], feature_names=first.feature_names)
 
 
 def _one_file(files: Sequence[Path], by: str, reading: dict[str, Any]) -> tuple[DataSet, DataSet]:
@@ -189,7 +207,7 @@ def _one_file(files: Sequence[Path], by: str, reading: dict[str, Any]) -> tuple[
         needed = f"column {by!r} must have two values"
         raise ValueError(refusal("--by", needed, f"{len(values)} ({listed})", "select rows of two of them first"))
     first, second = (
-        DataSet(f"{by} = {value}", table.data[labels == value], table.feature_names) for value in values.tolist()
+        replace(table, name=f"{by} = {value}", data=table.data[labels == value]) for value in values.tolist()
     )
     return first, second
 

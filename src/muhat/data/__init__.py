@@ -15,22 +15,6 @@ from muhat.data._sources import (
 )
 from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of
 
-__all__ = [
-    "ROWS",
-    "ArraySource",
-    "BatchError",
-    "ColumnMoments",
-    "DaskSource",
-    "DataSet",
-    "FileBatches",
-    "ReservoirSample",
-    "SampleBatch",
-    "Source",
-    "StreamSource",
-    "TransformedSource",
-    "checked_batch",
-    "folds_of",
-    "is_empty",
-    "open_batches",
-    "read_table",
-]
+__all__ = ["BatchError", "DataSet", "FileBatches", "checked_batch", "is_empty", "open_batches", "read_table"]
+__all__ += ["ArraySource", "DaskSource", "SampleBatch", "Source", "StreamSource", "TransformedSource"]
+__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of"]

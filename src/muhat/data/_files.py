@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 
@@ -71,11 +71,14 @@ class DataSet:
         The points, in rows; unscaled.
     feature_names : tuple of str
         The names of the d columns.
+    left_out : tuple of str
+        The names of the columns of its file that were not read.
     """
 
     name: str
     data: Array
     feature_names: tuple[str, ...]
+    left_out: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 class FileBatchError(FileError, BatchError):
@@ -95,6 +98,8 @@ class FileBatches:
         The name of the file without its ending.
     columns : tuple of str
         The names of the features.
+    left_out : tuple of str
+        The names of the columns that are not read.
     n : int or None
         Number of rows; of a text file it is known after the first pass.
     rows : int
@@ -113,7 +118,7 @@ class FileBatches:
             self._states = _states(_files(path))
             self._table = _opened(path, self._who, wanted, separator)
         self.name = path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
-        self.columns = self._table.columns
+        self.columns, self.left_out = self._table.columns, self._table.left_out
         self.n = self._table.n
         self.rows = rows
         with suppress(FileError):  # which the first pass raises
@@ -154,7 +159,7 @@ class FileBatches:
         values = np.concatenate(list(self._chunks()))
         self._check_unchanged(self._states)
         self.n = len(values)
-        return DataSet(self.name, values, self.columns)
+        return DataSet(self.name, values, self.columns, left_out=self.left_out)
 
     def words(self, name: str) -> list[str]:
         """Return a column of any type, which may be one that is dropped, as words: a label of each row."""

@@ -104,10 +104,18 @@ class Wanted:
         return kept
 
 
+def divided(names: Sequence[str], kept: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names at the places that are kept, in their order, and all others."""
+    left_out = set(range(len(names))) - set(kept)
+    return tuple(names[place] for place in kept), tuple(names[place] for place in sorted(left_out))
+
+
 class Table(ABC):
     """A table in a file of which little has been read yet; it is known to have a row."""
 
     columns: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """The names of the columns that are not read."""
     n: int | None = None
     """Number of rows, None for a text file, which does not say."""
 
@@ -148,7 +156,7 @@ class NumpyTable(Table):
         array = self._load()
         names = [f"column {place}" for place in range(1, array.shape[1] + 1)]
         self.kept = wanted.places(who, names, lambda _: True)
-        self.columns = tuple(names[place] for place in self.kept)
+        self.columns, self.left_out = divided(names, self.kept)
         self.n = len(array)
 
     def chunks(self, rows: int) -> Iterator[Array]:
@@ -202,7 +210,7 @@ class ArrowTable(Table):
         for file, place in product(self.files, kept):
             if not file.is_numeric(place):
                 file.refuse_words(names[place])
-        self.columns = tuple(names[place] for place in kept)
+        self.columns, self.left_out = divided(names, kept)
         self.n = sum(file.n for file in self.files)
         if not self.n:
             raise no_rows(who, "a header only")

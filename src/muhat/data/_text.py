@@ -29,6 +29,7 @@ from muhat.data._formats import (
     Wanted,
     as_floats,
     check_pyarrow,
+    divided,
     no_rows,
     not_numeric,
     refuse_unreadable,
@@ -112,7 +113,7 @@ class TextTable(Table):
             if numbers in (_counted(0, len(rows)), _counted(1, len(rows))):  # as pandas and R write it: no feature
                 self._warn("the first column has no name and counts the rows; it is left out")
                 self.kept = self.kept[1:]
-        self.columns = tuple(names[place] for place in self.kept)
+        self.columns, self.left_out = divided(names, self.kept)
         self.booleans = {place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS}
 
     def chunks(self, rows: int) -> Iterator[Array]:

@@ -38,21 +38,6 @@ def name_of(filter: Shrinker) -> str:
     return next((name for name, kind in FILTERS.items() if type(filter) is kind), type(filter).__name__)
 
 
-__all__ = [
-    "ALIASES",
-    "AUTO",
-    "FILTERS",
-    "KME",
-    "Componentwise",
-    "Filter",
-    "IteratedTikhonov",
-    "Iteration",
-    "Landweber",
-    "NuMethod",
-    "Showalter",
-    "Shrinker",
-    "SimpleShrinkage",
-    "Tikhonov",
-    "TruncatedSVD",
-    "name_of",
-]
+__all__ = ["ALIASES", "AUTO", "FILTERS", "Filter", "Iteration", "Shrinker", "name_of"]
+__all__ += ["KME", "IteratedTikhonov", "Landweber", "SimpleShrinkage", "Tikhonov"]
+__all__ += ["Componentwise", "NuMethod", "Showalter", "TruncatedSVD"]

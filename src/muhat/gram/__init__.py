@@ -1,38 +1,15 @@
 """How the Gram matrix is held: dense, matrix-free blocks, Nyström or random features; and the plan that chooses."""
 
 from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSums, Folds
-from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap
+from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem
 from muhat.gram._nystrom import Nystrom, NystromFeatures
 from muhat.gram._plan import APPROXIMATIONS, GRAMS
 from muhat.gram._problem import Access, Components, Gram, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target
-from muhat.gram._random_features import FourierFeatures, RandomFeatures
+from muhat.gram._random_features import FeatureEmbedding, FourierFeatures, RandomFeatures
 
-__all__ = [
-    "APPROXIMATIONS",
-    "GRAMS",
-    "Access",
-    "Accumulation",
-    "Approximation",
-    "BlockGram",
-    "BlockProblem",
-    "Components",
-    "DenseGram",
-    "DenseProblem",
-    "FeatureEmbedding",
-    "FeatureMap",
-    "FeatureProblem",
-    "FeatureSums",
-    "Folds",
-    "FourierFeatures",
-    "Gram",
-    "LeftOut",
-    "Nystrom",
-    "NystromFeatures",
-    "Problem",
-    "RandomFeatures",
-    "Rows",
-    "SpectralProblem",
-    "Spectrum",
-    "Target",
-]
+__all__ = ["APPROXIMATIONS", "GRAMS", "Approximation", "Nystrom", "RandomFeatures"]
+__all__ += ["FeatureEmbedding", "FeatureMap", "FourierFeatures", "NystromFeatures"]
+__all__ += ["Access", "BlockGram", "Components", "DenseGram", "Gram", "LeftOut", "Rows", "Spectrum", "Target"]
+__all__ += ["BlockProblem", "DenseProblem", "FeatureProblem", "Problem", "SpectralProblem"]
+__all__ += ["Accumulation", "FeatureSums", "Folds"]

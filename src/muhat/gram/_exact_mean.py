@@ -11,7 +11,7 @@ from muhat._arrays import Array
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import FeatureMap
 from muhat.gram._nystrom import NystromFeatures
-from muhat.kernels import Kernel, Mixture
+from muhat.kernels import Kernel
 
 NOTHING = 1e-12
 """The share of ‖μ̂‖² up to which what landmarks miss of it is rounding."""
@@ -74,22 +74,3 @@ class ExactMeanFeatures(FeatureMap):
         inside = self.landmarks.coordinates(embedding)
         with_mean = float(self.mean.weights @ embedding(self.mean.points))
         return np.append(inside, (with_mean - inside @ self.inside) / self.missed)
-
-    def compatible(self, embedding: Element) -> Element:
-        """Return the function itself: landmarks and mean span a part of its space."""
-        return embedding
-
-    def expectation(self, P: Mixture) -> Array:
-        """Return E z(X), X ~ P: the coordinates of the projection of P's kernel mean."""
-        inside = self.landmarks.expectation(P)
-        with_mean = float(self.mean.weights @ P.mean(self.kernel, self.mean.points))
-        return np.append(inside, (with_mean - inside @ self.inside) / self.missed)
-
-    def outside(self, embedding: Element) -> float:
-        """Return ‖f‖² − ‖P f‖², what the projection leaves out."""
-        inside = self.coordinates(embedding)
-        return max(embedding.squared_norm() - float(inside @ inside), 0.0)
-
-    def error(self, X: Array) -> float:
-        """Return 0: the mean of the rows that the map was made from is one of its functions."""
-        return 0.0

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat.embedding import Element
-from muhat.kernels import Kernel, Mixture
-
-ROWS = 4096
-"""Rows of which the features are held at once, where only a sum over them is needed."""
+from muhat.embedding import Element, Embedding
+from muhat.kernels import Kernel
 
 
 class FeatureMap(ABC):
@@ -46,8 +42,8 @@ class FeatureMap(ABC):
     dimension: int
     made_from: ClassVar[str]
     """The attribute that has the landmarks or frequencies."""
-    error_unit: ClassVar[str] = "the norm of the RKHS"
-    """What ``error`` is measured in."""
+    projects: ClassVar[bool] = True
+    """Whether z(x) are the coordinates of k(x, ·) projected onto a part of its RKHS; else z has a space of its own."""
 
     @abstractmethod
     def _features(self, X: Array) -> Array:
@@ -67,19 +63,26 @@ class FeatureMap(ABC):
 
     def compatible(self, embedding: Element) -> Element:
         """Return a function in the space where those of ``embedding`` live: nearest to the one given, or itself."""
-        return self.embedding(self.coordinates(embedding))
+        return embedding if self.projects else self.embedding(self.coordinates(embedding))
 
-    @abstractmethod
-    def expectation(self, P: Mixture) -> Array:
-        """Return E z(X), X ~ P: the coordinates of P's kernel mean."""
-
-    @abstractmethod
     def outside(self, embedding: Element) -> float:
-        """Return the squared norm of what ``coordinates`` leaves out, never negative."""
+        """Return ‖f‖² − ‖P f‖², what the projection P leaves out; nothing where the features do not project."""
+        if not self.projects:
+            return 0.0
+        inside = self.coordinates(embedding)
+        return max(embedding.squared_norm() - float(inside @ inside), 0.0)
 
-    @abstractmethod
     def error(self, X: Array) -> float:
-        """Return how far the mean of k(x_i, ·) over the rows of X is from the map's, at the price of their pairs."""
+        """Return how far the mean μ̂ of k(x_i, ·) over the rows of X is from the map's, at the price of their pairs.
+
+        That is ‖μ̂ − P μ̂‖, of which rounding makes √ε where it is zero; where the features do not project, the root mean
+        square of the difference of the values at these rows.
+        """
+        X = self._points(X).astype(np.float64)
+        mean = Embedding(self.kernel, X, np.full(len(X), 1 / len(X)))
+        if self.projects:
+            return float(np.sqrt(self.outside(mean)))
+        return float(np.sqrt(np.mean((self.compatible(mean)(X) - mean(X)) ** 2)))
 
     def __call__(self, X: Array) -> Array:
         """Return the features Z of the rows of X, with Z Zᵀ ≈ k(X, X), in the type of X."""
@@ -137,78 +140,3 @@ class Approximation(BaseEstimator, ABC):
 
         X are the rows to learn from: the data, or a sample of it drawn uniformly.
         """
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from muhat.gram import RandomFeatures
-    >>> from muhat.kernels import Gaussian
-    >>> X = np.array([[0.0], [1.0]])
-    >>> z = RandomFeatures(1000).resolve(Gaussian(1.0), X)
-    >>> f = FeatureEmbedding(z, z(X).mean(axis=0))
-    >>> bool(abs(f(np.array([[0.5]])) - 0.8825) < 0.01)
-    True
-    """
-
-    features: FeatureMap
-    coordinates: Array
-
-    @property
-    def kernel(self) -> Kernel:  # type: ignore[override]
-        """The kernel k that ⟨z(x), z(y)⟩ stands for."""
-        return self.features.kernel
-
-    @property
-    def weights(self) -> Array:  # type: ignore[override]
-        """The coordinates: what the features are summed with."""
-        return self.coordinates
-
-    def __call__(self, Y: Array) -> Array:
-        """Return the function's values at the rows of Y."""
-        Y = self.features._points(Y).astype(self.features.dtype, copy=False)
-        values = np.empty(len(Y), np.result_type(Y, self.coordinates))
-        for rows in blocks(len(Y)):
-            values[rows] = self.features(Y[rows]) @ self.coordinates
-        return values
-
-    def inner(self, other: FeatureEmbedding) -> float:
-        """Return the inner product ⟨f, g⟩ of the coordinates."""
-        self._check_same_space(other)
-        return float(self.coordinates @ other.coordinates)
-
-    def squared_norm(self) -> float:
-        """Return ‖f‖² = ‖c‖²."""
-        return float(self.coordinates @ self.coordinates)
-
-    def loss(self, P: Mixture) -> float:
-        """Return ‖c − E z(X)‖², X ~ P: the loss under the kernel ⟨z(x), z(y)⟩ that stands for k."""
-        gap = self.coordinates - self.features.expectation(P)
-        return float(gap @ gap)
-
-    def __repr__(self) -> str:
-        return f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm {self.norm():.6g})"
-
-    def _plus(self, other: FeatureEmbedding) -> Self:
-        return replace(self, coordinates=self.coordinates + other.coordinates)
-
-    def _times(self, factor: float) -> Self:
-        return replace(self, coordinates=factor * self.coordinates)
-
-    def _check_same_space(self, other: Element) -> None:
-        if not isinstance(other, FeatureEmbedding):
-            advice = "carry the other over first: features.embedding(features.coordinates(g))"
-            raise ValueError(refusal("FeatureEmbedding", "both must be of features", type(other).__name__, advice))
-        if self.features != other.features:
-            needed, got = "both embeddings must have the same features", "others"
-            advice = "fit both with one kernel, its bandwidth a number, and one seed"
-            raise ValueError(refusal("FeatureEmbedding", needed, got, advice))
-
-
-def blocks(n: int) -> Iterator[slice]:
-    """Yield slices of so many rows that their features fit in memory."""
-    return slices(0, n, ROWS)

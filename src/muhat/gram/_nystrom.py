@@ -14,7 +14,7 @@ from muhat._messages import refusal, unknown_name
 from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.kernels import Kernel, Mixture, Precomputed
+from muhat.kernels import Kernel, Precomputed
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
@@ -78,24 +78,6 @@ class NystromFeatures(FeatureMap):
             raise ValueError(refusal("NystromFeatures", needed, got, "fit it without random features"))
         self._check_kernel(embedding)
         return self.whitening.T @ embedding(self.landmarks)
-
-    def compatible(self, embedding: Element) -> Element:
-        """Return the function itself: landmarks span a part of its space."""
-        return embedding
-
-    def expectation(self, P: Mixture) -> Array:
-        """Return E z(X) = Wᵀ μ_P(L), X ~ P: the coordinates of the projection of P's kernel mean."""
-        return self.whitening.T @ P.mean(self.kernel, self.landmarks)
-
-    def outside(self, embedding: Element) -> float:
-        """Return ‖f‖² − ‖P f‖², what the projection leaves out."""
-        inside = self.coordinates(embedding)
-        return max(embedding.squared_norm() - float(inside @ inside), 0.0)
-
-    def error(self, X: Array) -> float:
-        """Return ‖μ̂ − P μ̂‖ for the mean μ̂ of k(x_i, ·) over the rows of X; rounding makes it √ε where it is zero."""
-        X = self._points(X).astype(np.float64)
-        return float(np.sqrt(self.outside(Embedding(self.kernel, X, np.full(len(X), 1 / len(X))))))
 
 
 @dataclass(eq=False, repr=False)

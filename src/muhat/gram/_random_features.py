@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, slices
 from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
-from muhat.gram._features import Approximation, FeatureEmbedding, FeatureMap, blocks
+from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -27,6 +27,9 @@ from muhat.kernels import (
 DEFAULT_SIZE = 1000
 """The number of features."""
 
+ROWS = 4096
+"""Rows of which the features are held at once, where only a sum over them is needed."""
+
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures(FeatureMap):
@@ -40,7 +43,7 @@ class FourierFeatures(FeatureMap):
     frequencies: Array
     """The ω_j, of shape (m/2, d), copied; their type is the map's."""
     made_from: ClassVar[str] = "frequencies"
-    error_unit: ClassVar[str] = "its values (root mean square)"
+    projects: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         frequencies = np.array(self.frequencies)
@@ -58,7 +61,6 @@ class FourierFeatures(FeatureMap):
         return Z
 
     def embedding(self, coordinates: Array) -> FeatureEmbedding:
-        """Return the function x ↦ ⟨coordinates, z(x)⟩."""
         return FeatureEmbedding(self, self._check_coordinates(coordinates))
 
     def coordinates(self, embedding: Element) -> Array:
@@ -69,7 +71,8 @@ class FourierFeatures(FeatureMap):
         self._check_kernel(embedding)
         if not isinstance(embedding, Embedding):
             raise TypeError(refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__))
-        parts = (embedding.weights[rows] @ self(embedding.points[rows]) for rows in blocks(len(embedding.points)))
+        chunks = slices(0, len(embedding.points), ROWS)
+        parts = (embedding.weights[rows] @ self(embedding.points[rows]) for rows in chunks)
         return sum(parts, np.zeros(self.size, embedding.weights.dtype))
 
     def expectation(self, P: Mixture) -> Array:
@@ -77,16 +80,72 @@ class FourierFeatures(FeatureMap):
         phi = P.characteristic_function(self.frequencies)
         return np.sqrt(self.kernel.bound / len(phi)) * np.concatenate([phi.real, phi.imag])
 
-    def outside(self, embedding: Element) -> float:
-        """Return 0: random features replace the kernel, they do not project."""
-        return 0.0
 
-    def error(self, X: Array) -> float:
-        """Return the root mean square over the rows of X of μ̃(x) − μ̂(x), both means being over the same rows."""
-        X = self._points(X).astype(np.float64)
-        mean = Embedding(self.kernel, X, np.full(len(X), 1 / len(X)))
-        gaps = self.embedding(self.coordinates(mean))(X) - mean(X)
-        return float(np.sqrt(np.mean(gaps**2)))
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureEmbedding(Element):
+    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0]])
+    >>> z = RandomFeatures(1000).resolve(Gaussian(1.0), X)
+    >>> f = FeatureEmbedding(z, z(X).mean(axis=0))
+    >>> bool(abs(f(np.array([[0.5]])) - 0.8825) < 0.01)
+    True
+    """
+
+    features: FourierFeatures
+    coordinates: Array
+
+    @property
+    def kernel(self) -> Kernel:  # type: ignore[override]
+        """The kernel k that ⟨z(x), z(y)⟩ stands for."""
+        return self.features.kernel
+
+    @property
+    def weights(self) -> Array:  # type: ignore[override]
+        """The coordinates: what the features are summed with."""
+        return self.coordinates
+
+    def __call__(self, Y: Array) -> Array:
+        Y = self.features._points(Y).astype(self.features.dtype, copy=False)
+        values = np.empty(len(Y), np.result_type(Y, self.coordinates))
+        for rows in slices(0, len(Y), ROWS):
+            values[rows] = self.features(Y[rows]) @ self.coordinates
+        return values
+
+    def inner(self, other: FeatureEmbedding) -> float:
+        """Return the inner product ⟨f, g⟩ of the coordinates."""
+        self._check_same_space(other)
+        return float(self.coordinates @ other.coordinates)
+
+    def squared_norm(self) -> float:
+        """Return ‖f‖² = ‖c‖²."""
+        return float(self.coordinates @ self.coordinates)
+
+    def loss(self, P: Mixture) -> float:
+        """Return ‖c − E z(X)‖², X ~ P: the loss under the kernel ⟨z(x), z(y)⟩ that stands for k."""
+        gap = self.coordinates - self.features.expectation(P)
+        return float(gap @ gap)
+
+    def __repr__(self) -> str:
+        return f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm {self.norm():.6g})"
+
+    def _plus(self, other: FeatureEmbedding) -> Self:
+        return replace(self, coordinates=self.coordinates + other.coordinates)
+
+    def _times(self, factor: float) -> Self:
+        return replace(self, coordinates=factor * self.coordinates)
+
+    def _check_same_space(self, other: Element) -> None:
+        if not isinstance(other, FeatureEmbedding):
+            advice = "carry the other over first: features.embedding(features.coordinates(g))"
+            raise ValueError(refusal("FeatureEmbedding", "both must be of features", type(other).__name__, advice))
+        if self.features != other.features:
+            needed, got = "both embeddings must have the same features", "others"
+            advice = "fit both with one kernel, its bandwidth a number, and one seed"
+            raise ValueError(refusal("FeatureEmbedding", needed, got, advice))
 
 
 @dataclass

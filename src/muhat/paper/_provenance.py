@@ -19,6 +19,8 @@ NO_NUMBERS = (
     "__main__.py",
     "cli",
     "plots",
+    "report",
+    "_reportable.py",
     "paper/_bars.py",
     "paper/_claims.py",
     "paper/_command.py",

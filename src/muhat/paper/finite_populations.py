@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat.embedding import Element, MixedEmbedding
+from muhat.embedding import Element
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import KERNELS, Kernel, Mixture
 from muhat.paper._claims import (
@@ -38,6 +38,7 @@ from muhat.paper._tables import distinct, one, where
 from muhat.paper.datasets import NAMES, at_hand, load_dataset, standardized
 from muhat.paper.theory import ExactLosses
 from muhat.plots._style import logarithmic
+from muhat.stacking import MixedEmbedding
 
 ELSEWHERE = ("svmguide2",)
 """Data sets that are not in the repository."""

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array
 from muhat.density import MatchedMixture, kmeans_start
-from muhat.embedding import Embedding, MixedEmbedding
+from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim, decimal, with_interval
@@ -37,6 +37,7 @@ from muhat.paper._tables import distinct, one, where
 from muhat.paper.datasets import NAMES, at_hand, load_dataset, standardized
 from muhat.plots._style import without_frame
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
+from muhat.stacking import MixedEmbedding
 
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""

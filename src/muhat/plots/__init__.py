@@ -5,16 +5,5 @@ from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
 from muhat.plots._testing import PermutationDisplay, WitnessDisplay, figure_of_test
 
-__all__ = [
-    "COLOURS",
-    "Curve",
-    "Display",
-    "FilterDisplay",
-    "LeaveOneOutDisplay",
-    "PermutationDisplay",
-    "StackDisplay",
-    "WitnessDisplay",
-    "comparison_figure",
-    "figure_of_test",
-    "save",
-]
+__all__ = ["COLOURS", "Curve", "Display", "FilterDisplay", "LeaveOneOutDisplay", "comparison_figure", "save"]
+__all__ += ["PermutationDisplay", "StackDisplay", "WitnessDisplay", "figure_of_test"]

@@ -127,7 +127,7 @@ class LeaveOneOutDisplay(Display):
         return cls([_score_curve(row, row.improvements) for row in comparison.rows if row.improvements is not None])
 
     def _draw(self, ax: Any) -> None:
-        limits = self._limits()
+        limits = self.limits
         zero_is_kme(ax)
         for curve in self.curves:
             line = {"linewidth": 1.6} if curve.joined else {"linestyle": "", "marker": ".", "markersize": 4}
@@ -142,16 +142,17 @@ class LeaveOneOutDisplay(Display):
 
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them; a choice that is off the scale is marked there."""
-        limits = self._limits()
+        limits = self.limits
         return {curve.label if limits.contain(curve.chosen) else _off_scale(curve): curve for curve in self.curves}
 
-    def _limits(self) -> _Limits:
-        """Return limits that show the peak of every curve, and every choice that is not far worse than KME."""
+    @property
+    def limits(self) -> Limits:
+        """Limits that show the peak of every curve, and every choice that is not far worse than KME."""
         scale = max([LEAST_SCALE, *(float(curve.y.max()) for curve in self.curves)])
         shown = [curve.chosen for curve in self.curves if curve.chosen[1] >= -OFF_SCALE * scale]
         peaks = [float(curve.x[curve.y.argmax()]) for curve in self.curves if curve.y.max() > 0]
         right = min(1.5 * max([0.0, *peaks, *(x for x, _ in shown)]), 102)
-        return _Limits(right or LEAST_SCALE, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale)
+        return Limits(right or LEAST_SCALE, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale)
 
 
 def _off_scale(curve: Curve) -> str:
@@ -161,7 +162,9 @@ def _off_scale(curve: Curve) -> str:
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
+    """How far the axes of leave-one-out curves reach, in percent."""
+
     right: float
     bottom: float
     top: float

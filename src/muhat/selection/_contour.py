@@ -15,9 +15,8 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 
 from muhat._arrays import Array, rounding, slices
-from muhat._messages import refusal
 from muhat.filters import Filter
-from muhat.gram import Rows, SpectralProblem, Spectrum
+from muhat.gram import Rows, SpectralProblem
 
 ACCURATE = 1e-11
 """The error of a filter on its contour, next to 1, up to which the contour is taken."""
@@ -305,32 +304,6 @@ def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) 
             first = first - (kappa - centred) * (pe - p * crossed)
         y = w / (1 + pa)
         yield (first + (pb - pa) * y) / c, p * form_of_v - w * y
-
-
-def left_out_predictions(spectrum: Spectrum, Z: Array, filter: Filter, grid: Array) -> Array:
-    """Return what the smoother g_λ(K/n)/n, made without point i, predicts there from the other rows of Z.
-
-    That is Σ_j α_j z_j with α = g_λ(K/(n−1)) k_i/(n−1), all without point i. With G = (z − A)⁻¹ and c = 1 − 1/n it is
-    (1/2πi) ∮ g_λ(z/c)/c (GZ)_i/G_ii dz, of which GZ and G_ii serve all parameters. The masses are equal; the result has
-    the shape (parameters, n, columns).
-    """
-    U, n = spectrum.U, len(spectrum.U)
-    rest, largest_value = 1 - 1 / n, float((U**2 @ spectrum.gamma).max()) * n
-    interval = Interval(min(spectrum.largest, rest * largest_value), np.array([rest]), largest_value)
-    contour = accurate_contour(filter, grid, interval) if filter.analytic else None
-    if contour is None:
-        needed, advice = "a filter with a contour is needed, smooth and not too steep", "leave points out by refits"
-        raise ValueError(refusal("left_out_predictions", needed, f"{filter!r} at {grid}", advice))
-    nodes = Nodes.from_contours(spectrum.gamma, n, interval.largest, [contour])
-    ones = np.ones_like(spectrum.gamma)
-    diagonal, products = nodes.sums(U**2, ones), [nodes.sums(U, vector) for vector in spectrum.project(Z.T)]
-    g = np.stack([filter.inverse(nodes.z / rest, parameter) for parameter in grid.tolist()]) * (nodes.steps / rest)
-    predictions = np.zeros((len(grid), *Z.shape), U.dtype)
-    for some in slices(0, len(nodes.z), NODES_AT_ONCE):
-        G = diagonal(some)
-        for column, product in enumerate(products):
-            predictions[..., column] += 2 * np.real(g[:, some] @ (product(some) / G).T)
-    return predictions
 
 
 def _times(real: Array, complex_values: Array) -> Array:

@@ -9,6 +9,7 @@ from muhat.stacking._candidates import (
     WardMixtures,
     default_candidates,
 )
+from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._estimator import StackedMean
 from muhat.stacking._sample import Folds, Sample, Waves
 from muhat.stacking._weights import LeftOutMoments
@@ -19,6 +20,7 @@ __all__ = [
     "GaussianFit",
     "InDegree",
     "LeftOutMoments",
+    "MixedEmbedding",
     "NuSteps",
     "PlainMean",
     "Sample",

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.embedding import Element, Embedding, MixedEmbedding
+from muhat.embedding import Element, Embedding
 from muhat.kernels import Kernel, Mixture
 from muhat.kernels._mixtures import has_closed_form
 from muhat.stacking._candidates import Measure
+from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._sample import Sample
 
 

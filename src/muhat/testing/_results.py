@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from muhat._arrays import Array
+from muhat._reportable import Reportable
 from muhat.embedding import Element
 from muhat.kernels import Kernel
 from muhat.testing._marginals import FeatureDifference
@@ -55,7 +56,7 @@ def short(kernel: Kernel) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Reportable):
     """What every test has to say.
 
     Attributes

@@ -1,0 +1,35 @@
+"""The page to send around: one HTML file that opens anywhere without a network."""
+
+from muhat.report._data import Context
+from muhat.report._document import (
+    Axis,
+    Bar,
+    Bars,
+    Cell,
+    Fact,
+    Plot,
+    Report,
+    Section,
+    Series,
+    Spark,
+    Table,
+)
+from muhat.report._page import render
+from muhat.report._results import report_of
+
+__all__ = [
+    "Axis",
+    "Bar",
+    "Bars",
+    "Cell",
+    "Context",
+    "Fact",
+    "Plot",
+    "Report",
+    "Section",
+    "Series",
+    "Spark",
+    "Table",
+    "render",
+    "report_of",
+]

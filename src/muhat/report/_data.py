@@ -1,0 +1,185 @@
+"""What a page says of the rows it is about: how many, the distribution of each column, what was left out, warnings."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from muhat import __version__
+from muhat._arrays import Array
+from muhat._validation import as_frame
+from muhat.data import DataSet, FileBatches
+from muhat.report._document import Cell, Section, Spark, Table, number
+from muhat.report._figures import shortened
+
+LEVEL = 0.05
+"""The level of a verdict, unless another is asked for."""
+
+MOST_COLUMNS = 1000
+"""Columns that are listed."""
+
+LOOKED_AT = 100_000
+"""Rows from which the small histograms of columns are drawn."""
+
+BINS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What a page says beside its result.
+
+    Attributes
+    ----------
+    data : rows, or a mapping of names to rows
+        The rows, as an array, a data frame, or what ``read_table`` and ``open_batches`` return.
+    code : str
+        The lines of Python that give the same.
+    settings : mapping
+        What was asked for, such as the seed, by name.
+    warnings : sequence of str
+        What the reader has to be warned of.
+    level : float
+        The level of the verdict of a test.
+    """
+
+    data: Any = None
+    code: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    level: float = LEVEL
+
+    def samples(self, *names: str) -> list[Sample]:
+        """Return the samples, named as in the data or else as here."""
+        if self.data is None:
+            return []
+        if isinstance(self.data, Mapping):
+            return [Sample.from_rows(rows, str(name)) for name, rows in self.data.items()]
+        if isinstance(self.data, tuple):
+            return [Sample.from_rows(rows, name) for rows, name in zip(self.data, names, strict=True)]
+        return [Sample.from_rows(self.data, names[0])]
+
+    def provenance(self) -> dict[str, str]:
+        """Return versions, the day, and all settings."""
+        versions = {"Python": platform.python_version(), "NumPy": np.__version__, "SciPy": scipy.__version__}
+        versions["scikit-learn"] = sklearn.__version__
+        return {
+            "muhat": __version__,
+            "made on": f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
+            **{name: str(value) for name, value in self.settings.items()},
+            "with": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A sample as a page shows it.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    n : int
+        How many rows it has.
+    rows : array of shape (m, d)
+        All of its rows, or its first.
+    columns, left_out : tuple of str
+        The names of the columns, and of those of its file that were not read.
+    """
+
+    name: str
+    n: int
+    rows: Array
+    columns: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def from_rows(cls, rows: Any, name: str) -> Sample:
+        """Return what a page shows of an array, a data frame, a data set, or the batches of a file."""
+        if isinstance(rows, DataSet):
+            return cls(rows.name, len(rows.data), rows.data, tuple(rows.feature_names), rows.left_out)
+        if isinstance(rows, FileBatches):
+            first = next(iter(rows))
+            return cls(rows.name, rows.n or len(first), first, rows.columns, rows.left_out)
+        frame = as_frame(rows)
+        values = np.asarray(frame)
+        values = values.reshape(len(values), -1)
+        columns = getattr(frame, "columns", [f"column {place}" for place in range(values.shape[1])])
+        return cls(name, len(values), values, tuple(map(str, columns)))
+
+
+def data_section(context: Context, samples: Sequence[Sample], sentences: Sequence[str] = ()) -> Section:
+    """Return the section on the data."""
+    said = [f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}." for each in samples]
+    said += [f"Left out of {shortened(each.name)}: {_listed(each.left_out)}." for each in samples if each.left_out]
+    said += [
+        f"The numbers below are those of the first {len(each.rows):,} rows of {shortened(each.name)}."
+        for each in samples
+        if len(each.rows) < each.n
+    ]
+    warnings = list(dict.fromkeys(context.warnings))
+    if samples and not warnings:
+        said.append("Reading them gave no warning.")
+    blocks = [_columns_table(samples)] if samples and all(_is_numeric(each.rows) for each in samples) else []
+    return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)
+
+
+def count(n: int, noun: str) -> str:
+    """Return how many there are, in words that agree.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(shortened(name, 40) for name in names[:most]) + more
+
+
+def _is_numeric(rows: Array) -> bool:
+    return rows.ndim == 2 and rows.dtype.kind in "fiub" and rows.size > 0
+
+
+def _columns_table(samples: Sequence[Sample]) -> Table:
+    """Return the table of all columns: the distribution of each, in every sample."""
+    names = samples[0].columns
+    moments = [(each.rows.mean(axis=0), each.rows.std(axis=0)) for each in samples]
+    low = np.min([each.rows.min(axis=0) for each in samples], axis=0)
+    high = np.max([each.rows.max(axis=0) for each in samples], axis=0)
+    several = len(samples) > 1
+    titles = ["column", "distribution"]
+    for title in ("mean", "standard deviation"):
+        titles += [f"{title}, {shortened(each.name, 24)}" if several else title for each in samples]
+    rows = []
+    for place, name in enumerate(names[:MOST_COLUMNS]):
+        counts = [_counts(each.rows[:, place], low[place], high[place]) for each in samples]
+        values = [moment[place] for kind in range(2) for moment in (both[kind] for both in moments)]
+        spark = Cell("", spark=Spark(counts))
+        ends = [_numeric(low[place]), _numeric(high[place])]
+        rows.append([Cell(name, is_name=True), spark, *map(_numeric, values), *ends])
+    note = f"The first {MOST_COLUMNS:,} of {len(names):,} columns." if len(names) > MOST_COLUMNS else ""
+    if several:
+        note += " In the small histograms, the first sample is blue and the second orange."
+    return Table("Every column", [*titles, "least", "largest"], rows, note=note.strip())
+
+
+def _numeric(value: Any) -> Cell:
+    return Cell(number(value), float(value))
+
+
+def _counts(values: Array, low: float, high: float) -> Array:
+    """Return the shares of values in equal bins between two numbers, from no more rows than a small picture needs."""
+    some = values[:: -(-len(values) // LOOKED_AT)].astype(float)
+    if not np.isfinite(high - low) or high <= low:
+        return np.eye(1, BINS, BINS // 2)[0]
+    return np.histogram(some, bins=BINS, range=(float(low), float(high)))[0] / len(some)

@@ -1,0 +1,33 @@
+"""Which page a result has."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from muhat._messages import refusal
+from muhat.comparison import Comparison
+from muhat.report._comparison import comparison_report
+from muhat.report._data import Context
+from muhat.report._document import Report
+from muhat.report._testing import independence_report, two_samples_report
+from muhat.testing import IndependenceResult, TwoSampleResult
+
+
+@singledispatch
+def report_of(result: Any, context: Context) -> Report:
+    """Return the page of a result: a comparison, or what a test says.
+
+    Parameters
+    ----------
+    result : Comparison, TwoSampleResult or IndependenceResult
+        The result.
+    context : Context
+        What the page says beside it.
+    """
+    raise TypeError(refusal("report_of", "a result that has a page is needed", type(result).__name__))
+
+
+report_of.register(Comparison)(comparison_report)
+report_of.register(TwoSampleResult)(two_samples_report)
+report_of.register(IndependenceResult)(independence_report)
