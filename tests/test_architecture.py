@@ -71,9 +71,17 @@ PUBLIC = [
     *("TruncatedSVD", "Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
-    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
+    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
-    *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *(
+        "LeaveOneOutDisplay",
+        "FilterDisplay",
+        "StackDisplay",
+        "PermutationDisplay",
+        "WitnessDisplay",
+        "WitnessAlongDisplay",
+        "PValueMapDisplay",
+    ),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

@@ -28,15 +28,16 @@ class SingleTest:
     kernels: tuple[Kernel, ...]
     """The kernel; for independence, that of x and that of y."""
     statistics: tuple[Statistic, ...]
-    """The statistic with its λ or t; for independence, the weights h of x and of y."""
+    """The statistic with its λ or t; for independence, the weights h of x and of y, or one of both."""
     value: float
     p_value: float
     standardized: float
-    """How many standard deviations the value lies above its mean over the permutations."""
+    """The normal score of the value: as far out as so many standard deviations of a normal law."""
 
     def __str__(self) -> str:
-        parts = [f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True)]
-        return " × ".join(parts)
+        if len(self.statistics) < len(self.kernels):
+            return f"{self.statistics[0]} of {' × '.join(map(short, self.kernels))}"
+        return " × ".join(f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""
@@ -64,7 +65,7 @@ class Result(Reportable):
     p_value : float
         Exact for all statistics together: under the null hypothesis P(p ≤ α) ≤ α for every α; never zero.
     statistic : float
-        The combination of all statistics: the largest one, standardized by its permutations.
+        The combination of all statistics: the soft maximum of their normal scores.
     permuted : array of shape (n_permutations,)
         The same for every permutation.
     n_permutations : int
@@ -142,19 +143,27 @@ class TwoSampleResult(Result):
         As for every ``Result``.
     mmd : float
         The effect size: the distance of the two kernel means, for the kernel that spoke.
+    mmd_interval : tuple of two floats
+        An approximate 95 % confidence interval of that distance between the distributions the samples come from. The
+        distance of the samples is larger by its noise, and may lie above the interval where there is no difference.
     witness : Embedding or FeatureEmbedding
         The function that the statistic which spoke is largest for: above zero where the first sample has more mass.
     witness_x, witness_y : arrays of shape (n,) and (m,)
         Its values at the rows of both samples.
     features : tuple of FeatureDifference
         Every feature by itself, the one that differs most first.
+    most_telling_x, most_telling_y : arrays of shape (n, 2) and (m, 2)
+        The values of the two features that differ most, where the witness was evaluated.
     """
 
     mmd: float
+    mmd_interval: tuple[float, float]
     witness: Element
     witness_x: Array
     witness_y: Array
     features: tuple[FeatureDifference, ...]
+    most_telling_x: Array
+    most_telling_y: Array
 
     @property
     def rows_x(self) -> Array:
@@ -182,6 +191,7 @@ class TwoSampleResult(Result):
             "m": len(self.witness_y),
             **super().to_dict(level),
             "mmd": self.mmd,
+            "mmd_interval": list(self.mmd_interval),
             "rows_x": self.rows_x[:SHOWN].tolist(),
             "rows_y": self.rows_y[:SHOWN].tolist(),
             "features": [{field.name: getattr(each, field.name) for field in fields(each)} for each in self.features],

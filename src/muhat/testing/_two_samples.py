@@ -14,7 +14,7 @@ from muhat.kernels import Kernel
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._marginals import feature_differences
-from muhat.testing._permutations import PermutationTable, Relabelings
+from muhat.testing._permutations import Law, PermutationTable, Relabelings
 from muhat.testing._results import TwoSampleResult, of_table
 from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import Statistic
@@ -33,18 +33,18 @@ class TwoSampleTest(PermutationTest):
     """Test whether two samples come from one distribution, with one exact p-value for many kernels and statistics.
 
     The rows are pooled and shuffled. Bandwidths, λ and eigendecompositions come from the pool whatever the labels are;
-    then labels are permuted. All statistics share the permutations, and the largest standardized one is compared with
-    the largest of every permutation: the p-value is exact for every sample size and level, and never zero.
+    then labels are permuted. All statistics share the permutations, and one soft maximum of their normal scores is
+    compared with that of every permutation: the p-value is exact for every sample size and level, and never zero.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
         Gaussian and Laplacian, if not given.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled distances (10 if not
-        given), the median, or the bandwidths themselves.
-    statistics : str, Statistic or list of these, default=('mmd', 'spectral')
-        'mmd', 'spectral', 'shrunk-means' or objects such as ``Spectral("landweber", parameter=[10, 100])``.
+        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled distances (14 if not
+        given, 6 but for the Gaussian kernel), the median, or the bandwidths themselves.
+    statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
+        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as ``Spectral("landweber", [10, 100])``.
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, or approximated by
         features, 300 landmarks by default, drawn from the pool. The p-value is exact either way.
@@ -97,10 +97,10 @@ class TwoSampleTest(PermutationTest):
         relabelings = Relabelings.draw(order < len(X), self.n_permutations, rng)
         labels = relabelings.labels
 
-        def table_of(kernel: Kernel) -> tuple[list[Statistic], Array, Array]:
+        def table_of(kernel: Kernel) -> tuple[list[Statistic], Array, Array, Law]:
             spectrum = PooledSpectrum.from_rows(kernel, Z, gram)
             resolved = spectrum.resolve(statistics)
-            return resolved, *spectrum.statistics(resolved, labels)
+            return resolved, *spectrum.statistics(resolved, labels), spectrum.law(resolved, labels)
 
         ladder = kernels_at_bandwidths(kernels, self.bandwidths, Z)
         tables = self._map(table_of, ladder, len(Z))
@@ -110,19 +110,25 @@ class TwoSampleTest(PermutationTest):
         if not candidates:
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
             raise ValueError(refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice))
-        table = PermutationTable(*(np.concatenate(parts) for parts in list(zip(*tables, strict=True))[1:]))
+        _, values, scales, laws = zip(*tables, strict=True)
+        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws))
 
         (kernel,), (loudest,) = candidates[table.loudest]
         spectrum, observed = PooledSpectrum.from_rows(kernel, Z, gram), labels[:, 0]
         witness = spectrum.witness(loudest, observed)
+        features = feature_differences(Z, labels, names)
+        telling = [names.index(each.name) for each in features[:2]]
         return TwoSampleResult(
             **of_table(table, candidates),
             is_complete=relabelings.is_complete,
             mmd=spectrum.mmd(observed),
+            mmd_interval=spectrum.mmd_interval(observed),
             witness=witness,
             witness_x=witness(X),
             witness_y=witness(Y),
-            features=feature_differences(Z, labels, names),
+            features=features,
+            most_telling_x=X[:, telling],
+            most_telling_y=Y[:, telling],
         )
 
     def _gram(self, kernels: list[Kernel]) -> str | Approximation:
