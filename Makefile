@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
 
-.PHONY: demo quick test test-lowest lint bench docs evidence clean
+.PHONY: demo tour quick test test-lowest lint browser bench docs evidence clean
 
 demo: .venv/installed   ## compare every estimator of the paper on embedded data, with a picture
 	$(BIN)/muhat compare --out muhat-compare.png
@@ -12,16 +12,25 @@ quick: .venv/tested     ## one small test of every capability, in about a minute
 	$(BIN)/ruff check --quiet .
 	$(BIN)/python -m pytest -n 2 tests/test_smoke.py tests/test_architecture.py
 
-test: .venv/tested lint ## style, types and all tests
+tour: .venv/installed   ## the pictures of README, docs/tour, by a tour of everything on embedded data
+	$(BIN)/muhat tour --out docs/tour
+
+test: .venv/tested lint browser ## style, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-lowest: .venv-lowest/tested ## all tests with the lowest versions that pyproject.toml declares
+test-lowest: .venv-lowest/tested browser ## all tests with the lowest versions that pyproject.toml declares
 	$(LOWEST)/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
 
 lint: .venv/tested      ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+browser:                ## Debian's Chromium, where it may be installed; without one, tests in a browser are skipped
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update \
+	&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install chromium fonts-dejavu-core > /dev/null; } \
+	|| echo 'There is no Chromium and none can be installed: tests in a browser are skipped.'
 
 bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
 	$(BIN)/python -m benchmarks $(GROUP)

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-GROUPS = ("core", "stacking", "evidence", "approximation", "products", "files", "scale", "cluster")
+GROUPS = ("core", "stacking", "testing", "evidence", "approximation", "products", "files", "scale", "cluster")
 
 
 def main(groups: list[str]) -> bool:

@@ -16,6 +16,9 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars"),
 )
+MISSING = "no Chromium that can be driven was found"
+"""Why tests in a browser are skipped."""
+
 PATIENCE = 60
 """Seconds after which a browser that does not answer is given up."""
 
@@ -28,6 +31,16 @@ def found():
     return named or next(filter(None, map(shutil.which, NAMES)), None)
 
 
+WITH_PIPES = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]
+for pipe, place in zip(pipes, (3, 4)):
+    os.dup2(pipe, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The browser hears on file 3 and answers on file 4."""
+
+
 class Browser:
     """One tab of a browser that has no network."""
 
@@ -35,22 +48,20 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="muhat-browser-")
         theirs, self._out = os.pipe()
         self._in, answers = os.pipe()
-        command = f'exec "$@" 3<&{theirs} 4>&{answers}'
-        arguments = [
-            "sh",
-            "-c",
-            command,
-            "sh",
-            path,
-            *FLAGS,
-            f"--user-data-dir={self.profile}",
-            "--remote-debugging-pipe",
-        ]
+        command = [sys.executable, "-c", WITH_PIPES, str(theirs), str(answers), path]
+        arguments = [*command, *FLAGS, f"--user-data-dir={self.profile}", "--remote-debugging-pipe"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(arguments, pass_fds=(theirs, answers), start_new_session=True, **quiet)
         os.close(theirs)
         os.close(answers)
         self.events, self._rest, self._number, self.session = deque(), b"", 0, None
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self):
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):

@@ -12,7 +12,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
-from muhat._parts import as_filter
 from muhat.filters import Filter, Landweber
 from muhat.gram import BlockGram, BlockProblem, DenseGram
 from muhat.kernels import Function, Gaussian, Linear, Polynomial
@@ -108,15 +107,6 @@ def test_given_parameters_give_the_dense_weights_on_hard_samples(name, sample_na
         for parameter in PARAMETERS[name]:
             dense, blocks = both(X, kernel=kernel, filter=name, selection=Fixed(parameter))
             np.testing.assert_allclose(blocks.weights_, dense.weights_, atol=SAME)
-
-
-@pytest.mark.parametrize("name", ["f-kmse", "iterated-tikhonov", "landweber", "nu-method"])
-def test_a_filters_own_iteration_runs_on_blocks(name):
-    problem = BlockProblem(BlockGram.from_sample(KERNEL, sample(40)))
-    filter, parameter = as_filter(name).bounded_by(1.0), PARAMETERS[name][1]
-    x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
-    mu = KernelMean(kernel=KERNEL, gram="blocks", filter=name, selection=Fixed(parameter)).fit(sample(40))
-    np.testing.assert_allclose(problem.root_masses * x, mu.weights_, atol=SAME)
 
 
 @pytest.mark.parametrize("name", ["f-kmse", "nu-method", "landweber"])

@@ -12,7 +12,11 @@ from muhat._parts import as_filter
 from muhat.filters import FILTERS, Filter, IteratedTikhonov, Iteration, Landweber, NuMethod, Tikhonov, TruncatedSVD
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Polynomial
+from muhat.paper.figure_3b import iterated
 from muhat.selection import Fixed, LeaveOneOut
+from muhat.selection._base import Candidates
+from muhat.selection._krylov import Krylov
+from muhat.selection._rules import NO_ROWS
 
 BY_PRODUCTS = {
     "s-kmse": [0.1, 3.0],
@@ -38,8 +42,17 @@ def test_the_spectral_and_the_iterative_route_give_the_same_weights(name, sample
         for parameter in BY_PRODUCTS[name]:
             grid = np.array([parameter])
             spectral = problem.weights(filter.on(problem.components, grid)[0], filter.at_zero(grid)[0])
-            x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
+            by_products = Krylov(problem, [NO_ROWS], [Candidates(filter, grid)])
+            x = by_products.solution(Candidates(filter, grid), 0)
             np.testing.assert_allclose(problem.root_masses * x, spectral, atol=SAME_WEIGHTS)
+
+
+@pytest.mark.parametrize("filter", [Landweber(), NuMethod()], ids=repr)
+def test_a_few_iterations_take_no_eigendecomposition(filter):
+    problem = problem_of("random", Gaussian(1.0))
+    choice = Fixed(7).choose(problem, filter.bounded_by(1.0))
+    assert "spectrum" not in vars(problem)
+    np.testing.assert_allclose(choice.weights(problem), iterated(problem.gram, filter, 7), atol=SAME_WEIGHTS)
 
 
 @pytest.mark.parametrize("name", BY_PRODUCTS)

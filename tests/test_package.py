@@ -73,15 +73,15 @@ def test_the_version_is_written_once(wheel):
     assert "version" not in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_without_extras_a_kernel_mean_is_fitted_and_compared(wheel, tmp_path):
+def test_without_extras_a_kernel_mean_is_fitted_compared_and_made_a_page_of(wheel, tmp_path):
     code = """
 import numpy as np
 from muhat import KernelMean, compare
 X = np.random.default_rng(0).normal(size=(30, 2))
-print(KernelMean().fit(X).weights_.shape, type(compare(X)).__name__)
+print(KernelMean().fit(X).weights_.shape, type(compare(X)).__name__, "<script>" in compare(X).to_html())
 """
     done = run_without_extras(wheel, tmp_path, code)
-    assert (done.returncode, done.stdout) == (0, "(30,) Comparison\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "(30,) Comparison True\n"), done.stderr
 
 
 def test_without_extras_the_command_names_the_one_that_is_missing(wheel, tmp_path):

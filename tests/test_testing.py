@@ -487,7 +487,6 @@ REFUSED = {
         pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}),
         "every column of Y must be numeric, got text or dates in 'b'",
     ),
-    "many rows": (np.zeros((200_000, 1)), np.ones((2, 1)), "at most 200000 rows in both samples together"),
 }
 
 
@@ -512,7 +511,7 @@ PARAMETERS = {
     "bandwidth": ({"bandwidths": [1.0, -1.0]}, "each of bandwidths must be positive"),
     "no kernel": ({"kernel": []}, "at least one kernel is needed"),
     "kernel": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
-    "gram": ({"gram": "blocks"}, "a gram with a spectrum is needed, got 'blocks'; use 'dense' or 'nystrom'"),
+    "gram": ({"gram": "blocks"}, "statistics must be 'mmd' with gram='blocks', got Spectral"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be a whole number, not zero, or None, got 0"),
 }
 
@@ -536,7 +535,6 @@ def test_bad_parameters_are_refused_in_one_sentence(case, kind):
 
 def test_independence_refuses_what_it_cannot_pair():
     for X, Y, sentence in (
-        (A, A[:5], "X and Y must have as many rows, got 6 and 5"),
         (A, np.ones((6, 1)), "rows of Y that differ are needed"),
         (np.zeros((2001, 1)), np.zeros((2001, 1)), "at most 2000 rows are needed, got 2001"),
     ):

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._messages import refusal
 from muhat._parts import as_gram, as_kernel
+from muhat._shown import ShownEstimator
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.gram import RandomFeatures
@@ -38,7 +39,7 @@ MARGIN = 1.0
 """How far a mean may lie outside the box of the points, in units of their spread: further away no point attracts it."""
 
 
-class MatchedMixture(DensityMixin, BaseEstimator):
+class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean μ_Q is nearest to an estimate of the sample's.
 
     ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the simplex), the means

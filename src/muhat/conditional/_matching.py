@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import as_kernel
+from muhat._shown import ShownEstimator
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.conditional._distribution import nearest_probabilities
 from muhat.embedding import Embedding
@@ -29,7 +30,7 @@ SMALL = 20
 """Rows up to which it comes from all eigenvalues."""
 
 
-class KernelMeanMatching(BaseEstimator):
+class KernelMeanMatching(ShownEstimator, BaseEstimator):
     """Weights on a source sample whose kernel mean is nearest to that of a target sample.
 
     They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the kernel mean of the

@@ -67,16 +67,6 @@ class InMemoryProblem(Problem):
         own = self.gram.diagonal().astype(np.float64)
         return LeftOut.from_sums(Rows(self.root_masses, p, self.target_weights).removal, p, own, mean, target, norms)
 
-    def strength_of(self, x: Array, s_at_zero: float) -> float:
-        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ for the weights β = Dx, from products with A alone."""
-
-        def norm(vector: Array, share: float) -> float:  # of Ψᵀ·vector − share · f*
-            squared = vector @ self.gram.product(vector) - 2 * share * (vector @ self.target_values)
-            return float(np.sqrt(np.maximum(squared + share**2 * self.target_squared_norm, 0)))
-
-        whole = norm(self.root_masses, 1.0)
-        return norm(self.root_masses - x, 1 - s_at_zero) / whole if whole else 0.0
-
 
 @dataclass(frozen=True)
 class DenseGram:
@@ -147,7 +137,6 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         return Rows(self.spectrum.U, self.masses, self.target_weights)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
-        """Return what the work returns for all rows at once."""
         return work(self, self.rows, *arguments)
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from muhat.gram import Components, Problem
 from muhat.kernels import Kernel
 from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, LeaveOneOut
-from muhat.stacking import StackedMean
+from muhat.stacking import stacked_means
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 """The seven estimators of the paper, in the order of its Table 2."""
@@ -27,6 +27,9 @@ BY_LOO = tuple(name for name in PAPER if name not in BY_GCV)
 
 LEFT_OUT = ("tsvd", "componentwise")
 """Those whose exact leave-one-out score takes n decompositions."""
+
+FINER = 4
+"""How many times as many values as usual a grid has that all samples share."""
 
 LEFT_OUT_UP_TO = 50
 """The sample size up to which they are scored so."""
@@ -130,23 +133,44 @@ def _by_leave_one_out(
 ) -> tuple[dict[str, Array], EstimatorLosses]:
     """Return the losses of filters by name, and of the one with the largest gain on each sample.
 
-    The samples are looked at one by one, as ``KernelMean`` does, so that each has grids of its own, refined.
+    All samples share the grid of a filter, with ``FINER`` times as many values as usual in place of a refinement for
+    each; filters that no rule can score on a batch are looked at one by one.
     """
     filters = [filter_named(name, kappa2) for name in names]
-    choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
-    kept = [
-        [choice.shrinkage(problem) for choice in each] for each, problem in zip(choices, exact.problems, strict=True)
+    pairs = [
+        _one_by_one(exact, filter) if name in LEFT_OUT else _all_at_once(exact, filter)
+        for name, filter in zip(names, filters, strict=True)
     ]
-    losses = exact.of_shrinkage(np.stack(kept, axis=1))
-    best = np.argmax([[choice.gain for choice in each] for each in choices], axis=1)
+    losses = exact.of_shrinkage(np.stack([kept for kept, _ in pairs]))
+    best = np.argmax([gains for _, gains in pairs], axis=0)
     auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
     return dict(zip(names, losses.T, strict=True)), auto
 
 
-def stacked_means(samples: Iterable[Array], kernels: Iterable[Kernel], places: Iterable[int]) -> Iterator[Element]:
-    """Yield the stacked mean of each sample, whose number is its random state."""
-    for X, kernel, place in zip(samples, kernels, places, strict=True):
-        yield StackedMean(kernel=kernel, random_state=place).fit(X).embedding_
+def _all_at_once(exact: ExactLosses, filter: Shrinker) -> tuple[Array, Array]:
+    """Return what the filter keeps of the components of each sample, and its gain over KME as the sample tells it."""
+    grid = None if filter.constant else _finer(filter.grid(exact.problem))
+    choice = LeaveOneOut(grid=grid).choices(exact.problem, [filter])[0]
+    return choice.shrinkage(exact.problem), np.broadcast_to(choice.gain, len(exact.cross))
+
+
+def _one_by_one(exact: ExactLosses, filter: Shrinker) -> tuple[Array, Array]:
+    """Return the same from each sample by itself."""
+    choices = [LeaveOneOut().choices(problem, [filter])[0] for problem in exact.problems]
+    kept = [choice.shrinkage(problem) for choice, problem in zip(choices, exact.problems, strict=True)]
+    return np.stack(kept), np.array([choice.gain for choice in choices])
+
+
+def _finer(grid: Array) -> Array:
+    """Return a grid with more values between each two, evenly spaced in their logarithms; whole numbers stay whole."""
+    places = np.arange(FINER * (len(grid) - 1) + 1) / FINER
+    values = np.exp(np.interp(places, np.arange(len(grid)), np.log(grid)))
+    return np.unique(np.rint(values).astype(grid.dtype)) if grid.dtype.kind == "i" else values
+
+
+def stacked_embeddings(samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]) -> list[Element]:
+    """Return the stacked mean of each sample, whose number is its random state."""
+    return [each.embedding for each in stacked_means(samples, kernels, places)]
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:

@@ -70,8 +70,7 @@ def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
     def known() -> Array:
         if isinstance(filter, Tikhonov):
             return solve(K + n * choice.parameter * np.eye(n), K @ ones, assume_a="pos")
-        root = np.sqrt(ones)
-        return root * filter.by_products(gram.product, root, np.zeros(n), choice.parameter)
+        return iterated(gram, cast(Any, filter), choice.parameter)
 
     def one_by_one() -> Array:
         if isinstance(filter, Landweber | NuMethod):
@@ -81,6 +80,17 @@ def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
     return dict(
         zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(DenseProblem(gram), filter)), strict=True)
     )
+
+
+def iterated(gram: DenseGram, filter: Landweber | NuMethod, t: int) -> Array:
+    """Return the weights after t steps of Table 1: β ← β + m (β − β_before) + ω A (1_n − β)."""
+    ones = np.full(len(gram.matrix), 1 / len(gram.matrix))
+    weights, before, right = np.zeros_like(ones), np.zeros_like(ones), gram.product(ones)
+    for step in range(1, t + 1):
+        momentum, omega = filter.coefficients(step) if isinstance(filter, NuMethod) else (0.0, 1.0)
+        towards = right - gram.product(weights)
+        weights, before = weights + momentum * (weights - before) + omega * towards, weights
+    return weights
 
 
 def scores_by_inverting(K: Array, grid: Array) -> Array:

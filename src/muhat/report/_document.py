@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import unknown_name
 
 FOUND, NOTHING, UNSURE = "found", "nothing", "unsure"
 """What a verdict is: something was found, nothing was, or it cannot be told."""
+
+
+KINDS = ("line", "points", "bars", "band", "rug", "rule")
+"""How a series is drawn."""
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -118,6 +123,10 @@ class Series:
     chosen: tuple[float, float] | None = None
     is_strong: bool = False
     readings: Sequence[tuple[float, float, str]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(unknown_name("Series, kind", self.kind, KINDS))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
 from typing import TypeVar
@@ -16,10 +16,10 @@ from muhat.report._document import Axis, Bars, Plot, Series, Spark, number
 SIDE = 1000
 """The width and the height of a plot, in the units of its SVG."""
 
-MOST_DRAWN, MOST_READ, MOST_LISTED = 1500, 240, 40
+MOST_DRAWN, MOST_READ, MOST_LISTED = 1500, 240, 20
 """Points of a series that are drawn at most, that can be read off, and that stand in the table below a plot."""
 
-MOST_TICKS = 6
+MOST_TICKS, LEAST_TICKS = 6, 3
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -49,10 +49,10 @@ def plot_html(plot: Plot, name: str) -> str:
         ],
     }
     has_readings = any(found for _, found in readings)
-    return f"""<figure class="plot" aria-labelledby="{name}-name">
+    return f"""<figure class="plot{" square" if plot.is_square else ""}" aria-labelledby="{name}-name">
 <figcaption><h3 id="{name}-name">{escape(plot.title)}</h3><p>{escape(plot.caption)}</p></figcaption>
 {_legend(plot)}<p class="axis" aria-hidden="true">{escape(plot.y.label)}</p>
-<div class="frame{" square" if plot.is_square else ""}"><div class="area">
+<div class="frame"><div class="area">
 <svg viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none" role="img" aria-labelledby="{name}-title {name}-text">
 <title id="{name}-title">{escape(plot.title)}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
 <clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
@@ -137,6 +137,9 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     """
     if axis.is_log:
         powers = range(ceil(log10(axis.low) - 1e-9), floor(log10(axis.high) + 1e-9) + 1)
+        if len(powers) < LEAST_TICKS:
+            steps = [factor * 10.0**p for p in range(floor(log10(axis.low)), powers.stop + 1) for factor in (1, 2, 5)]
+            return [(value, number(value)) for value in steps if axis.low <= value <= axis.high]
         every = -(-len(powers) // MOST_TICKS)
         return [(10.0**p, {0: "1", 1: "10"}.get(p, f"10{str(p).translate(RAISED)}")) for p in powers[::every]]
     rough = (axis.high - axis.low) / MOST_TICKS or 1.0
@@ -159,7 +162,8 @@ def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
 def _drawn(series: Series, plot: Plot, clip: str) -> str:
     """Return a series as SVG."""
     key = escape(series.key or series.name)
-    shapes = "".join(f'<path d="{path}"/>' for path in _paths(series, plot) if path)
+    path = _path(series, plot)
+    shapes = f'<path d="{path}"/>' if path else ""
     kind = f"{series.kind}{' strong' if series.is_strong else ''}"
     body = f'<g clip-path="url(#{clip})" class="{kind}">{shapes}</g>'
     if series.chosen is not None:
@@ -170,25 +174,26 @@ def _drawn(series: Series, plot: Plot, clip: str) -> str:
     return f'<g class="series c{series.colour}" data-key="{key}">{body}</g>'
 
 
-def _paths(series: Series, plot: Plot) -> Iterator[str]:
-    """Yield the paths of a series."""
+def _path(series: Series, plot: Plot) -> str:
+    """Return the shape of a series, as the path of an SVG."""
     X = SIDE * _share(plot.x, series.x)
     Y = SIDE * (1 - _share(plot.y, series.y))
     if series.kind == "line":
-        yield _line(X, Y)
-    elif series.kind == "band":
+        return _line(X, Y)
+    if series.kind == "band":
         upper = SIDE * (1 - _share(plot.y, np.asarray(series.upper)))
-        yield _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
-    elif series.kind == "points":
-        yield "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in _finite(X, Y, MOST_DRAWN))
-    elif series.kind == "rug":
-        yield "".join(f"M{x:.1f} {SIDE}v-24" for x in thinned(X.tolist(), MOST_DRAWN))
-    elif series.kind == "rule":
-        yield f"M0 {Y[0]:.1f}H{SIDE}" if len(Y) else f"M{X[0]:.1f} 0V{SIDE}"
-    elif series.kind == "bars":
-        for left, right, top in zip(X[:-1], X[1:], Y, strict=True):
-            if top < SIDE:
-                yield f"M{left:.1f} {SIDE}V{top:.1f}H{right:.1f}V{SIDE}Z"
+        return _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
+    if series.kind == "points":
+        return "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in _finite(X, Y, MOST_DRAWN))
+    if series.kind == "rug":
+        return "".join(f"M{x:.1f} {SIDE}v-24" for x in thinned(X.tolist(), MOST_DRAWN))
+    if series.kind == "rule":
+        return f"M0 {Y[0]:.1f}H{SIDE}" if len(Y) else f"M{X[0]:.1f} 0V{SIDE}"
+    return "".join(
+        f"M{left:.1f} {SIDE}V{top:.1f}H{right:.1f}V{SIDE}Z"
+        for left, right, top in zip(X[:-1], X[1:], Y, strict=True)
+        if top < SIDE
+    )
 
 
 def _line(X: Array, Y: Array) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from numbers import Integral
 from operator import add
@@ -16,6 +16,7 @@ from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
+from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import (
     Candidates,
     Choice,
@@ -61,7 +62,6 @@ class GCV(Scored):
         return not filter.constant
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the least score."""
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
         return [self._choice_on_blocks(cast(BlockProblem, problem), filter) for filter in filters]
@@ -84,7 +84,6 @@ class GCV(Scored):
         return leading.with_solution(choice, kept[choice.index])
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> GCVScores:
-        """Return the scores, for which the eigenvalues are enough."""
         return GCVScores(problem, candidates)
 
 
@@ -138,7 +137,6 @@ class KFold(Scored):
         return self.n_splits if isinstance(self.n_splits, Integral) else 2
 
     def check(self, filter: Shrinker) -> None:
-        """Refuse a number of folds or a seed that is none, and a grid that does not fit."""
         super().check(filter)
         whole_number(self, "n_splits", self.n_splits, 2)
         whole_number(self, "random_state", self.random_state, 0)
@@ -148,7 +146,6 @@ class KFold(Scored):
         return filter.needs if filter.needs == Access.PRODUCTS else Access.SPECTRUM
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the least score."""
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
@@ -157,7 +154,6 @@ class KFold(Scored):
         return [krylov.with_solution(choice) for choice in self.refined(krylov, candidates)]
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> FoldScores:
-        """Return the sample without each fold."""
         if problem.fold_sums is not None:
             check_rest(self, 1 - float(problem.fold_sums.mass.max()))
             return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums))
@@ -181,7 +177,6 @@ class FoldScores(Scores):
         self.without, self.unshrunk = without, without.unshrunk
 
     def gains(self, place: int, grid: Array) -> Array:
-        """Return what each parameter gains over KME."""
         return self.without.gains(self.filters[place], grid)
 
 
@@ -193,7 +188,6 @@ class Given(Rule):
         raise NotImplementedError
 
     def check(self, filter: Shrinker) -> None:
-        """Refuse a parameter that does not fit the filter."""
         self.parameter(filter, n=2)
 
     def needs(self, filter: Shrinker) -> Access:
@@ -201,49 +195,30 @@ class Given(Rule):
         return filter.needs
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return the given parameter for each filter, with its strength."""
         return [self._choice(problem, filter) for filter in filters]
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
-        if Access.SPECTRUM not in problem.access and not filter.constant:
-            return self._choice_on_blocks(cast(BlockProblem, problem), candidates)
+        # Fewer products with A than rows cost less than an eigendecomposition.
         few = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
-        if few and Access.PRODUCTS in problem.access and not problem.batch:
-            return self._by_products(cast(DenseProblem, problem), cast(Filter, filter), candidates)
-        return only_choice(self, candidates, strengths_of(cast(SpectralProblem, problem), candidates))
-
-    def _choice_on_blocks(self, problem: BlockProblem, candidates: Candidates) -> Choice:
-        if candidates.filter.needs == Access.LEADING:
-            leading = Leading.down_to(problem, float(candidates.grid[0]))
+        by_products = Access.PRODUCTS in problem.access and few and not problem.batch
+        if filter.constant or (Access.SPECTRUM in problem.access and not by_products):
+            return only_choice(self, candidates, strengths_of(cast(SpectralProblem, problem), candidates))
+        if filter.needs == Access.LEADING:
+            leading = Leading.down_to(cast(BlockProblem, problem), float(candidates.grid[0]))
             kept = leading.kept(candidates.grid)
             return leading.with_solution(only_choice(self, candidates, leading.strengths(kept)), kept[0])
-        krylov = Krylov(problem, [NO_ROWS], [candidates])
+        krylov = Krylov(cast(InMemoryProblem, problem), [NO_ROWS], [candidates])
         return krylov.with_solution(only_choice(self, candidates, krylov.strengths(0, candidates.grid)))
-
-    def _by_products(self, problem: DenseProblem, filter: Filter, candidates: Candidates) -> Choice:
-        """Run the filter's own iteration: fewer products with A than an eigendecomposition would cost."""
-        parameter = candidates.grid[0]
-        x = filter.by_products(problem.gram.product, problem.root_masses, problem.target_values, parameter)
-        strength = problem.strength_of(x, filter.at_zero(candidates.grid)[0])
-        choice = only_choice(self, candidates, np.array([strength]))
-        return replace(choice, solution=problem.root_masses * x)
 
 
 @dataclass
 class Fixed(Given):
-    """The parameter you give: λ, or the number of iterations t.
-
-    Parameters
-    ----------
-    value : float or int
-        The parameter.
-    """
+    """The parameter you give as ``value``: λ, or the number of iterations t."""
 
     value: Any
 
     def parameter(self, filter: Shrinker, n: int) -> Array:
-        """Return the value, checked."""
         grid = checked_grid(self, filter, self.value)
         if len(grid) != 1:
             advice = "give a grid to LeaveOneOut, GCV or KFold"
@@ -257,17 +232,14 @@ class Rate(Given):
 
     Parameters
     ----------
-    c : float, default=1.0
-        c > 0.
-    beta : float, default=1.5
-        β > 0; Theorem 1 needs β > 1.
+    c, beta : float, default=1.0 and 1.5
+        c > 0 and β > 0; Theorem 1 needs β > 1.
     """
 
     c: float = 1.0
     beta: float = 1.5
 
     def parameter(self, filter: Shrinker, n: int) -> Array:
-        """Return the parameter that acts as λ = c n^(−β)."""
         lam = positive(self, "c", self.c) * n ** -positive(self, "beta", self.beta)
         if not isinstance(filter, Filter):
             got = f"{type(filter).__name__}, which has none"

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_kernel
+from muhat._shown import ShownEstimator
 from muhat._validation import check_scale, check_semidefinite, checked_masses, checked_sample, is_dask, whole_number
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Precomputed
@@ -38,7 +39,7 @@ DRAWS_TO_CHOOSE = 200
 """Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
 
 
-class StackedMean(BaseEstimator):
+class StackedMean(ShownEstimator, BaseEstimator):
     """The kernel mean as a weighted sum of many estimates, whose risk is mostly below that of each of them.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
@@ -149,8 +150,7 @@ class StackedMean(BaseEstimator):
         self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
         self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
         self.names_ = [name for each in kept for name in each.names(sample)]
-        draws = min(DRAWS_PER_ROW * len(rows), MOST_DRAWS)
-        self.embedding_ = combination(sample, measures, self.weights_, draws, rng)
+        self.embedding_ = combination(sample, measures, self.weights_, draws_for(len(rows)), rng)
         self.kernel_ = kernel
         self.n_samples_seen_ = len(rows)
         return self
@@ -207,6 +207,11 @@ class StackedMean(BaseEstimator):
         if not isinstance(given, list | tuple):
             raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
+
+
+def draws_for(n: int) -> int:
+    """Return how many points are drawn from the Gaussians of a sample of n rows."""
+    return min(DRAWS_PER_ROW * n, MOST_DRAWS)
 
 
 def has_law(kernel: Kernel) -> bool:

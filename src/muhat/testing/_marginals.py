@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import Array, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
 from muhat.testing._permutations import AT_ONCE, PermutationTable
+
+CUTS = 64
+"""Quantiles of a column between which its distribution functions are compared, where units of rows are permuted."""
+
+COUNTS = 2**23
+"""How many counts of rows by unit, column and cut are held at most (64 MB)."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,59 @@ def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tupl
         first = labels[order, 0]
         F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
         largest[column] = gaps @ (F * (1 - G) + G * (1 - F))  # E|x − y|
+    return from_integrals(integrals, largest, shifts_of(Z, labels[:, 0]), names)
+
+
+def shifts_of(Z: Array, is_first: Array) -> Array:
+    """Return the mean of the first sample less that of the second in every column, in standard deviations of both."""
+    spread = Z.std(axis=0)
+    gap = Z[is_first].mean(axis=0) - Z[~is_first].mean(axis=0)
+    return np.divide(gap, spread, out=np.zeros_like(spread), where=np.ptp(Z, axis=0) > 0)
+
+
+def from_integrals(
+    integrals: Array, largest: Array, shifts: Array, names: tuple[str, ...]
+) -> tuple[FeatureDifference, ...]:
+    """Return the differences from ∫ (F − G)² of every column and permutation, E|x − y| and the shift of each column."""
     table = PermutationTable(integrals, integrals.max(axis=1))
     shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)
-    spread = Z.std(axis=0)
-    gap = Z[labels[:, 0]].mean(axis=0) - Z[~labels[:, 0]].mean(axis=0)
-    shifts = np.divide(gap, spread, out=np.zeros_like(spread), where=largest > 0)
     found = [
         FeatureDifference(name, float(share), float(shift), float(p))
         for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True)
     ]
     return tuple(sorted(found, key=lambda each: (each.p_value, -each.share)))
+
+
+def column_cuts(rows: Array, units: int) -> list[Array]:
+    """Return quantiles of every column, fewer where many columns or units would take much memory."""
+    cuts = int(np.clip(COUNTS // (units * rows.shape[1]), 2, CUTS))
+    return [np.unique(column) for column in np.quantile(rows, np.arange(1, cuts) / cuts, axis=0).T]
+
+
+def counts_between(values: Array, cuts: Array, unit: Array, units: int) -> Array:
+    """Return how many rows of each unit have values below the first cut, between the first two, and so on."""
+    cells = len(cuts) + 1
+    places = unit * cells + np.searchsorted(cuts, values, side="right")
+    return np.bincount(places, minlength=units * cells).reshape(units, cells)
+
+
+def differences_at_cuts(
+    counts: Sequence[Array], rows: Array, labels: Array, shifts: Array, names: tuple[str, ...]
+) -> tuple[FeatureDifference, ...]:
+    """Return the difference in every column from the counts of units of one size, whose labels are permuted.
+
+    The integral of (F − G)² is a sum over the cells around quantiles of rows that are drawn from the pool.
+    """
+    first = int(labels[:, 0].sum())
+    integrals, largest = np.empty((len(counts), labels.shape[1])), np.empty(len(counts))
+    chosen = labels.astype(np.float64)
+    for column, (cuts, each) in enumerate(zip(column_cuts(rows, len(labels)), counts, strict=True)):
+        below = np.cumsum(each[:, :-1], axis=1) / each[0].sum()  # the distribution function of each unit at the cuts
+        with BLAS_ON_ONE_THREAD:
+            F = below.T @ chosen / first
+        G = (below.sum(axis=0)[:, None] - first * F) / (len(labels) - first)
+        ends = rows[:, column].min(), rows[:, column].max()
+        widths = np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]]))
+        integrals[column] = widths @ (F - G) ** 2
+        largest[column] = widths @ (F[:, 0] * (1 - G[:, 0]) + G[:, 0] * (1 - F[:, 0]))
+    return from_integrals(integrals, largest, shifts, names)

@@ -8,6 +8,7 @@ from typing import Any
 
 from muhat._arrays import Array
 from muhat._reportable import Reportable
+from muhat._shown import Shown
 from muhat.embedding import Element
 from muhat.kernels import Kernel
 from muhat.testing._marginals import FeatureDifference
@@ -57,7 +58,7 @@ def short(kernel: Kernel) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Reportable):
+class Result(Reportable, Shown):
     """What every test has to say.
 
     Attributes
@@ -141,6 +142,12 @@ class TwoSampleResult(Result):
     ----------
     p_value, statistic, permuted, n_permutations, is_complete, best, tests
         As for every ``Result``.
+    n, m : int
+        The numbers of rows.
+    rows_together : int
+        How many rows are permuted together, as a bin or a block.
+    is_exact : bool
+        Whether the p-value is exact; it is approximate where rows that depend on each other were permuted in blocks.
     mmd : float
         The effect size: the distance of the two kernel means, for the kernel that spoke.
     mmd_interval : tuple of two floats
@@ -149,18 +156,26 @@ class TwoSampleResult(Result):
     witness : Embedding or FeatureEmbedding
         The function that the statistic which spoke is largest for: above zero where the first sample has more mass.
     witness_x, witness_y : arrays of shape (n,) and (m,)
-        Its values at the rows of both samples.
+        Its values at the rows of both samples; beyond 20,000 rows in both, at some of them drawn at random.
+    numbers_x, numbers_y : arrays of shape (n,) and (m,)
+        The numbers of these rows.
     features : tuple of FeatureDifference
         Every feature by itself, the one that differs most first.
     most_telling_x, most_telling_y : arrays of shape (n, 2) and (m, 2)
         The values of the two features that differ most, where the witness was evaluated.
     """
 
+    n: int
+    m: int
+    rows_together: int
+    is_exact: bool
     mmd: float
     mmd_interval: tuple[float, float]
     witness: Element
     witness_x: Array
     witness_y: Array
+    numbers_x: Array
+    numbers_y: Array
     features: tuple[FeatureDifference, ...]
     most_telling_x: Array
     most_telling_y: Array
@@ -168,16 +183,23 @@ class TwoSampleResult(Result):
     @property
     def rows_x(self) -> Array:
         """The rows of X that are least like Y, in order: where the witness is largest."""
-        return self.witness_x.argsort(kind="stable")[::-1]
+        return self.numbers_x[self.witness_x.argsort(kind="stable")[::-1]]
 
     @property
     def rows_y(self) -> Array:
         """The rows of Y that are least like X, in order: where the witness is smallest."""
-        return self.witness_y.argsort(kind="stable")
+        return self.numbers_y[self.witness_y.argsort(kind="stable")]
+
+    @property
+    def _because(self) -> str:
+        if self.rows_together == 1:
+            return super()._because
+        what = "bins" if self.is_exact else "blocks"
+        return f"{super()._because}, {what} of {self.rows_together} rows{'' if self.is_exact else ', approximate'}"
 
     def verdict(self, level: float = LEVEL) -> str:
         """Return one sentence: what the test finds at a level, and why."""
-        n, m = len(self.witness_x), len(self.witness_y)
+        n, m = self.n, self.m
         if self.p_value > level:
             return f"No difference is found between the two samples of {n} and {m} rows ({self._because})."
         most = self.features[0]
@@ -187,9 +209,11 @@ class TwoSampleResult(Result):
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types, and the rows of each sample that are least like the other."""
         return {
-            "n": len(self.witness_x),
-            "m": len(self.witness_y),
+            "n": self.n,
+            "m": self.m,
             **super().to_dict(level),
+            "rows_together": self.rows_together,
+            "is_exact": self.is_exact,
             "mmd": self.mmd,
             "mmd_interval": list(self.mmd_interval),
             "rows_x": self.rows_x[:SHOWN].tolist(),

@@ -48,7 +48,7 @@ class PooledSpectrum:
         K /= len(K)
         gamma, U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
         check_semidefinite(gamma)
-        kept = _kept(gamma, len(Z))
+        kept = is_kept(gamma, len(Z))
         gamma, U = gamma[kept], U[:, kept]
         return cls(gamma, U, kappa2, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma))))
 
@@ -60,7 +60,7 @@ class PooledSpectrum:
         kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
         phi -= phi.mean(axis=0)
         gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
-        kept = _kept(gamma, len(Z))
+        kept = is_kept(gamma, len(Z))
         gamma, V = gamma[kept], V[:, kept]
         return cls(gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a))
 
@@ -84,9 +84,10 @@ class PooledSpectrum:
         scales = np.abs(T).max(axis=1)
         unbiased = np.array([each.unbiased for each in statistics], dtype=bool)
         if unbiased.any():
-            inside = _product(self.U**2 @ h[unbiased].T, labels)  # the diagonal's sum over the first sample
+            diagonal = self.U**2 @ h[unbiased].T
+            inside = _product(diagonal, labels)  # its sum over the first sample
             q = T[unbiased] / (1 / n + 1 / m) ** 2
-            total = h[unbiased].sum(axis=1, keepdims=True)
+            total = diagonal.sum(axis=0)[:, None]
             T[unbiased] = (q - inside) / (n * (n - 1)) + (q - total + inside) / (m * (m - 1)) + 2 * q / (n * m)
         return T, scales
 
@@ -134,7 +135,7 @@ def signed(labels: Array) -> Array:
     return np.where(labels, 1 / n, -1 / (len(labels) - n))
 
 
-def _kept(gamma: Array, n: int) -> Array:
+def is_kept(gamma: Array, n: int) -> Array:
     """Return which eigenvalues are no rounding errors of zero."""
     return gamma > n * np.finfo(gamma.dtype).eps * gamma[-1]
 

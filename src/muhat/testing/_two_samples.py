@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -9,21 +11,23 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_gram
+from muhat._validation import whole_number
+from muhat.data import ArraySource, Source
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
-from muhat.testing._marginals import feature_differences
 from muhat.testing._permutations import Law, PermutationTable, Relabelings
+from muhat.testing._pool import MemoryPool, Pool, Sample, as_source
 from muhat.testing._results import TwoSampleResult, of_table
+from muhat.testing._sequential import permute_until_clear
 from muhat.testing._spectrum import PooledSpectrum
-from muhat.testing._statistics import Statistic
+from muhat.testing._statistics import MMD, Statistic
+from muhat.testing._streams import SourcePool
+from muhat.testing._units import ROWS_ONE_BY_ONE, Units
 
 DENSE_UP_TO = 2000
 """Rows of the pool up to which the eigendecompositions of twenty kernels take less than about a minute."""
-
-MOST_ROWS = 200_000
-"""Rows of the pool beyond which the labels of all permutations do not fit in memory comfortably."""
 
 LANDMARKS = 300
 """How many landmarks stand for more rows than that, if nothing else is asked for."""
@@ -45,11 +49,23 @@ class TwoSampleTest(PermutationTest):
         given, 6 but for the Gaussian kernel), the median, or the bandwidths themselves.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
         'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as ``Spectral("landweber", [10, 100])``.
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, or approximated by
-        features, 300 landmarks by default, drawn from the pool. The p-value is exact either way.
+    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, in blocks that are
+        forgotten (for MMD alone), or approximated by features, 300 landmarks by default, drawn from the pool. The
+        p-value is exact in any case.
     n_permutations : int, default=999
         Where there are no more relabelings than that, all of them are taken instead of random ones.
+    bins : int, default=None
+        How many bins of equal size the rows are put in at random, in both samples together; bins are then permuted as
+        wholes, which is exact too, and permutations cost nothing. By default rows are permuted one by one up to 20,000
+        in both samples, and in 500 bins beyond that, or for ``gram='blocks'``.
+    block_length : int, default=None
+        How many rows that follow each other stay together, where rows depend on those before them. The p-value is then
+        approximate: better, the longer the blocks are than the dependence. By default rows are taken as independent.
+    early_stopping : int, default=None
+        Draw permutations until so many of them (20, say) are as large as observed, ``n_permutations`` at most: exact
+        for ``p_value`` (Besag and Clifford 1991), not for those of single statistics. By default all are drawn, as they
+        seldom cost more than the eigendecompositions.
     random_state : int, RandomState or None, default=None
         For the permutations.
     n_jobs : int, default=None
@@ -73,6 +89,9 @@ class TwoSampleTest(PermutationTest):
         statistics: Any = DEFAULT_STATISTICS,
         gram: Any = "auto",
         n_permutations: int = 999,
+        bins: int | None = None,
+        block_length: int | None = None,
+        early_stopping: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -81,81 +100,163 @@ class TwoSampleTest(PermutationTest):
         self.statistics = statistics
         self.gram = gram
         self.n_permutations = n_permutations
+        self.bins = bins
+        self.block_length = block_length
+        self.early_stopping = early_stopping
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def test(self, X: Any, Y: Any) -> TwoSampleResult:
-        """Test whether the rows of X and of Y, of shape (n, d) and (m, d), come from one distribution."""
+        """Test whether the rows of X and of Y come from one distribution.
+
+        Parameters
+        ----------
+        X, Y : array, data frame, dask collection or batches, of shapes (n, d) and (m, d)
+            Batches are a list of arrays or data frames, or what ``muhat.open_batches`` returns: of any number of rows,
+            passed over twice. Beyond 20,000 rows in both, only sums over rows are held, and 20,000 rows of each drawn
+            at random, at which the witness is evaluated.
+        """
         statistics, kernels = self._check(), as_kernels(self.kernel)
-        gram = self._gram(kernels)
-        X, Y, names = self._samples(X, Y)
-        if gram == "auto":
-            gram = "dense" if len(X) + len(Y) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+        gram = self._gram(kernels, statistics)
         rng = self._rng()
-        order = rng.permutation(len(X) + len(Y))
-        Z = np.concatenate([X, Y])[order]
-        relabelings = Relabelings.draw(order < len(X), self.n_permutations, rng)
-        labels = relabelings.labels
-
-        def table_of(kernel: Kernel) -> tuple[list[Statistic], Array, Array, Law]:
-            spectrum = PooledSpectrum.from_rows(kernel, Z, gram)
-            resolved = spectrum.resolve(statistics)
-            return resolved, *spectrum.statistics(resolved, labels), spectrum.law(resolved, labels)
-
-        ladder = kernels_at_bandwidths(kernels, self.bandwidths, Z)
-        tables = self._map(table_of, ladder, len(Z))
-        candidates = [
-            ((kernel,), (each,)) for kernel, (resolved, *_) in zip(ladder, tables, strict=True) for each in resolved
-        ]
-        if not candidates:
-            got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-            raise ValueError(refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice))
-        _, values, scales, laws = zip(*tables, strict=True)
-        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws))
-
+        x, y = self._samples(X, Y, gram)
+        pool = self._pool(x, y, gram, rng)
+        ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows)
+        is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
+        table_of = self._whole_table if self.early_stopping is None or is_complete else self._sequential_table
+        table, labels, candidates = table_of(
+            pool, ladder, statistics, lambda count: Relabelings.draw(pool.observed, count, rng).labels
+        )
         (kernel,), (loudest,) = candidates[table.loudest]
-        spectrum, observed = PooledSpectrum.from_rows(kernel, Z, gram), labels[:, 0]
-        witness = spectrum.witness(loudest, observed)
-        features = feature_differences(Z, labels, names)
+        [spectrum] = pool.map(lambda each: each, [kernel], self._map)
+        witness = spectrum.witness(loudest, pool.observed)
+        witness_x, witness_y = pool.evaluated(witness, x, y)
+        names = x.names or y.names or tuple(f"column {number}" for number in range(pool.rows.shape[1]))
+        features = pool.features(labels, names)
         telling = [names.index(each.name) for each in features[:2]]
         return TwoSampleResult(
             **of_table(table, candidates),
-            is_complete=relabelings.is_complete,
-            mmd=spectrum.mmd(observed),
-            mmd_interval=spectrum.mmd_interval(observed),
+            is_complete=is_complete,
+            n=x.n,
+            m=y.n,
+            rows_together=pool.units.size,
+            is_exact=self.block_length in (None, 1),
+            mmd=spectrum.mmd(pool.observed),
+            mmd_interval=spectrum.mmd_interval(pool.observed),
             witness=witness,
-            witness_x=witness(X),
-            witness_y=witness(Y),
+            witness_x=witness_x,
+            witness_y=witness_y,
+            numbers_x=x.drawn.numbers,
+            numbers_y=y.drawn.numbers,
             features=features,
-            most_telling_x=X[:, telling],
-            most_telling_y=Y[:, telling],
+            most_telling_x=x.drawn.rows[:, telling],
+            most_telling_y=y.drawn.rows[:, telling],
         )
 
-    def _gram(self, kernels: list[Kernel]) -> str | Approximation:
-        """Return how the Gram matrix is to be held, or refuse a way that gives no spectrum."""
+    def _whole_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
+        """Return the values of all permutations, the labels of these, and the statistics."""
+        labels = draw(self.n_permutations)
+
+        def values_of(spectrum: PooledSpectrum) -> tuple[list[Statistic], Array, Array, Law]:
+            resolved = spectrum.resolve(statistics)
+            return resolved, *spectrum.statistics(resolved, labels), spectrum.law(resolved, labels)
+
+        resolved, values, scales, laws = zip(*pool.map(values_of, ladder, self._map), strict=True)
+        candidates = _candidates(ladder, resolved)
+        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws))
+        return table, labels, candidates
+
+    def _sequential_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
+        """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
+        spectra = pool.map(lambda each: (each, each.resolve(statistics)), ladder, self._map)
+        candidates = _candidates(ladder, [resolved for _, resolved in spectra])
+
+        def values_of(labels: Array) -> Array:
+            return np.concatenate(self._map(lambda each: each[0].statistics(each[1], labels)[0], spectra, len(labels)))
+
+        law = Law.of_all([spectrum.law(resolved, pool.observed[:, None]) for spectrum, resolved in spectra])
+        assert self.early_stopping is not None
+        return *permute_until_clear(values_of, law, draw, self.early_stopping, self.n_permutations), candidates
+
+    def _check(self) -> list[Statistic]:
+        """Refuse parameters that are none; return the statistics."""
+        for name, least in (("bins", 4), ("block_length", 1), ("early_stopping", 1)):
+            if getattr(self, name) is not None:
+                whole_number(self, name, getattr(self, name), least)
+        return super()._check()
+
+    def _gram(self, kernels: list[Kernel], statistics: list[Statistic]) -> str | Approximation:
+        """Return how the Gram matrix is to be held, or refuse a way that does not give the statistics."""
         gram = as_gram(self.gram)
-        if gram == "blocks":
-            needed = "a gram with a spectrum is needed"
-            raise ValueError(refusal("TwoSampleTest", needed, "'blocks'", "use 'dense' or 'nystrom'"))
+        other = next((each for each in statistics if not isinstance(each, MMD)), None)
+        if gram == "blocks" and other is not None:
+            needed, advice = "statistics must be 'mmd' with gram='blocks'", "use gram='dense' or 'nystrom' for others"
+            raise ValueError(refusal("TwoSampleTest", needed, type(other).__name__, advice))
         if isinstance(gram, Approximation):
             for kernel in kernels:
                 gram.check(kernel)
         return gram
 
-    def _samples(self, X: Any, Y: Any) -> tuple[Array, Array, tuple[str, ...]]:
-        """Return both samples and the names of their features, or refuse them in one sentence."""
-        (X, left), (Y, right) = self._sample("X", X), self._sample("Y", Y)
-        if X.shape[1] != Y.shape[1]:
-            got = f"{X.shape[1]} and {Y.shape[1]} columns"
+    def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[Sample, Sample]:
+        """Return both samples, or refuse them in one sentence."""
+        size = max(ROWS_ONE_BY_ONE, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0)
+        x, y = (
+            Sample.from_source(*self._source(name, given), size=size, random_state=number)
+            for number, (name, given) in enumerate((("X", X), ("Y", Y)))
+        )
+        for name, each in (("X", x), ("Y", y)):
+            if each.n < 2:
+                raise ValueError(refusal("TwoSampleTest", f"{name} must have at least 2 rows", "1 row"))
+        columns = [each.drawn.rows.shape[1] for each in (x, y)]
+        if columns[0] != columns[1]:
+            got = f"{columns[0]} and {columns[1]} columns"
             raise ValueError(refusal("TwoSampleTest", "X and Y must have the same columns", got))
-        if left and right and left != right:
-            first = next((a, b) for a, b in zip(left, right, strict=True) if a != b)
+        if x.names and y.names and x.names != y.names:
+            first = next((a, b) for a, b in zip(x.names, y.names, strict=True) if a != b)
             needed, got = "X and Y must have the same columns in the same order", f"{first[0]!r} and {first[1]!r}"
             raise ValueError(refusal("TwoSampleTest", needed, got, "select them with Y[X.columns]"))
-        if len(X) + len(Y) > MOST_ROWS:
-            needed, advice = f"at most {MOST_ROWS} rows in both samples together are needed", "draw some of the rows"
-            raise ValueError(refusal("TwoSampleTest", needed, len(X) + len(Y), advice))
-        if not np.ptp(np.concatenate([X, Y]), axis=0).any():
-            got = f"{len(X) + len(Y)} equal rows"
-            raise ValueError(refusal("TwoSampleTest", "rows that differ are needed", got))
-        return X, Y, left or right or tuple(f"column {number}" for number in range(X.shape[1]))
+        drawn = np.concatenate([x.drawn.rows, y.drawn.rows])
+        if not np.ptp(drawn, axis=0).any():
+            raise ValueError(refusal("TwoSampleTest", "rows that differ are needed", f"{len(drawn)} equal rows"))
+        return x, y
+
+    def _source(self, name: str, X: Any) -> tuple[Source, Sequence[str] | None]:
+        """Return rows in memory, batches, files or dask as a source, with the names of the columns."""
+        source = as_source("TwoSampleTest", name, X)
+        if source is not None:
+            return source
+        rows, names = self._sample(name, X)
+        return ArraySource(rows), names
+
+    def _pool(self, x: Sample, y: Sample, gram: str | Approximation, rng: np.random.Generator) -> Pool:
+        """Return the pool of both samples: held where the rows are few or all pairs are needed, else summed up."""
+        held = x.n + y.n <= ROWS_ONE_BY_ONE or gram in ("dense", "blocks")
+        if gram == "auto":
+            gram = "dense" if x.n + y.n <= DENSE_UP_TO else Nystrom(LANDMARKS)
+        one_by_one = 0 if gram == "blocks" else ROWS_ONE_BY_ONE
+        units = Units.choose(x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one)
+        if not held:
+            assert isinstance(gram, Approximation)
+            return SourcePool.from_samples(x, y, gram, units, rng)
+        if x.rows is None or y.rows is None:
+            needed, advice = f"rows in memory are needed for gram={gram!r}", "use gram='nystrom', or give arrays"
+            raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
+        return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng)
+
+
+Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
+"""Every statistic of every kernel, all parameters numbers."""
+
+Draw = Callable[[int], Array]
+"""From a number of permutations to columns of labels, the first as observed."""
+
+Drawn = tuple[PermutationTable, Array, Candidates]
+
+
+def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:
+    """Return all statistics, or refuse kernels that give none."""
+    found: Candidates = [((kernel,), (each,)) for kernel, some in zip(ladder, resolved, strict=True) for each in some]
+    if not found:
+        got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
+        raise ValueError(refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice))
+    return found

@@ -1,0 +1,55 @@
+"""Tests of two samples: many rows against the features alone, and plain MMD against one Gram matrix in blocks."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.scale import GIB, measured
+from benchmarks.timing import Ratio, medians
+from muhat import Gaussian, TwoSampleTest
+from muhat._arrays import share_between_cores, slices
+
+TWO_MILLION = """
+from muhat import TwoSampleTest
+kernel = Gaussian(np.sqrt(40.0))
+test = TwoSampleTest(kernel, statistics={statistics}, gram=Nystrom({r}), n_permutations=999, random_state=0)
+"""
+
+FEATURES = """
+features = Nystrom({r}).resolve(kernel, next(iter(Made({n}))))
+for both in (Made({n}), Made({n})):
+    for batch in both:
+        features(batch)
+"""
+
+
+def many_rows(n: int = 1_000_000, r: int = 300) -> Iterator[Ratio]:
+    """(a) Memory and time of a test of two samples in batches, against making all rows and their features once."""
+    setup = TWO_MILLION.format(statistics=["mmd", "spectral"], r=r)
+    peak, ours = measured(f"result = test.test(Made({n}), Made({n}))", setup)
+    _, features = measured(FEATURES.format(r=r, n=n), setup)
+    what = f"TwoSampleTest(Nystrom({r})), 999 permutations, n = m = {n:g}"
+    yield Ratio(f"(a) peak memory of {what}", peak / GIB, 1.0, 1.0, unit=" GiB")
+    yield Ratio(f"(a) {what}, against one pass of features", ours, features, 3.0)
+
+
+def plain_mmd(n: int = 5000, rounds: int = 3) -> Iterator[Ratio]:
+    """(b) MMD of one kernel with the whole Gram matrix, never held, against computing it once in blocks."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, 10)), rng.normal(size=(n, 10))
+    Z, kernel = np.concatenate([X, Y]), Gaussian(np.sqrt(20.0))
+    test = TwoSampleTest(kernel, statistics="mmd", gram="blocks", n_permutations=999, random_state=0)
+
+    def gram() -> None:
+        def strip(i: slice) -> None:
+            for j in slices(i.start, len(Z), 1000):
+                kernel(Z[i], Z[j])
+
+        share_between_cores(strip, slices(0, len(Z), 1000))
+
+    ours, peer = medians(lambda: test.test(X, Y), gram, rounds=rounds)
+    yield Ratio(f"(b) MMD in blocks, 999 permutations, n = m = {n}, against one Gram matrix in blocks", ours, peer, 3.0)
+
+
+BENCHMARKS = {many_rows: {"n": 12_000, "r": 10}, plain_mmd: {"n": 40, "rounds": 1}}
+"""With the arguments of a tiny run."""

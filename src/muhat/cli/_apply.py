@@ -1,0 +1,199 @@
+"""``muhat compare --save`` keeps the estimator that did best; ``muhat apply`` lets a kept model speak of new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import numpy as np
+import pyarrow
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from typer import Argument, Option
+
+from muhat._arrays import Array
+from muhat._files import atomic_write, check_writable
+from muhat._messages import refusal
+from muhat.cli._command_line import standard_output
+from muhat.cli._progress import ProgressBatches
+from muhat.comparison import Comparison
+from muhat.conditional import ConditionalMean
+from muhat.data import DataSet, FileBatches, open_batches
+from muhat.density import MatchedMixture
+from muhat.embedding import Element
+from muhat.keep import load
+from muhat.kernels import Linear
+from muhat.mean import KernelMean
+from muhat.stacking import StackedMean
+from muhat.testing import TwoSampleResult
+
+ENDINGS = (".csv", ".json")
+
+
+def fitted_winner(comparison: Comparison, sample: DataSet | FileBatches, options: dict[str, Any]) -> Any:
+    """Return the estimator that did best in ``compare(sample, **options)``, fitted to the same rows.
+
+    Where the rows were standardized, a pipeline does the same to new ones.
+    """
+    best, stacked = comparison.best, comparison.stacked
+    mean: Any = KernelMean(
+        kernel=comparison.kernel,
+        filter=best.filter,
+        selection=options.get("selection", "loo"),
+        gram=options.get("gram", "auto"),
+    )
+    if stacked is not None and 100 * stacked.gain_ > max(best.improvement or 0.0, 100 * stacked.gain_error_):
+        mean = StackedMean(kernel=comparison.kernel)
+    rows: Any = sample.data if isinstance(sample, DataSet) else sample
+    scaler = StandardScaler(with_mean=comparison.kernel.translation_invariant)
+    is_scaled = options.get("standardize", False)
+    if is_scaled:
+        for batch in [rows] if isinstance(sample, DataSet) else rows:
+            scaler.partial_fit(batch)
+        rows = scaler.transform(rows) if isinstance(sample, DataSet) else _Scaled(sample, scaler)
+    if isinstance(sample, DataSet):
+        mean.fit(rows)
+    else:
+        mean.fit_batches(rows)
+    names = sample.feature_names if isinstance(sample, DataSet) else sample.columns
+    (scaler if is_scaled else mean).feature_names_in_ = np.array(names, dtype=object)
+    return make_pipeline(scaler, mean) if is_scaled else mean
+
+
+@dataclass
+class _Scaled:
+    """Batches as a scaler brings them to mean 0 and variance 1, in each pass over them."""
+
+    batches: FileBatches
+    scaler: StandardScaler
+
+    def __iter__(self) -> Iterator[Array]:
+        return map(self.scaler.transform, self.batches)
+
+
+def apply_command(
+    model: Annotated[Path, Argument(metavar="MODEL", show_default=False, help="A file of muhat.save or --save.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", show_default=False, help="New rows, in a file that muhat compare reads, or -.")
+    ],
+    out: Annotated[
+        Path | None, Option(metavar="FILE", show_default="standard output", help="Where to: .csv or .json.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON instead of CSV.")] = False,
+    confidence: Annotated[
+        float | None,
+        Option("--interval", metavar="LEVEL", show_default=False, help="Also intervals that hold so many y: 0.9."),
+    ] = None,
+    quantiles: Annotated[
+        str | None, Option(metavar="Q,Q,...", show_default=False, help="Also quantiles of y, such as 0.05,0.5,0.95.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN", show_default=False, help="A column to leave out, where the model knows no names."),
+    ] = None,
+    separator: Annotated[
+        str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
+    ] = None,
+) -> None:
+    """Apply a kept model to new rows: its prediction or score of each."""
+    if out is not None:
+        if out.suffix.lower() not in ENDINGS:
+            raise ValueError(
+                refusal("--out", f"a file name ending in {' or '.join(ENDINGS)} is needed", repr(str(out)))
+            )
+        check_writable(out)
+    asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
+    batches = open_batches(file, drop or (), columns=asked.columns, separator=separator)
+    is_json = as_json or (out is not None and out.suffix.lower() == ".json")
+    write = _write_json if is_json else _write_csv
+    with ProgressBatches(batches, ["applying"], shown=out is not None and sys.stderr.isatty()) as rows:
+        if out is None:
+            with standard_output():
+                write(asked, rows, sys.stdout)
+            return
+        text = io.StringIO()
+        write(asked, rows, text)
+    atomic_write(out, text.getvalue().encode())
+
+
+def _levels(quantiles: str | None) -> list[float]:
+    try:
+        return [] if quantiles is None else [float(each) for each in quantiles.split(",")]
+    except ValueError:
+        needed = "numbers between 0 and 1, between commas, are needed"
+        raise ValueError(refusal("--quantiles", needed, repr(quantiles))) from None
+
+
+class _Asked:
+    """A model, and what is asked of it for each row."""
+
+    def __init__(self, model: Any, who: str, confidence: float | None, quantiles: list[float]) -> None:
+        self.model, self.who = model, who
+        self.last = model[-1] if isinstance(model, Pipeline) else model
+        self.confidence, self.quantiles = confidence, quantiles
+        names = getattr(model, "feature_names_in_", None)
+        self.columns = None if names is None else list(names)
+        if (quantiles or confidence) and not isinstance(self.last, ConditionalMean):
+            needed = "a model of y given x is needed for intervals and quantiles"
+            raise ValueError(refusal(who, needed, f"a {type(self.last).__name__}"))
+
+    def answers(self, rows: Array) -> dict[str, Array]:
+        """Return what the model says of rows, by the names of the columns to write."""
+        X = rows if self.columns is None else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        if isinstance(self.model, Pipeline):
+            X = self.model[:-1].transform(X)
+        model = self.last
+        if isinstance(model, ConditionalMean):
+            return self._of_conditional(model, X)
+        if isinstance(model, KernelMean | StackedMean):
+            return {"score": model.score_samples(X)}
+        if isinstance(model, MatchedMixture):
+            return {"log_density": model.score_samples(X), "component": model.predict(X)}
+        if isinstance(model, TwoSampleResult):
+            return {"witness": model.witness(rows)}
+        if isinstance(model, Element):
+            return {"value": model(rows)}
+        needed = "a model that says something of new rows is needed, such as a fitted mean"
+        raise ValueError(refusal(self.who, needed, f"a {type(model).__name__}"))
+
+    def _of_conditional(self, model: ConditionalMean, X: Any) -> dict[str, Array]:
+        """Return predictions, and the intervals and quantiles that are asked for, for each output."""
+        found = {"prediction": model.predict(X)} if not self.quantiles or isinstance(model.kernel_y_, Linear) else {}
+        if self.confidence is not None:
+            ends = model.predict_interval(X, self.confidence)
+            found |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+        if self.quantiles:
+            values = model.predict_quantiles(X, self.quantiles)
+            found |= {f"q{level:g}": values[..., place] for place, level in enumerate(self.quantiles)}
+        return {
+            name if values.ndim == 1 else f"{name}_{output}": column
+            for name, values in found.items()
+            for output, column in enumerate(values.reshape(len(values), -1).T)
+        }
+
+
+def _write_csv(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
+    """Write a line for each row, batch by batch, with as many digits as give the same number again."""
+    writer, is_first = csv.writer(file, lineterminator="\n"), True
+    for batch in batches:
+        answers = asked.answers(batch)
+        if is_first:
+            writer.writerow(answers)
+        writer.writerows(zip(*(column.tolist() for column in answers.values()), strict=True))
+        is_first = False
+
+
+def _write_json(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
+    """Write an object of columns."""
+    columns: dict[str, list[Any]] = {}
+    for batch in batches:
+        for name, values in asked.answers(batch).items():
+            columns.setdefault(name, []).extend(values.tolist())
+    json.dump({"model": type(asked.last).__name__, **columns}, file, allow_nan=False)
+    file.write("\n")

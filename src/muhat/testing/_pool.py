@@ -1,0 +1,201 @@
+"""Both samples together, their labels forgotten: where their rows come from, and the pool of those in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.linalg import eigh
+
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
+from muhat._messages import refusal
+from muhat._validation import as_frame, check_finite, frozen, is_dask
+from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, StreamSource
+from muhat.embedding import Element, Embedding
+from muhat.gram import Approximation
+from muhat.kernels import Kernel
+from muhat.testing._marginals import (
+    FeatureDifference,
+    column_cuts,
+    counts_between,
+    differences_at_cuts,
+    feature_differences,
+    shifts_of,
+)
+from muhat.testing._spectrum import PooledSpectrum, is_kept
+from muhat.testing._units import Units
+
+Found = TypeVar("Found")
+
+TILE_ROWS = 640
+"""About how many rows and columns of the Gram matrix are made at a time, where only sums over units are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One of the two samples: its rows as a source, and some of them, drawn at random; all where they are few."""
+
+    source: Source
+    names: tuple[str, ...] | None
+    drawn: ReservoirSample
+
+    @classmethod
+    def from_source(cls, source: Source, names: Sequence[str] | None, size: int, random_state: int) -> Sample:
+        """Return a source with rows drawn from it in one pass."""
+        drawn = source.total(partial(ReservoirSample.from_batch, size=size, random_state=random_state))
+        drawn = replace(drawn, rows=drawn.rows.astype(np.float64, copy=False))
+        return cls(source, None if names is None else tuple(map(str, names)), drawn)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.drawn.count
+
+    @property
+    def rows(self) -> Array | None:
+        """All rows, if they are in memory."""
+        if isinstance(self.source, ArraySource):
+            return self.source.X
+        return self.drawn.rows if len(self.drawn.rows) == self.n else None
+
+
+def as_source(who: str, name: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
+    """Return the rows of batches, files or dask with the names of their columns; None for what is in memory."""
+    if is_dask(X):
+        source = DaskSource.from_collection(X)
+        return source, source.columns.names
+    if isinstance(X, Iterator):
+        needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"
+        raise ValueError(refusal(who, f"{name}: {needed}", f"a {type(X).__name__}", advice))
+    if hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, str) or not isinstance(X, Iterable):
+        return None
+    if isinstance(X, list | tuple):
+        if not X or len(getattr(X[0], "shape", ())) != 2:
+            return None
+        return StreamSource(X), getattr(as_frame(X[0]), "columns", None)
+    return StreamSource(X), getattr(X, "columns", None)
+
+
+Share = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
+"""What calls some work on many parts, given the number of rows that are in it."""
+
+
+class Pool(ABC):
+    """Units whose labels can be permuted: a spectrum for every kernel, and the differences of single features."""
+
+    units: Units
+    observed: Array
+    """Whether each unit is of the first sample."""
+    rows: Array
+    """Rows to learn bandwidths from, whatever their labels are: all, or some drawn at random."""
+
+    @abstractmethod
+    def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+        """Return what work gives for the spectrum of every kernel."""
+
+    def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
+        """Return the values of a function at the rows that are drawn of each sample."""
+        return witness(x.drawn.rows), witness(y.drawn.rows)
+
+    @abstractmethod
+    def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+        """Return how much the samples differ in every column, with p-values from columns of labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryPool(Pool):
+    """Rows that are held, those of a unit one after the other."""
+
+    units: Units
+    observed: Array
+    rows: Array
+    numbers: Array
+    """The place of every row among those of both samples."""
+    gram: str | Approximation
+    spectra: dict[str, PooledSpectrum] = field(default_factory=dict)
+    """Those made from blocks, which are small, by the text of the kernel."""
+
+    @classmethod
+    def from_rows(
+        cls, X: Array, Y: Array, gram: str | Approximation, units: Units, rng: np.random.Generator
+    ) -> MemoryPool:
+        """Return the units of both samples in random order."""
+        numbers = units.arranged(X, units.x, rng), len(X) + units.arranged(Y, units.y, rng)
+        order = rng.permutation(units.x + units.y)
+        places = np.concatenate(numbers)[order].ravel()
+        return cls(units, units.observed[order], frozen(np.concatenate([X, Y])[places]), places, gram)
+
+    def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+        """Return what work gives for the spectrum of every kernel, of which none is kept."""
+        if self.gram == "blocks":
+            for kernel in kernels:
+                if repr(kernel) not in self.spectra:
+                    self.spectra[repr(kernel)] = self._from_blocks(kernel)
+            with BLAS_ON_ONE_THREAD:  # units are few
+                return [work(self.spectra[repr(kernel)]) for kernel in kernels]
+        return share(lambda kernel: work(self._spectrum(kernel)), kernels, len(self.rows))
+
+    def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+        """Return how much the samples differ in every column."""
+        if self.units.size == 1:
+            return feature_differences(self.rows, labels, names)
+        unit = np.repeat(np.arange(len(labels)), self.units.size)
+        cuts = column_cuts(self.rows, len(labels))
+        counts = [counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)]
+        shifts = shifts_of(self.rows, np.repeat(self.observed, self.units.size))
+        return differences_at_cuts(counts, self.rows, labels, shifts, names)
+
+    def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
+        """Return the values of a function at all rows; one on the rows themselves takes each pair of them once."""
+        rows = np.concatenate([x.drawn.rows, y.drawn.rows])
+        if not isinstance(witness, Embedding) or witness.points is not self.rows or len(rows) < x.n + y.n:
+            return super().evaluated(witness, x, y)
+        values = np.empty(len(rows))
+        values[self.numbers] = witness.kernel.product(self.rows, witness.weights)
+        left_over = np.setdiff1d(np.arange(len(rows)), self.numbers)
+        values[left_over] = witness(rows[left_over])
+        return values[: x.n], values[x.n :]
+
+    def _spectrum(self, kernel: Kernel) -> PooledSpectrum:
+        """Return the spectrum, of whose U the rows are means over units: T = N Σ_k h(γ_k) (u_kᵀ w)² stays as it is."""
+        spectrum = PooledSpectrum.from_rows(kernel, self.rows, self.gram)
+        size = self.units.size
+        if size == 1:
+            return spectrum
+        return replace(spectrum, U=spectrum.U.reshape(-1, size, spectrum.U.shape[1]).sum(axis=1) / np.sqrt(size))
+
+    def _from_blocks(self, kernel: Kernel) -> PooledSpectrum:
+        """Return the spectrum of the units' kernel means, from tiles of the Gram matrix that are not held.
+
+        It gives MMD, which depends on these means alone.
+        """
+        size, rows, count = self.units.size, self.rows, len(self.observed)
+        means = np.empty((count, count))
+        strips = list(slices(0, count, max(1, TILE_ROWS // size)))
+        member = np.kron(np.eye(strips[0].stop), np.full((size, 1), 1 / size))  # of a strip's rows in its units
+
+        def fill(i: slice) -> None:
+            for j in strips[i.start // strips[0].stop :]:
+                K = kernel(rows[size * i.start : size * i.stop], rows[size * j.start : size * j.stop])
+                means[i, j] = member[: len(K), : i.stop - i.start].T @ (K @ member[: K.shape[1], : j.stop - j.start])
+                means[j, i] = means[i, j].T
+
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+            share_between_cores(fill, strips)
+            check_finite(means.sum(), kernel)
+        centres = means.mean(axis=0)
+        means += centres.mean() - centres - centres[:, None]
+        with BLAS_ON_ONE_THREAD:
+            gamma, U = eigh(means / count, driver="evd", overwrite_a=True, check_finite=False)
+        kept = is_kept(gamma, count)
+        gamma, U = gamma[kept], U[:, kept]
+        return PooledSpectrum(
+            gamma,
+            U,
+            kernel.bound,
+            lambda a: Embedding(kernel, rows, np.repeat(U @ (a / np.sqrt(count * gamma)), size) / size),
+        )

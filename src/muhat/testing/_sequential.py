@@ -1,0 +1,76 @@
+"""Permutations until it is clear: the sequential p-value of Besag and Clifford (1991), which is exact too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.testing._permutations import COMBINED_TIE, Law, PermutationTable
+
+FOR_FEATURES = 499
+"""Permutations for the p-values of single features, which are not sequential."""
+
+CHUNK = 100
+"""Permutations that are drawn at first; after that, as many as there have been."""
+
+AT_ONCE = 2**25
+"""Labels that are held at a time (32 MB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialTable(PermutationTable):
+    """The values of the permutations up to where it was clear that p is large.
+
+    By their laws the combination of the statistics is one function of the labels, whatever was observed. Permutations
+    are drawn until h of them are as large as observed: with l drawn, p = h/l. If B come first, p = (1 + their number)/
+    (B + 1). P(p ≤ α) ≤ α for every α (Besag and Clifford 1991).
+    """
+
+    enough: int = 1
+    """h."""
+
+    @cached_property
+    def varies(self) -> Array:
+        """Which statistics are combined, whatever was drawn."""
+        assert self.law is not None
+        return np.asarray(self.law.spread > 0)
+
+    @cached_property
+    def exceeding(self) -> Array:
+        """How many of the first permutations are as large as observed, for each number of them."""
+        observed = self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()
+        return np.cumsum(self.combined[1:] >= observed)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether h permutations are as large as observed."""
+        return bool(self.exceeding[-1] >= self.enough)
+
+    @property
+    def p_value(self) -> float:
+        """The sequential p-value."""
+        if self.is_clear:
+            return float(self.enough / (1 + np.searchsorted(self.exceeding, self.enough)))
+        return float((1 + self.exceeding[-1]) / (1 + len(self.exceeding)))
+
+
+def permute_until_clear(
+    values_of: Callable[[Array], Array], law: Law, draw: Callable[[int], Array], enough: int, most: int
+) -> tuple[SequentialTable, Array]:
+    """Return the table of as many permutations as it takes, and the labels of some others for single features.
+
+    ``values_of`` gives the statistics of columns of labels, ``draw`` the observed labels and so many random ones.
+    """
+    others = draw(min(FOR_FEATURES, most))
+    values = values_of(others[:, :1])
+    while True:
+        drawn = values.shape[1] - 1
+        more = min(max(CHUNK, drawn), max(1, AT_ONCE // len(others)), most - drawn)
+        values = np.concatenate([values, values_of(draw(more)[:, 1:])], axis=1)
+        table = SequentialTable(values, np.abs(values).max(axis=1), law, enough)
+        if table.is_clear or drawn + more == most:
+            return table, others

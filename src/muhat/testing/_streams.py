@@ -1,0 +1,146 @@
+"""Samples of any size: one pass over batches, files or dask gives every kernel, permutation and feature its sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import csr_matrix
+
+from muhat._arrays import Array
+from muhat._validation import check_finite
+from muhat.data import ColumnMoments, SampleBatch
+from muhat.gram import Approximation, FeatureMap
+from muhat.kernels import Kernel
+from muhat.testing._marginals import FeatureDifference, column_cuts, counts_between, differences_at_cuts
+from muhat.testing._pool import Found, Pool, Sample, Share
+from muhat.testing._spectrum import PooledSpectrum, is_kept
+from muhat.testing._units import Units, Urn
+
+
+@dataclass(eq=False)
+class SourcePool(Pool):
+    """Units of which only sums over their rows are held: of features, and of counts in every column."""
+
+    units: Units
+    observed: Array
+    rows: Array
+    gram: Approximation
+    samples: tuple[Sample, Sample]
+    urns: tuple[Urn, Urn]
+    spectra: dict[str, PooledSpectrum] = field(default_factory=dict)
+    """Those of the kernels that were asked for, by their text."""
+    sums: tuple[UnitSums, ...] = ()
+    """Of each sample, once a pass has been made."""
+
+    @classmethod
+    def from_samples(
+        cls, x: Sample, y: Sample, gram: Approximation, units: Units, rng: np.random.Generator
+    ) -> SourcePool:
+        """Return the units of both samples, and rows to learn from that are a uniform sample of the pool."""
+        urns = Urn.fill(x.n, units.x, units, rng), Urn.fill(y.n, units.y, units, rng)
+        size = min(x.drawn.size, x.n + y.n)
+        share = rng.hypergeometric(x.n, y.n, size)
+        rows = [
+            each.drawn.rows[rng.choice(len(each.drawn.rows), some, replace=False)]
+            for each, some in ((x, share), (y, size - share))
+        ]
+        return cls(units, units.observed, rng.permutation(np.concatenate(rows)), gram, (x, y), urns)
+
+    def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+        """Return what work gives for the spectrum of every kernel; one pass over the rows serves all new ones."""
+        new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
+        if new:
+            maps = tuple(self.gram.resolve(kernel, self.rows) for kernel in new)
+            centres = tuple(each(self.rows).mean(axis=0) for each in maps)
+            cuts = column_cuts(self.rows, len(self.observed))
+            self.sums = tuple(
+                sample.source.total(UnitWork(maps, centres, cuts, urn))
+                for sample, urn in zip(self.samples, self.urns, strict=True)
+            )
+            for number, kernel in enumerate(new):
+                self.spectra[repr(kernel)] = self._spectrum(maps[number], number)
+        return share(lambda kernel: work(self.spectra[repr(kernel)]), kernels, len(self.observed))
+
+    def _spectrum(self, features: FeatureMap, number: int) -> PooledSpectrum:
+        """Return the spectrum of HΦᵀΦH/N, of whose U the rows are means over units."""
+        size, count = self.units.size, len(self.observed)
+        sums = np.concatenate([each.features[number] for each in self.sums])
+        means = sums / size
+        mean = means.mean(axis=0)
+        C = sum(each.squares[number] for each in self.sums) / (size * count) - np.outer(mean, mean)
+        check_finite(float(C.sum()), features.kernel)
+        gamma, V = eigh(C, driver="evd", check_finite=False)
+        kept = is_kept(gamma, size * count)
+        gamma, V = gamma[kept], V[:, kept]
+        bound = features.kernel.bound
+        kappa2 = bound if np.isfinite(bound) else max(float(each.largest[number]) for each in self.sums)
+        U = (means - mean) @ (V / np.sqrt(count * gamma))
+        return PooledSpectrum(gamma, U, kappa2, lambda a: features.embedding(V @ a))
+
+    def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+        """Return how much the samples differ in every column, their distribution functions compared at cuts."""
+        counts = [np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)]
+        x, y = (each.moments for each in self.sums)
+        return differences_at_cuts(counts, self.rows, labels, _shifts(x, y), names)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """What the rows of some batches of a sample add up to."""
+
+    features: tuple[Array, ...]
+    """Of each kernel, the features of each unit's rows, from their centre."""
+    squares: tuple[Array, ...]
+    """Of each kernel, ΦᵀΦ."""
+    largest: Array
+    """Of each kernel, the largest squared norm of a row's features."""
+    counts: tuple[Array, ...]
+    """Of each column, how many of each unit's rows are between two cuts."""
+    moments: ColumnMoments
+
+    def __add__(self, other: UnitSums) -> UnitSums:
+        return UnitSums(
+            tuple(a + b for a, b in zip(self.features, other.features, strict=True)),
+            tuple(a + b for a, b in zip(self.squares, other.squares, strict=True)),
+            np.maximum(self.largest, other.largest),
+            tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
+            self.moments + other.moments,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class UnitWork:
+    """What a pass does with each batch: it can be sent to other machines."""
+
+    maps: tuple[FeatureMap, ...]
+    centres: tuple[Array, ...]
+    cuts: list[Array]
+    urn: Urn
+
+    def __call__(self, batch: SampleBatch) -> UnitSums:
+        """Return the sums over a batch's rows; those that the urn gives to no unit do not take part."""
+        unit = self.urn(batch.start, len(batch.X))
+        order = np.argsort(unit, kind="stable")[: int((unit < self.urn.units).sum())]
+        X, unit = batch.X[order].astype(np.float64, copy=False), unit[order]
+        starts = np.searchsorted(unit, np.arange(self.urn.units + 1))
+        member = csr_matrix((np.ones(len(X)), np.arange(len(X)), starts), shape=(self.urn.units, len(X)))
+        features, squares, largest = [], [], []
+        for features_of, centre in zip(self.maps, self.centres, strict=True):
+            phi = features_of(X)
+            largest.append(np.einsum("ij,ij->i", phi, phi).max(initial=0.0))
+            phi -= centre  # near the mean of the pool, so that subtracting what is left of it costs no digits
+            features.append(member @ phi)
+            squares.append(phi.T @ phi)
+        counts = tuple(counts_between(*each, unit, self.urn.units) for each in zip(X.T, self.cuts, strict=True))
+        return UnitSums(tuple(features), tuple(squares), np.array(largest), counts, ColumnMoments.from_batch(batch))
+
+
+def _shifts(x: ColumnMoments, y: ColumnMoments) -> Array:
+    """Return the mean of the first sample less that of the second in every column, in standard deviations of both."""
+    both = x + y
+    spread = np.sqrt(both.squares / both.count)
+    gap = (x.mean * x.unit - y.mean * y.unit) / both.unit
+    return np.divide(gap, spread, out=np.zeros_like(spread), where=both.low < both.high)

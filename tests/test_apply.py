@@ -1,0 +1,125 @@
+"""``muhat compare --save`` and ``muhat apply``: what was best on a file speaks of the rows of another."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import muhat
+from muhat import ConditionalMean, KernelMean, MatchedMixture, StackedMean, TwoSampleTest
+from muhat.__main__ import command_line
+
+RNG = np.random.default_rng(0)
+OLD = pd.DataFrame(RNG.normal(size=(40, 3)) * [1, 5, 9], columns=["a", "<b>", "γ"])
+NEW = pd.DataFrame(RNG.normal(size=(9, 3)) * [1, 5, 9], columns=["a", "<b>", "γ"])
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """The new rows in another order of columns, beside a column that the model does not know."""
+    monkeypatch.chdir(tmp_path)
+    OLD.to_csv("old.csv", index=False)
+    OLD.to_parquet("old.parquet", index=False)
+    NEW[["γ", "a", "<b>"]].assign(name="x").to_csv("new.csv", index=False)
+
+
+def run(*arguments):
+    return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
+
+
+def applied(*arguments):
+    result = run("apply", *arguments)
+    assert result.exit_code == 0, result.stderr
+    header, *lines = csv.reader(result.stdout.splitlines())
+    return pd.DataFrame([[float(each) for each in line] for line in lines], columns=header)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ([], StackedMean),
+        (["--filter", "f-kmse"], KernelMean),
+        (["--filter", "f-kmse", "--no-standardize"], KernelMean),
+        (["--filter", "f-kmse", "--gram", "nystrom", "--features", 9], KernelMean),
+    ],
+)
+def test_the_winner_of_a_comparison_scores_new_rows(options, kind):
+    result = run("compare", "old.csv", "--save", "model", "--json", *options)
+    assert result.exit_code == 0, result.stderr
+    model = muhat.load("model")
+    mean = model[-1] if hasattr(model, "steps") else model
+    assert type(mean) is kind
+    if kind is KernelMean:
+        best = next(row for row in json.loads(result.stdout)["estimators"] if row["name"] == "f-kmse")
+        assert mean.choice_.parameter == pytest.approx(best["parameter"], rel=1e-6)
+    assert applied("model", "new.csv")["score"].tolist() == model.score_samples(NEW).tolist()
+
+
+def test_a_file_in_batches_is_kept_as_one_in_memory(monkeypatch):
+    options = ["--filter", "f-kmse", "--gram", "nystrom", "--features", 9, "--json"]
+    assert run("compare", "old.csv", "--save", "at-once", *options).exit_code == 0
+    assert run("compare", "old.parquet", "--save", "in-batches", *options).exit_code == 0
+    one, other = (applied(name, "new.csv")["score"] for name in ("at-once", "in-batches"))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_a_conditional_mean_predicts_with_intervals_and_quantiles():
+    model = ConditionalMean().fit(OLD[["a", "<b>"]], OLD["γ"])
+    muhat.save(model, "model")
+    found = applied("model", "new.csv", "--interval", 0.8, "--quantiles", "0.25,0.5")
+    x = NEW[["a", "<b>"]]
+    assert found["prediction"].tolist() == model.predict(x).tolist()
+    assert found[["lower", "upper"]].to_numpy().tolist() == model.predict_interval(x, 0.8).tolist()
+    assert found[["q0.25", "q0.5"]].to_numpy().tolist() == model.predict_quantiles(x, [0.25, 0.5]).tolist()
+
+
+def test_several_outputs_have_a_column_each_and_json_holds_the_same():
+    model = ConditionalMean(filter="f-kmse").fit(OLD[["a"]], OLD[["<b>", "γ"]])
+    muhat.save(model, "model")
+    found = applied("model", "new.csv")
+    assert found.columns.tolist() == ["prediction_0", "prediction_1"]
+    assert run("apply", "model", "new.csv", "--out", "found.json").stdout == ""
+    written = json.loads(Path("found.json").read_text())
+    assert written == {"model": "ConditionalMean", **found.to_dict("list")}
+
+
+@pytest.mark.parametrize(
+    ("model", "columns"),
+    [
+        (lambda: MatchedMixture(2, n_init=2, random_state=0).fit(OLD.to_numpy()), ["log_density", "component"]),
+        (lambda: KernelMean().fit(OLD.to_numpy()).embedding_, ["value"]),
+        (lambda: TwoSampleTest(n_permutations=9).test(OLD.to_numpy(), NEW.to_numpy()), ["witness"]),
+    ],
+)
+def test_other_models_say_what_they_can(model, columns):
+    muhat.save(model(), "model")
+    found = applied("model", "new.csv", "--drop", "name")
+    assert found.columns.tolist() == columns
+    assert len(found) == len(NEW)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        (lambda: muhat.compare(OLD.to_numpy(), filters="f-kmse"), [], "got a Comparison."),
+        (lambda: KernelMean().fit(OLD), ["--interval", 0.9], "a model of y given x is needed"),
+        (lambda: KernelMean().fit(OLD.rename(columns={"a": "other"})), [], "'other'"),
+        (lambda: KernelMean().fit(OLD), ["--out", "found.xlsx"], ".csv or .json is needed"),
+        (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--quantiles", "many"], "numbers between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_applied_is_refused_in_one_sentence(model, options, words):
+    muhat.save(model(), "model")
+    result = run("apply", "model", "new.csv", "--drop", "name", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    [line] = result.stderr.splitlines()
+    assert words in line
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work():
+    assert run("compare", "old.csv", "--save", "none/model").exit_code == 2
+    assert run("apply", "old.csv", "new.csv").stderr.endswith("got another kind of file.\n")

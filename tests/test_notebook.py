@@ -1,0 +1,136 @@
+"""What a notebook shows: a verdict, a table and a curve, escaped, beside what scikit-learn shows."""
+
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from muhat import (
+    ConditionalMean,
+    IndependenceTest,
+    KernelMean,
+    KernelMeanMatching,
+    MatchedMixture,
+    StackedMean,
+    TwoSampleTest,
+    compare,
+)
+from muhat.notebook import bars, line, summary, with_progress
+
+RNG = np.random.default_rng(0)
+EVIL = "<script>alert(1)</script>"
+X = pd.DataFrame(RNG.normal(size=(30, 3)), columns=[EVIL, "b&c", "γ"])
+Y = X.add([3, 0, 0])
+
+ESTIMATORS = {
+    "mean": lambda: KernelMean().fit(X),
+    "plain mean": lambda: KernelMean(filter="kme").fit(X),
+    "stacked mean": lambda: StackedMean().fit(X),
+    "conditional mean": lambda: ConditionalMean(filter=["f-kmse", "landweber"]).fit(X, X.sum(axis=1)),
+    "matching": lambda: KernelMeanMatching().fit(X, Y),
+    "mixture": lambda: MatchedMixture(2, n_init=2, random_state=0).fit(X),
+}
+RESULTS = {
+    "comparison": lambda: compare(X.to_numpy()),
+    "two samples": lambda: TwoSampleTest(n_permutations=99, random_state=0).test(X, Y),
+    "independence": lambda: IndependenceTest(n_permutations=19, random_state=0).test(X[["γ"]], X[["b&c"]]),
+}
+
+
+def parsed(html):
+    """The elements of a summary, which is read as XML: nothing stays open, nothing is unescaped."""
+    return ElementTree.fromstring(f"<all>{html}</all>")
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, *RESULTS])
+def test_a_summary_has_a_sentence_a_table_and_a_described_curve(name):
+    page = parsed(summary({**ESTIMATORS, **RESULTS}[name]()))
+    assert page.find(".//p").text.endswith(".")
+    assert len(page.findall(".//tbody/tr")) >= 1
+    assert not page.findall(".//script")
+    curves = page.findall(".//svg")
+    assert len(curves) == (name != "plain mean")
+    assert all(curve.get("aria-label") == curve.find("title").text for curve in curves)
+
+
+def test_names_of_columns_are_shown_as_they_are():
+    result = RESULTS["two samples"]()
+    assert EVIL not in result._repr_html_()
+    cells = [cell.text for cell in parsed(result._repr_html_()).iter("td")]
+    assert {EVIL, "b&c", "γ"} <= set(cells)
+    assert parsed(result._repr_html_()).find(".//p").text == result.verdict()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_fitted_estimator_is_shown_below_the_diagram_of_scikit_learn(name):
+    model = ESTIMATORS[name]()
+    html = model._repr_mimebundle_()["text/html"]
+    assert html.endswith(summary(model))
+    assert "sk-top-container" in html
+    assert model._repr_html_().endswith(summary(model))
+
+
+def test_an_estimator_that_is_not_fitted_has_the_diagram_alone():
+    assert "muhat-summary" not in KernelMean()._repr_html_()
+    assert "muhat-summary" not in KernelMean()._repr_mimebundle_()["text/html"]
+
+
+def test_scikit_learn_set_to_text_shows_text():
+    model = ESTIMATORS["mean"]()
+    with config_context(display="text"):
+        assert list(model._repr_mimebundle_()) == ["text/plain"]
+        assert not hasattr(model, "_repr_html_")
+
+
+def test_curves_of_nothing_are_empty_or_flat():
+    assert line(np.full(5, np.nan), 0, "none") == ""
+    assert line(np.zeros(1), 0, "one") == ""
+    assert "polyline" in line(np.zeros(4), 1, "flat")
+    assert "nan" not in bars(np.zeros(4), "empty", 0.5) + line(np.array([1.0, np.nan, 2.0]), 0, "with a gap")
+
+
+class Notebook:
+    """As much of IPython as a bar takes."""
+
+    def __init__(self):
+        self.display, self.kernel, self.shown = self, True, []
+
+    def get_ipython(self):
+        return self
+
+    def __getattr__(self, name):
+        return {"HTML": str, "update": self.shown.append}[name]
+
+    def __call__(self, html, display_id):
+        return self
+
+
+def test_a_bar_of_progress_in_a_notebook_counts_rows_in_each_pass(monkeypatch):
+    notebook = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    batches = with_progress([X.to_numpy()] * 3, 90)
+    assert [len(list(batches)), len(list(batches))] == [3, 3]
+    first, *_, last = [parsed(html) for html in notebook.shown]
+    assert first.find(".//progress").attrib == {"value": "30", "max": "90"}
+    assert last.find(".//progress").attrib == {"value": "90", "max": "90"}
+    assert last.find("label").text == "pass 2: 90 rows, done "
+
+
+def test_a_line_of_progress_on_a_terminal_and_none_in_a_file(monkeypatch, capsys):
+    assert len(list(with_progress([X.to_numpy()]))) == 1
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert len(list(with_progress([X.to_numpy()]))) == 1
+    assert capsys.readouterr().err.split("\r")[-1].split("\n")[0].rstrip() == "pass 1: 30 rows, done"
+
+
+def test_names_of_columns_go_through_a_pipeline():
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), KernelMean()).fit(X)
+    assert model[-1].feature_names_in_.tolist() == X.columns.tolist()
+    with pytest.raises(ValueError, match="feature names"):
+        model[-1].score_samples(X.rename(columns={"γ": "g"}))
