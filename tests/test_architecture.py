@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -79,7 +80,8 @@ PUBLIC = [
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
-    *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *("LeftOutDisplay", "QuantileDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""
@@ -228,3 +230,15 @@ def test_a_public_class_and_function_says_what_it_is():
             part = getattr(module, name)
             if callable(part):
                 assert part.__doc__, f"{module.__name__}.{name}"
+
+
+def test_a_public_method_says_what_it_does_itself_or_by_what_it_overrides():
+    classes = [part for module in every_module() for part in vars(module).values() if inspect.isclass(part)]
+    silent = [
+        f"{part.__name__}.{name}"
+        for part in classes
+        if part.__module__.startswith("muhat.") and not part.__name__.startswith("_")
+        for name, method in vars(part).items()
+        if inspect.isfunction(method) and not name.startswith("_") and not inspect.getdoc(getattr(part, name))
+    ]
+    assert not silent

@@ -25,7 +25,10 @@ _PUBLIC = {
     "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "keep": ("save", "load"),
-    "plots": ("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    "plots": (
+        *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+        *("LeftOutDisplay", "QuantileDisplay"),
+    ),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
 }
