@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from muhat import ConditionalMean, load
 from muhat.__main__ import command_line
-from muhat.plots import PredictionDisplay, QuantileFanDisplay
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(60, 2)), columns=["a", "b"])
@@ -63,17 +62,6 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
     inside = (written["low"] <= written["y"]) & (written["y"] <= written["high"])
     assert 0.9 <= inside.mean() < 0.95
     np.testing.assert_allclose(load("model.muhat").predict(FRAME[["a", "b"]]), MODEL.predict(FEATURES))
-
-
-def test_displays_show_the_models_own_numbers():
-    display = PredictionDisplay.from_estimator(MODEL[-1]).plot()
-    np.testing.assert_allclose(display.true, FRAME["y"])
-    assert display.ax_.get_xlabel() == "predicted without the row"
-    fan = QuantileFanDisplay.from_estimator(MODEL, FEATURES, FRAME["y"], 0, "a").plot()
-    point = MODEL[:-1].transform([[fan.feature[7], FRAME["b"].median()]])
-    np.testing.assert_allclose(fan.quantiles[7], MODEL[-1].predict_quantiles(point, [0.05, 0.25, 0.5, 0.75, 0.95])[0])
-    plain = QuantileFanDisplay.from_estimator(ConditionalMean().fit(FEATURES, FRAME["y"]), FEATURES, FRAME["y"], 1)
-    assert (np.diff(plain.quantiles, axis=1) >= 0).all()
 
 
 @pytest.mark.parametrize(

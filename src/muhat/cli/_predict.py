@@ -28,10 +28,14 @@ from muhat.conditional._distribution import checked_levels
 from muhat.conditional._estimator import INTERVALS
 from muhat.data import DataSet, read_table
 from muhat.keep import save as save_model
-from muhat.plots import PredictionDisplay, QuantileFanDisplay, prediction_figure, save
+from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 
 LISTED = 10
 """The most rows or features in a table."""
+
+POINTS = 100
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Where along a feature quantiles are drawn, and which."""
 
 LOOKED_AT = 500
 """Rows by which features are told apart."""
@@ -85,9 +89,7 @@ def predict_command(
     if new is not None:
         result = result.on_new(_Sample.from_file(new, target, reading, like=sample))
     if out is not None:
-        column = int(np.argmax(result.importance))
-        fan = QuantileFanDisplay.from_estimator(pipeline, sample.X, sample.y, column, sample.names[column])
-        save(prediction_figure([PredictionDisplay.from_estimator(pipeline[-1]), fan]), out)
+        save(result.figure(), out)
     if save_predictions is not None:
         atomic_write(save_predictions, result.as_csv().encode())
     if keep is not None:
@@ -195,6 +197,22 @@ class _Result:
         return replace(
             self, shown=new.name, predicted=model.predict(X), ends=ends, true=None if np.isnan(new.y).any() else new.y
         )
+
+    def figure(self) -> Any:
+        """Return left-out predictions against the truth, and quantiles along the most telling feature, as a figure."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(12.5, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        LeftOutDisplay.from_estimator(self.pipeline[-1]).plot(left)
+        X, column = self.sample.X, int(np.argmax(self.importance))
+        points = np.tile(np.median(X, axis=0), (POINTS, 1))
+        points[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
+        quantiles = self.pipeline[-1].predict_quantiles(self.pipeline[:-1].transform(points), LEVELS)
+        name = f"{self.sample.names[column]}, other features at their medians"
+        QuantileDisplay(points[:, column], LEVELS, quantiles, X[:, column], self.sample.y, name).plot(right)
+        right.set_ylabel(self.sample.target)
+        return figure
 
     def coverage(self) -> float | None:
         """Return the share of true values inside their intervals, where these are known."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array, slices
 from muhat._messages import refusal, unknown_name
 from muhat._parts import Parts, as_kernel
+from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
 from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
@@ -46,7 +47,7 @@ CALIBRATED = 1 / 3
 """The share of rows that conformal intervals are calibrated on."""
 
 
-class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
     μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y

@@ -1,128 +1,153 @@
-"""Displays of a conditional mean: what it predicts without each row, and how y spreads along one feature."""
+"""Displays of a conditional mean: what it predicts for rows that were left out, and quantiles of y along a feature."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat._validation import as_frame
 from muhat.conditional import ConditionalMean
-from muhat.plots._style import axes_or_new, require_matplotlib, without_frame
+from muhat.plots._style import COLOURS, axes_or_new, without_frame
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles of a fan."""
-
 POINTS = 100
-"""Where along a feature they are drawn."""
-
-COLOUR, DOTS = "#0072B2", "#555555"
 
 
 @dataclass(eq=False)
-class PredictionDisplay:
-    """What is predicted for each row without it, against what is true: on the diagonal where it is right.
+class LeftOutDisplay:
+    """What is predicted for every row without it, against the y that was observed.
 
     Parameters
     ----------
-    predicted, true : arrays of shape (n,)
-        The left-out predictions, and the outputs.
+    predicted, observed : arrays of shape (n,)
+        The predictions and the y.
+    score : float
+        The share of the variance of y that is predicted so.
 
     Examples
     --------
     >>> import numpy as np
     >>> from muhat import ConditionalMean
-    >>> X = np.linspace(0, 1, 30)[:, None]
-    >>> PredictionDisplay.from_estimator(ConditionalMean().fit(X, X[:, 0] ** 2)).predicted.shape
-    (30,)
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> model = ConditionalMean().fit(X, np.sin(X[:, 0]))
+    >>> display = LeftOutDisplay.from_estimator(model)  # and display.plot() to draw it
+    >>> display.score > 0.99
+    True
     """
 
     predicted: Array
-    true: Array
+    observed: Array
+    score: float
 
     @classmethod
-    def from_estimator(cls, model: ConditionalMean, output: int = 0) -> Self:
-        """Return the display of a fitted model, or of one of its outputs."""
-        predicted, residuals = (
-            np.atleast_2d(each.T)[output] for each in (model.loo_predictions_, model.loo_residuals_)
-        )
-        return cls(predicted, predicted + residuals)
+    def from_estimator(cls, estimator: ConditionalMean, output: int = 0) -> Self:
+        """Return the display of a fitted conditional mean, of one of its outputs."""
+        check_is_fitted(estimator, "choice_")
+        predicted = np.asarray(estimator.loo_predictions_)
+        predicted = predicted.reshape(len(predicted), -1)[:, output]
+        residuals = np.asarray(estimator.loo_residuals_).reshape(len(predicted), -1)[:, output]
+        return cls(predicted, predicted + residuals, float(estimator.loo_score_))
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        ends = [min(self.predicted.min(), self.true.min()), max(self.predicted.max(), self.true.max())]
-        self.ax_.plot(ends, ends, color="black", linewidth=0.8, zorder=1)
-        self.ax_.scatter(self.predicted, self.true, s=12, color=COLOUR, alpha=0.6, linewidths=0, zorder=2)
-        self.ax_.set(xlabel="predicted without the row", ylabel="true")
+        self.ax_.scatter(self.predicted, self.observed, s=12, color=COLOURS["f-kmse"], alpha=0.6, linewidths=0)
+        both = np.concatenate([self.predicted, self.observed])
+        ends = [np.nanmin(both), np.nanmax(both)]
+        self.ax_.plot(ends, ends, color="black", linewidth=1)
+        self.ax_.set_xlabel("predicted without the row")
+        self.ax_.set_ylabel("observed y")
+        self.ax_.set_title(f"leave-one-out: {100 * self.score:.3g} % of the variance of y", loc="left")
         without_frame(self.ax_)
         return self
 
 
 @dataclass(eq=False)
-class QuantileFanDisplay:
-    """Quantiles of y along one feature, all others at their medians, with the rows of the sample.
+class QuantileDisplay:
+    """Quantiles of y along one feature, the others at their medians, as a fan over the rows.
 
     Parameters
     ----------
-    feature : array of shape (m,)
-        The values of the feature.
-    quantiles : array of shape (m, 5)
-        The quantiles at 5, 25, 50, 75 and 95 %.
+    values : array of shape (points,)
+        Where along the feature.
+    levels : sequence of float
+        The levels of the quantiles, ascending.
+    quantiles : array of shape (points, levels)
+        The quantiles.
     rows, outputs : arrays of shape (n,)
-        The feature and the output of each row of the sample.
+        The feature and y of the rows.
     name : str
-        What the feature is called.
+        The feature's name.
     """
 
-    feature: Array
+    values: Array
+    levels: tuple[float, ...]
     quantiles: Array
     rows: Array
     outputs: Array
-    name: str = "x"
+    name: str
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Array, y: Array, column: int, name: str = "x") -> Self:
-        """Return the display of a fitted model, or a pipeline that ends with one, on its sample."""
-        X = np.asarray(X, dtype=np.float64)
-        points = np.tile(np.median(X, axis=0), (POINTS, 1))
-        points[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
-        return cls(points[:, column], quantiles_of(model, points), X[:, column], np.asarray(y), name)
+    def from_estimator(
+        cls,
+        estimator: ConditionalMean,
+        X: Any,
+        y: Any,
+        feature: int | str = 0,
+        levels: tuple[float, ...] = LEVELS,
+        name: str | None = None,
+    ) -> Self:
+        """Return the display of a fitted conditional mean of one output.
+
+        Parameters
+        ----------
+        estimator : ConditionalMean
+            The estimator.
+        X, y : array or data frame of shape (n, d), and array of shape (n,)
+            The rows to show.
+        feature : int or str, default=0
+            The feature along which y is shown, by number or by name.
+        levels : tuple of float
+            The levels of the quantiles.
+        name : str, default=None
+            What the feature is called, if not by its name in X.
+        """
+        check_is_fitted(estimator, "choice_")
+        frame, names = as_frame(X), list(map(str, getattr(estimator, "feature_names_in_", ())))
+        rows = np.asarray(frame, dtype=float)
+        if isinstance(feature, str) and feature not in names:
+            raise ValueError(refusal("QuantileDisplay", f"feature must be one of {names}", repr(feature)))
+        place = names.index(feature) if isinstance(feature, str) else int(feature)
+        values = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
+        grid = np.tile(np.median(rows, axis=0), (POINTS, 1))
+        grid[:, place] = values
+        points: Any = type(frame)(grid, columns=frame.columns) if hasattr(frame, "iloc") else grid
+        quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
+        name = name or (names[place] if names else f"feature {place}")
+        return cls(values, tuple(levels), quantiles, rows[:, place], np.asarray(y, dtype=float), name)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        low, lower, middle, upper, high = self.quantiles.T
-        self.ax_.scatter(self.rows, self.outputs, s=8, color=DOTS, alpha=0.4, linewidths=0, zorder=1, label="rows")
-        self.ax_.fill_between(self.feature, low, high, color=COLOUR, alpha=0.2, linewidth=0, label="5 to 95 %")
-        self.ax_.fill_between(self.feature, lower, upper, color=COLOUR, alpha=0.35, linewidth=0, label="25 to 75 %")
-        self.ax_.plot(self.feature, middle, color=COLOUR, linewidth=1.5, label="median")
-        self.ax_.set(xlabel=f"{self.name} (other features at their medians)", ylabel="y")
+        self.ax_.scatter(self.rows, self.outputs, s=8, color="0.5", alpha=0.6, linewidths=0)
+        for low in range(len(self.levels) // 2):
+            high = len(self.levels) - 1 - low
+            label = f"{100 * self.levels[low]:g} to {100 * self.levels[high]:g} %"
+            fill = {"color": COLOURS["f-kmse"], "alpha": 0.25, "linewidth": 0}
+            self.ax_.fill_between(self.values, self.quantiles[:, low], self.quantiles[:, high], label=label, **fill)
+        if len(self.levels) % 2:
+            self.ax_.plot(
+                self.values, self.quantiles[:, len(self.levels) // 2], color=COLOURS["landweber"], label="median"
+            )
+        self.ax_.set_xlabel(self.name)
+        self.ax_.set_ylabel("y")
         self.ax_.legend(frameon=False)
         without_frame(self.ax_)
         return self
-
-
-def quantiles_of(model: Any, points: Array) -> Array:
-    """Return the quantiles of a model, or of a pipeline that ends with one, at points."""
-    if hasattr(model, "predict_quantiles"):
-        return model.predict_quantiles(points, LEVELS)
-    *before, last = [step for _, step in model.steps]
-    for step in before:
-        points = step.transform(points)
-    return last.predict_quantiles(points, LEVELS)
-
-
-def prediction_figure(displays: Sequence[Any]) -> Any:
-    """Return a figure of some displays side by side, made without a screen; ``figure.savefig(...)`` writes it."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.25 * len(displays), 4.2), layout="constrained")
-    for display, ax in zip(displays, np.atleast_1d(figure.subplots(1, len(displays))), strict=True):
-        display.plot(ax)
-    return figure
