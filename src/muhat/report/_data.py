@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,10 +60,12 @@ class Context:
         if self.data is None:
             return []
         if isinstance(self.data, Mapping):
-            return [Sample.from_rows(rows, str(name)) for name, rows in self.data.items()]
-        if isinstance(self.data, tuple):
-            return [Sample.from_rows(rows, name) for rows, name in zip(self.data, names, strict=True)]
-        return [Sample.from_rows(self.data, names[0])]
+            return [replace(Sample.from_rows(rows, ""), name=str(name)) for name, rows in self.data.items()]
+        several = self.data if isinstance(self.data, tuple) else (self.data,)
+        found = [Sample.from_rows(rows, name) for rows, name in zip(several, names, strict=False)]
+        if len({each.name for each in found}) == len(found):
+            return found
+        return [replace(each, name=f"{each.name} ({place})") for place, each in enumerate(found, 1)]
 
     def provenance(self) -> dict[str, str]:
         """Return versions, the day, and all settings."""
