@@ -196,7 +196,7 @@ def _held(
 def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array) -> list[Choice]:
     """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
     check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
-    filters = parts.bounded(problem, kernel)
+    filters = [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
     if parts.has_choice or problem.n >= rules[0].least_points:
         return choices_by(rules, problem, filters)
     return [unscored_choice(rules[0], filters[0])]
@@ -499,7 +499,7 @@ class KernelMean(ShownEstimator, BaseEstimator):
                         next(rows, None)  # raises what cut it short
                     raise
         except BaseException as problem:
-            if stream.has_rows:
+            if stream.accumulated is not None:
                 self._continue(stream)
                 problem.add_note(f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit.")
             raise
@@ -565,11 +565,6 @@ class _Stream:
         parts.check_batches(rows_again=False)
         plan = plan_one_pass(parts.gram)
         return cls(parts, plan, parts.rules(plan.access))
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether there are any."""
-        return self.accumulated is not None
 
     def add(self, X: Array, weights: Array | None = None) -> _Stream:
         """Return the stream with these rows too."""
