@@ -180,6 +180,7 @@ class Browser:
 
     def pdf(self, path):
         """Print it to a file."""
+        self.call("Emulation.setEmulatedMedia", media="")
         made = self.call("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
         Path(path).write_bytes(base64.b64decode(made["data"]))
 

@@ -56,7 +56,7 @@ def independence_page():
 
 def predict_page():
     X = RNG.normal(size=(40, 2))
-    model = ConditionalMean(bandwidth="loo").fit(X, X[:, 0] ** 2)
+    model = ConditionalMean(filter=["tikhonov", "landweber"], bandwidth="loo").fit(X, X[:, 0] ** 2)
     return model.to_html(data={"patients": X}, settings={"y": "outcome"})
 
 

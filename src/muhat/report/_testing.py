@@ -259,7 +259,11 @@ def _statistics(result: Result) -> Section:
     """Return the table of all statistics."""
     tests = sorted(result.tests, key=lambda each: -each.standardized)[:MOST_STATISTICS]
     rows = [
-        [Cell(str(each)), Cell(f"{each.standardized:.2f}", each.standardized), Cell(number(each.p_value), each.p_value)]
+        [
+            Cell(str(each)),
+            Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized),
+            Cell(number(each.p_value), each.p_value),
+        ]
         for each in tests
     ]
     titles = ["statistic", "above its mean, standard deviations", "p by itself"]
