@@ -60,7 +60,7 @@ ROOMS = {"stacking": 1_320, "testing": 3_400, "conditional": 1_350, "keep": 650,
 
 MODULES_OF_ROOMS = {
     "stacking": ["plots._stack"],
-    "testing": ["plots._testing", "plots._drift", "cli._testing", "cli._drift"],
+    "testing": ["plots._testing", "plots._drift", "cli._testing", "cli._drift", "cli._samples"],
     "keep": ["cli._apply"],
     "notebook": ["_shown"],
     "report": ["_reportable", "cli._report"],
@@ -75,9 +75,9 @@ PUBLIC = [
     *("Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
-    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
+    *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
-    *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *("LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay", "DriftDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

@@ -14,6 +14,7 @@ COMMANDS = {
     "apply": ("muhat.cli._apply:apply_command", "Apply a kept model to new rows: its prediction or score of each."),
     "test": ("muhat.cli._testing:two_samples_command", "Test whether two samples come from one distribution."),
     "independence": ("muhat.cli._testing:independence_command", "Test whether some columns have to do with others."),
+    "drift": ("muhat.cli._drift:drift_command", "Test new batches against a reference, in order of time."),
     "reproduce": ("muhat.paper._command:reproduce_command", "Reproduce the paper's figures and tables."),
 }
 """Where each command is, imported when it is asked for, and what the help of all says of it."""
