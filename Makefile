@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
 
-.PHONY: demo quick test test-lowest lint browser bench docs evidence clean
+.PHONY: demo tour quick test test-lowest lint browser bench docs evidence clean
 
 demo: .venv/installed   ## compare every estimator of the paper on embedded data, with a picture
 	$(BIN)/muhat compare --out muhat-compare.png
@@ -11,6 +11,9 @@ demo: .venv/installed   ## compare every estimator of the paper on embedded data
 quick: .venv/tested     ## one small test of every capability, in about a minute
 	$(BIN)/ruff check --quiet .
 	$(BIN)/python -m pytest -n 2 tests/test_smoke.py tests/test_architecture.py
+
+tour: .venv/installed   ## the pictures of README, docs/tour, by a tour of everything on embedded data
+	$(BIN)/muhat tour --out docs/tour
 
 test: .venv/tested lint browser ## style, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

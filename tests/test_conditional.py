@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_de
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures
+from muhat.conditional import ConditionalDistribution
 from muhat.conditional._distribution import nearest_probabilities
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov
 
@@ -134,7 +135,7 @@ def test_every_left_out_smoother_predicts_anywhere_as_a_refit(name):
     weights[7] = 6.0
     kernel, parameter = Gaussian(1.0), PARAMETERS[name][1]
     model = fitted(name, parameter, kernel, X, y, weights)
-    values = model._fit.left_out_values(model._coordinates(new))
+    values = model._fit.left_out_values(new)
     for i in range(40):
         o = np.arange(40) != i
         true = smoother(name, parameter, kernel(X[o]), kernel(X[o], new), y[o], weights[o], 1.0)
@@ -214,12 +215,12 @@ def test_intervals_are_those_of_the_jackknife_plus():
     np.testing.assert_allclose(found, np.column_stack([low, high]), rtol=0, atol=1e-9)
 
 
-def coverage(model, draws=20):
+def coverage(model, draws=20, method="jackknife+"):
     """The share of new y in 90 % intervals, for several samples."""
     covered = []
     for seed in range(draws):
         new, true = wave(500, seed + 100)
-        low, high = clone(model).fit(*wave(60, seed)).predict_interval(new).T
+        low, high = clone(model).fit(*wave(60, seed)).predict_interval(new, method=method).T
         covered.append(np.mean((low <= true) & (true <= high)))
     return np.array(covered)
 
@@ -229,6 +230,28 @@ def test_intervals_hold_what_they_promise():
     assert 0.9 - 2 * given.std() / np.sqrt(len(given)) < given.mean() < 0.95
     chosen = coverage(ConditionalMean(filter="tikhonov"))
     assert chosen.mean() > 2 * 0.9 - 1  # what the theorem promises, though it does not speak of a chosen parameter
+
+
+def test_conformal_intervals_hold_what_they_promise_though_everything_was_chosen():
+    covered = coverage(ConditionalMean(filter="tikhonov"), method="conformal")
+    assert covered.mean() > 0.9 - 2 * covered.std() / np.sqrt(len(covered))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "precomputed"])
+def test_conformal_intervals_are_those_of_a_model_of_two_thirds_of_the_rows(kernel):
+    X, y = wave(60)
+    new, _ = wave(10, seed=1)
+    order = np.random.default_rng(0).permutation(60)
+    some, rest = np.sort(order[:20]), np.sort(order[20:])
+    part = ConditionalMean(kernel=Gaussian(1.0)).fit(X[rest], y[rest])
+    reach = np.sort(np.abs(y[some] - part.predict(X[some])))[19 - 1]  # ⌈.9·21⌉
+    expected = part.predict(new)[:, None] + [-reach, reach]
+    if kernel == "precomputed":
+        model = ConditionalMean(kernel=kernel).fit(Gaussian(1.0)(X), y)
+        found = model.predict_interval(Gaussian(1.0)(new, X), method="conformal")
+    else:
+        found = ConditionalMean(kernel=Gaussian(1.0)).fit(X, y).predict_interval(new, method="conformal")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_intervals_of_several_outputs_are_those_of_each():
@@ -281,6 +304,60 @@ def test_quantiles_are_calibrated_and_ordered_and_draws_follow_the_probabilities
     assert draws.shape == (2, 20_000)
     np.testing.assert_allclose(draws.mean(axis=1), at.mean()[:, 0], atol=0.02)
     np.testing.assert_array_equal(draws, model.sample(new[:2], 20_000, random_state=0))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("gram", ["dense", Nystrom(20)])
+@pytest.mark.parametrize("has_intercept", [True, False])
+def test_left_out_weights_are_those_of_left_out_predictions(name, gram, has_intercept):
+    rng = np.random.default_rng(SEED)
+    X, y, weights = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), rng.uniform(0.5, 1.5, size=60)
+    weights[3] = 12.0
+    model = fitted(name, PARAMETERS[name][1], Gaussian(1.0), X, y, weights, gram=gram, fit_intercept=has_intercept)
+    W = model._fit.left_out_weights()
+    assert (W.diagonal() == 0).all()
+    assert_close(W @ y, model.loo_predictions_)
+
+
+def test_left_out_distributions_are_those_of_refits():
+    X, y = wave(30)
+    model = fitted("landweber", 100, Gaussian(0.7), X, y)
+    levels, inside, scores = [0.05, 0.5, 0.95], [], []
+    quantiles = model.loo_distribution_.quantiles(levels)[:, 0]
+    for i in range(30):
+        o = np.arange(30) != i
+        refit = fitted("landweber", 100, Gaussian(0.7), X[o], y[o])
+        np.testing.assert_allclose(quantiles[i], refit.predict_quantiles(X[[i]], levels)[0], atol=1e-12)
+        inside.append(quantiles[i, 0] <= y[i] <= quantiles[i, 2])
+        scores.append(refit.distribution_at(X[[i]]).crps(y[i])[0, 0])
+    assert model.loo_coverage(0.9) == pytest.approx(np.mean(inside))
+    assert model.loo_crps() == pytest.approx(np.mean(scores), rel=1e-9)
+    both = fitted("landweber", 100, Gaussian(0.7), X, np.column_stack([y, 2 * y]))
+    np.testing.assert_allclose(both.loo_crps(), [model.loo_crps(), 2 * model.loo_crps()], rtol=1e-9)
+
+
+def test_the_score_of_a_distribution_is_its_definition():
+    rng = np.random.default_rng(SEED)
+    outputs, weights, y = rng.normal(size=(6, 2)), rng.dirichlet(np.ones(6), size=3), rng.normal(size=(3, 2))
+    scores = ConditionalDistribution.from_weights(outputs, weights).crps(y)
+    for row, column in np.ndindex(3, 2):
+        v, p = outputs[:, column], weights[row]
+        true = p @ np.abs(v - y[row, column]) - p @ np.abs(v[:, None] - v) @ p / 2
+        assert scores[row, column] == pytest.approx(true, rel=1e-12)
+
+
+def test_two_models_are_as_far_apart_as_their_embeddings():
+    X, y = wave(40)
+    new = X[:5]
+    for kernel_y in (Gaussian(0.5), "linear"):
+        one, other = (ConditionalMean(kernel_y=kernel_y).fit(X, each) for each in (y, y + 1))
+        found = one.mmd_at(new, other)
+        true = [one.embedding_at(x).distance(other.embedding_at(x)) for x in new]
+        np.testing.assert_allclose(found, true, atol=1e-7)
+        np.testing.assert_allclose(one.mmd_at(new, one), 0, atol=1e-6)
+    np.testing.assert_allclose(found, 1, atol=1e-7)  # the distance of the means
+    with pytest.raises(ValueError, match="both models must have the kernel_y"):
+        one.mmd_at(new, ConditionalMean(kernel_y="gaussian").fit(X, y))
 
 
 def test_the_bandwidth_with_the_least_score_is_taken():
@@ -350,6 +427,9 @@ def test_it_works_in_pipelines_and_searches_with_frames_and_float32():
         ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov"), {"kernel__bandwidth": [0.5, 50.0]}, cv=3
     )
     assert search.fit(X, y).best_params_ == {"kernel__bandwidth": 0.5}
+    polars = pytest.importorskip("polars").from_pandas(frame)
+    same = make_pipeline(StandardScaler(), ConditionalMean(filter="tikhonov")).fit(polars, y)
+    np.testing.assert_allclose(same.predict(polars), pipeline.predict(frame), atol=1e-12)
     single = ConditionalMean().fit(X.astype(np.float32), y.astype(np.float32))
     np.testing.assert_allclose(single.predict(X), ConditionalMean().fit(X, y).predict(X), atol=0.02)
     model = ConditionalMean().fit(X, y)
@@ -376,9 +456,16 @@ REFUSED = {
     "q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0]),
     "confidence: q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
     "confidence 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 0.99),
+    "takes at least 9 rows to calibrate with, got 20 rows, of which 6 calibrate": lambda: (
+        ConditionalMean().fit(X, Y).predict_interval(X, method="conformal")
+    ),
+    "unknown name 'bootstrap'|'bootstrap'": lambda: ConditionalMean().fit(X, Y).predict_interval(X, method="bootstrap"),
+    "conformal intervals take rows that all weigh the same": lambda: (
+        ConditionalMean().fit(X, Y, np.arange(20)).predict_interval(X, 0.5, method="conformal")
+    ),
+    "y must have 1 outputs, got 2": lambda: ConditionalMean().fit(X, Y).distribution_at(X).crps(np.ones((20, 2))),
     "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(filter="s-kmse").fit(X, Y),
     "selection must be 'loo', 'gcv'": lambda: ConditionalMean(filter="tikhonov", selection="kfold").fit(X, Y),
-    "gram must have all eigenpairs": lambda: ConditionalMean(gram="blocks").fit(X, Y),
     "bandwidth must be None or 'loo', got 3": lambda: ConditionalMean(bandwidth=3).fit(X, Y),
     "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(
         X, Y

@@ -73,12 +73,16 @@ def run_tasks(name, part=lambda task: True, **changed):
 RULES = [*((name, "paper") for name in PAPER), ("tsvd", "loo"), ("componentwise", "loo")]
 
 
+ON_ONE_GRID = ("f-kmse", "landweber", "iterated-tikhonov")
+"""Filters whose grid all samples share, fine enough that each loses less than a hundredth to a grid of its own."""
+
+
 @pytest.mark.parametrize(("name", "rule"), RULES)
 def test_samples_together_choose_what_single_fits_choose(draws, found, name, rule):
     selection = "gcv" if (name, rule) == ("tsvd", "paper") else "loo"
     fits = [KernelMean(filter=name, selection=selection).fit(draw.X) for draw in draws]
     single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
-    assert found[name, rule] == pytest.approx(single, rel=1e-6)
+    assert found[name, rule] == pytest.approx(single, rel=0.01 if name in ON_ONE_GRID else 1e-6)
 
 
 def test_no_rule_beats_the_oracle(found):
@@ -230,7 +234,8 @@ def test_samples_under_a_kernel_without_a_bound_choose_what_single_fits_choose()
                 KernelMean(kernel="linear", filter=row["estimator"], selection=selection).fit(draw.X) for draw in draws
             ]
             single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
-            assert row["losses"] == pytest.approx(single, rel=1e-5), row["estimator"]
+            within = 0.01 if row["estimator"] in ON_ONE_GRID else 1e-5
+            assert row["losses"] == pytest.approx(single, rel=within), row["estimator"]
 
 
 @pytest.mark.parametrize(("name", "part"), [("figure-3c", {"d": 20}), ("when-it-pays", {"panel": "bandwidth"})])
@@ -274,11 +279,11 @@ def test_a_loss_on_random_frequencies_is_the_exact_one_without_bias(kernel):
     smooth = Mixture([1.0], sample.mean(axis=0)[None], np.cov(sample.T)[None])
     half = 0.5 * plain
     mu = half if kernel == "laplacian" else MixedEmbedding(half, smooth, np.array([0.3]))
-    exact = population.loss(mu) - population.loss(plain)
+    exact = population.loss(mu, rows) - population.loss(plain, rows)
     rng = np.random.default_rng(SEED)
     found = np.array([population.excess(mu, rows, 64, rng) for _ in range(100)])
     assert abs(found.mean() - exact) < 3.5 * found.std() / 10
-    assert found.std() / 10 < 0.05 * population.loss(plain)
+    assert found.std() / 10 < 0.05 * population.loss(plain, rows)
 
 
 def test_whoever_knows_where_a_population_comes_from_has_the_risk_that_cannot_be_removed():
@@ -290,7 +295,7 @@ def test_whoever_knows_where_a_population_comes_from_has_the_risk_that_cannot_be
         rows = population.draw(n, [SEED, i])
         seen = np.unique(rows)
         atoms = Embedding(k, population.X[seen], np.full(len(seen), 1 / N))
-        losses[i] = population.loss(MixedEmbedding(atoms, Q, np.array([1 - len(seen) / N])))
+        losses[i] = population.loss(MixedEmbedding(atoms, Q, np.array([1 - len(seen) / N])), seen)
         plain[i] = population.exact_losses([rows]).of_multiples(np.ones(1))[0, 0]
         spread[i] = 1 - (population.gram.sum() - N) / (N * (N - 1))  # 1 − U
     floor = spread.mean() / N * (1 - 1 / N) ** n

@@ -15,7 +15,6 @@ from muhat.gram import RandomFeatures
 from muhat.kernels import (
     Function,
     Gaussian,
-    InverseMultiquadric,
     Kernel,
     Laplacian,
     Linear,
@@ -350,9 +349,6 @@ def test_lists_are_taken_for_arrays_and_the_mixture_shows_its_size() -> None:
     "kernel",
     [
         Laplacian(1.0),
-        Matern(1.0),
-        RationalQuadratic(1.0),
-        InverseMultiquadric(1.0),
         Precomputed(np.eye(2)),
         Function("cosine"),
         Gaussian(1.0) * Linear(),
@@ -362,7 +358,7 @@ def test_lists_are_taken_for_arrays_and_the_mixture_shows_its_size() -> None:
     ids=repr,
 )
 def test_a_kernel_without_a_closed_form_is_refused_by_naming_those_that_have_one(kernel: Kernel) -> None:
-    with pytest.raises(ValueError, match=r"(?s)Gaussian, Linear, Polynomial, or a sum or multiple .* instead\.$"):
+    with pytest.raises(ValueError, match=r"(?s)Gaussian, Matern, .*, Polynomial, or a sum or multiple .* instead\.$"):
         P.mean(kernel, np.zeros((1, 3)))
     with pytest.raises(ValueError, match="closed form is needed"):
         P.inner(kernel, Q)

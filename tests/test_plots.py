@@ -4,12 +4,14 @@ import itertools
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from catalogue import SAMPLES, SEED
 from figure_parts import texts_of
-from muhat import KernelMean
+from muhat import ConditionalMean, KernelMean
 from muhat.comparison import compare
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
@@ -17,6 +19,9 @@ from muhat.plots import (
     COLOURS,
     FilterDisplay,
     LeaveOneOutDisplay,
+    LeftOutDisplay,
+    MeanDisplay,
+    QuantileDisplay,
     comparison_figure,
     save,
 )
@@ -184,3 +189,31 @@ def test_without_matplotlib_one_sentence_names_the_extra(comparison, draw, monke
     sentence = r"^muhat\.plots: drawing needs matplotlib, got no such package; pip install 'muhat\[plot\]'\.$"
     with pytest.raises(ImportError, match=sentence):
         draw(comparison)
+
+
+def test_the_display_of_a_mean_has_its_values_on_a_plane_or_a_line():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    plane = MeanDisplay.from_estimator(mu := KernelMean().fit(X), X).plot()
+    assert plane.values[3, 5] == pytest.approx(mu.score_samples([[plane.axes[0][3], plane.axes[1][5]]])[0])
+    line = MeanDisplay.from_estimator(KernelMean().fit(X[:, :1]), X[:, :1]).plot()
+    assert line.ax_.get_xlabel() == "feature 0"
+    with pytest.raises(ValueError, match="one or two features"):
+        MeanDisplay.from_estimator(KernelMean().fit(np.ones((3, 3)) + np.eye(3)), np.ones((3, 3)))
+    pyplot.close("all")
+
+
+def test_the_displays_of_a_conditional_mean_have_left_out_predictions_and_quantiles():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(0, 3, size=(40, 2)), columns=["a", "b"])
+    y = np.sin(X["a"]) + 0.1 * rng.normal(size=40)
+    model = ConditionalMean().fit(X, y)
+    left_out = LeftOutDisplay.from_estimator(model).plot()
+    np.testing.assert_allclose(left_out.observed, y)
+    assert left_out.predicted.tolist() == model.loo_predictions_.tolist()
+    fan = QuantileDisplay.from_estimator(model, X, y, "b", levels=(0.1, 0.5, 0.9)).plot()
+    point = pd.DataFrame([[X["a"].median(), fan.values[7]]], columns=["a", "b"])
+    assert fan.quantiles[7].tolist() == model.predict_quantiles(point, [0.1, 0.5, 0.9])[0].tolist()
+    assert fan.ax_.get_xlabel() == "b"
+    with pytest.raises(ValueError, match=r"feature must be one of \['a', 'b'\], got 'c'"):
+        QuantileDisplay.from_estimator(model, X, y, "c")
+    pyplot.close("all")

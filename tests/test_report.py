@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from muhat import IndependenceTest, TwoSampleTest, compare, open_batches
+from muhat import ConditionalMean, Fixed, IndependenceTest, TwoSampleTest, compare, open_batches
 from muhat.__main__ import command_line
 from muhat.data import DataSet
 from muhat.report import Axis, Bar, Bars, Cell, Context, Plot, Report, Section, Series, Table, render, report_of
@@ -129,6 +129,24 @@ def test_independence_says_what_it_found():
     assert "Does age have to do with dose?" in said
     assert result.verdict() in said
     assert "Dependence is no cause" in said
+
+
+def test_a_conditional_mean_says_how_well_it_predicts():
+    X = RNG.normal(size=(40, 2))
+    model = ConditionalMean(bandwidth="loo").fit(X, X[:, 0])
+    page = model.to_html(data={"patients": X}, settings={"y": "outcome"})
+    said = check_page(page).says()
+    for words in (
+        f"R² = {model.loo_score_:.3g}",
+        "outcome: the range of what is likely",
+        "Bandwidths",
+        "patients: 40 rows",
+    ):
+        assert words in said
+    noise = ConditionalMean(filter="tikhonov").fit(X, RNG.normal(size=40))
+    assert "x does not help" in noise.to_html() or "cannot be told" in noise.to_html()
+    check_page(ConditionalMean(kernel_y="gaussian").fit(X, X).to_html(data=X))
+    check_page(ConditionalMean(selection=Fixed(0.1), filter="tikhonov").fit(X, X).to_html())
 
 
 def test_no_name_of_a_users_is_taken_for_html():

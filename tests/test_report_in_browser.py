@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import browser
-from muhat import IndependenceTest, TwoSampleTest, compare
+from muhat import ConditionalMean, IndependenceTest, TwoSampleTest, compare
 from muhat.data import DataSet
 from test_report import ODD
 
@@ -54,10 +54,17 @@ def independence_page():
     return result.to_html(settings={"x": "age", "y": "dose"})
 
 
+def predict_page():
+    X = RNG.normal(size=(40, 2))
+    model = ConditionalMean(bandwidth="loo").fit(X, X[:, 0] ** 2)
+    return model.to_html(data={"patients": X}, settings={"y": "outcome"})
+
+
 PAGES = {
     "compare": compare_page,
     "test": two_samples_page,
     "independence": independence_page,
+    "predict": predict_page,
     "odd names": odd_page,
     "500 columns": wide_page,
     "one column": one_column_page,
@@ -116,7 +123,7 @@ AXE = """axe.run({exclude: [["tbody tr:nth-child(n+3)"]]}, %s)
 """Rows of a table that are like the first two are left out, as each takes long."""
 
 
-@pytest.mark.parametrize("kind", ["compare", "odd names", "independence"])
+@pytest.mark.parametrize("kind", ["compare", "odd names", "independence", "predict"])
 def test_an_automatic_check_of_accessibility_finds_nothing(opened, kind):
     axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     tab = opened(kind)
@@ -145,7 +152,10 @@ def test_a_name_in_the_legend_hides_and_shows_its_series_in_all_figures(opened):
     assert tab.complaints() == []
 
 
-@pytest.mark.parametrize(("kind", "figure", "read"), [("compare", 0, "% at"), ("test", 0, "permutation")])
+@pytest.mark.parametrize(
+    ("kind", "figure", "read"),
+    [("compare", 0, "% at"), ("test", 0, "permutation"), ("predict", 0, "predicted"), ("predict", 2, " to ")],
+)
 def test_values_are_read_off_with_the_pointer_and_with_the_keyboard(opened, kind, figure, read):
     tab = opened(kind)
     here = f"document.querySelectorAll('figure.plot')[{figure}]"

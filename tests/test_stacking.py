@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.integrate import simpson
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
@@ -16,6 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from muhat import Gaussian, KernelMean, Laplacian, Matern, Mixture, StackDisplay, StackedMean, SyntheticFamily
 from muhat.embedding import Embedding
 from muhat.kernels import InverseMultiquadric, Linear, Polynomial, RationalQuadratic
+from muhat.paper._estimators import losses_of_auto
+from muhat.paper._samples import exact_losses, gaussian_kernels, stacked_losses
 from muhat.stacking import (
     Candidate,
     Folds,
@@ -29,9 +32,10 @@ from muhat.stacking import (
     WardMixtures,
     Waves,
     default_candidates,
+    stacked_means,
 )
-from muhat.stacking._candidates import _mixture, wave_of
-from muhat.stacking._sample import orthogonal_frequencies
+from muhat.stacking._candidates import mixture_of_clusters, wave_of
+from muhat.stacking._sample import cut, orthogonal_frequencies
 
 EXACT = [PlainMean(), NuSteps(), InDegree(), GaussianFit()]
 """The candidates that are left out exactly."""
@@ -74,7 +78,7 @@ def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits
         labels = parent[smallest]
         for rows, wave in zip(folds, fast, strict=True):
             kept = np.unique(labels[~rows], return_inverse=True)[1]
-            mixture = _mixture(sample.without(rows), kept)
+            mixture = mixture_of_clusters(sample.without(rows), kept)
             np.testing.assert_allclose(wave, wave_of(mixture, waves, ~rows)[0], atol=1e-9)
 
 
@@ -210,15 +214,68 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 @pytest.mark.parametrize("share", [1.0, 0.1])
 @pytest.mark.parametrize("d", [1, 20])
 def test_its_risk_is_below_that_of_every_filter(share, d):
-    losses = {"kme": [], "auto": [], "stacked": []}
-    for draw in SyntheticFamily(d).draw(range(16), 50, 7):
-        kernel = Gaussian(Gaussian().resolve(draw.X).bandwidth * share**0.5)
-        P = draw.distribution
-        losses["kme"].append(KernelMean(kernel=kernel, filter="kme").fit(draw.X).embedding_.loss(P))
-        losses["auto"].append(KernelMean(kernel=kernel).fit(draw.X).embedding_.loss(P))
-        losses["stacked"].append(StackedMean(kernel=kernel).fit(draw.X).embedding_.loss(P))
-    risk = {name: np.mean(values) for name, values in losses.items()}
-    assert risk["stacked"] < min(risk["kme"], risk["auto"])
+    draws = list(SyntheticFamily(d).draw(range(60), 50, 7))
+    kernels = gaussian_kernels(draws, share**0.5)
+    filters = losses_of_auto(exact_losses(draws, kernels))
+    stacked = stacked_losses({"first": 0, "last": 60}, draws, kernels)
+    assert stacked.losses.mean() < min(each.losses.mean() for each in filters)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "kernel"),
+    [
+        (50, 4, Gaussian()),
+        (50, 1, Gaussian(0.3)),
+        (20, 3, Laplacian()),
+        (10, 30, Matern()),
+        (3, 2, Gaussian()),
+        (7, 2, 2.0 * RationalQuadratic(1.0)),
+        (120, 2, Gaussian()),  # each by itself
+        (12, 2, Linear()),  # each by itself
+    ],
+    ids=repr,
+)
+def test_many_samples_at_once_have_the_means_that_each_has_by_itself(n, d, kernel):
+    samples = np.random.default_rng(0).normal(size=(5, n, d))
+    samples[1] = samples[1][np.arange(n) // 2]  # rows that are equal
+    samples[2] = 1e3 * samples[2] + 7
+    kernels = [kernel.resolve(X) for X in samples]
+    found = stacked_means(samples, kernels, range(5))
+    for place, (X, own, many) in enumerate(zip(samples, kernels, found, strict=True)):
+        one = StackedMean(kernel=own, random_state=place).fit(X)
+        np.testing.assert_allclose(many.weights, one.weights_, atol=1e-9)
+        np.testing.assert_allclose(many.embedding(samples[0]), one.embedding_(samples[0]), atol=1e-9)
+        assert many.embedding.squared_norm() == pytest.approx(one.embedding_.squared_norm(), abs=1e-9)
+
+
+def test_one_kernel_and_random_state_serve_all_samples():
+    samples = np.random.default_rng(0).normal(size=(3, 20, 2))
+    for X, many in zip(samples, stacked_means(samples), strict=True):
+        one = StackedMean().fit(X)
+        np.testing.assert_allclose(many.weights, one.weights_, atol=1e-9)
+        np.testing.assert_allclose(many.embedding(X), one.embedding_(X), atol=1e-9)
+
+
+def test_samples_that_cannot_be_taken_together_are_refused():
+    X = np.zeros((5, 2))
+    with pytest.raises(ValueError, match="samples must be matrices of one shape"):
+        stacked_means([X, X[:4]])
+    with pytest.raises(ValueError, match="random_states must be one, or one for each of 2 samples"):
+        stacked_means([X, X], random_states=[1])
+    with pytest.raises(ValueError, match="finite"):
+        stacked_means([X, X + np.nan])
+
+
+def test_trees_are_cut_as_scipy_cuts_them():
+    rng = np.random.default_rng(0)
+    samples = [rng.normal(size=(30, 2)) for _ in range(6)]
+    samples = [X if place % 2 else np.round(X) for place, X in enumerate(samples)]  # some with heights that are tied
+    trees = np.stack([linkage(X, "ward") for X in samples])
+    for tree, levels in zip(trees, cut(trees, [2, 4, 8]), strict=True):
+        for size, labels in zip([2, 4, 8], levels, strict=True):
+            expected = fcluster(tree, size, "maxclust")
+            np.testing.assert_array_equal(labels[:, None] == labels, expected[:, None] == expected)
+            assert set(labels) == set(range(labels.max() + 1))
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(), Gaussian(1.0) + Matern(1.0), "rbf"], ids=str)

@@ -177,10 +177,6 @@ class Parts:
             raise ValueError(refusal(f"{self.who}(target=…)", needed, type(self.target).__name__))
         self.rules(access_of("nystrom", rows_again))
 
-    def bounded(self, problem: Problem, kernel: Kernel) -> list[Shrinker]:
-        """Return the filters for kernels with k(x, x) ≤ κ², as the sample has it where the kernel has no bound."""
-        return [each.bounded_by(problem.kappa2(kernel.bound)) for each in self.filters]
-
     @property
     def has_choice(self) -> bool:
         """Whether there is something to choose: a parameter, or one of several filters."""

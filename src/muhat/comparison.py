@@ -55,14 +55,11 @@ def compare(
         The sample, of at least 2 points. Batches must be such that can be iterated anew, as a list or
         ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to draw landmarks
         and bandwidth, to sum up and to leave points out), and never held at once if they are many.
-    kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel.
+    kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
+        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note says which stood in.
     filters : sequence of str or Shrinker, default=None
         The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
         against, always takes part.
-    selection : str or Rule, default='loo'
-        How their parameters are chosen; where a rule cannot choose for a filter another stands in, as in
-        ``KernelMean``, and a note says so.
     standardize : bool, default=False
         Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
         that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
@@ -171,46 +168,32 @@ def _are_batches(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One filter of a comparison.
-
-    Attributes
-    ----------
-    name, filter : str and Shrinker
-        The estimator's name and its filter.
-    parameter : float or int
-        The chosen λ or number of iterations t; None where there is none.
-    selection : str
-        The name of the rule that chose; empty where there was nothing to choose.
-    strength : float
-        ‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target.
-    at_edge : bool
-        Whether the parameter is the first or last of its grid.
-    index : int
-        The parameter's place in the grid.
-    grid, strengths, scores, improvements : array of shape (parameters,)
-        All candidates, with the strength and leave-one-out score of each and its gain 100 (LOO_KME − LOO)/R, in percent
-        of KME's estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the
-        gain is not. Scores are None where they would take a refit for each of too many points.
-    standard_error : float
-        That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
-        the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it.
-    shrinkage : array of shape (n,) or (r,)
-        s of every component, for the chosen parameter.
-    """
+    """One filter of a comparison: its name, the parameter that was chosen for it, and how it does."""
 
     name: str
     filter: Shrinker
     parameter: Any
+    """The chosen λ or number of iterations t; None where there is none."""
     selection: str
+    """The name of the rule that chose; empty where there was nothing to choose."""
     strength: float
+    """‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target."""
     at_edge: bool
+    """Whether the parameter is the first or last of its grid."""
     index: int
     grid: Array
+    """The candidates, in which the parameter has this place."""
     strengths: Array
     scores: Array | None
     improvements: Array | None
+    """The strength and leave-one-out score of each candidate, and its gain 100 (LOO_KME − LOO)/R, in percent of KME's
+    estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the gain is not.
+    Scores are None where they would take a refit for each of too many points."""
     standard_error: float | None
+    """That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
+    the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it."""
     shrinkage: Array
+    """s of every component, for the chosen parameter."""
 
     @property
     def score(self) -> float | None:
@@ -313,18 +296,9 @@ class Comparison(Reportable, Shown):
         rows = _rows_of(solution, choices, scored, risk)
         best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
-        columns = solution.points.shape[1] if solution.points is not None else solution.features.dimension  # type: ignore[union-attr]
-        comparison = cls(
-            rows,
-            winner,
-            risk,
-            problem.spectrum.gamma,
-            solution.kernel,
-            name_of_rule(parts.rule),
-            problem.n,
-            columns,
-            gram_reason=solution.plan.reason,
-        )
+        sizes = problem.n, solution.features.dimension if solution.features else solution.points.shape[1]  # type: ignore[union-attr]
+        about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
+        comparison = cls(rows, winner, risk, *about, *sizes, gram_reason=solution.plan.reason)
         return comparison if solution.accumulated is None else comparison._with_features(solution)
 
     def _with_features(self, solution: Solution) -> Comparison:

@@ -67,8 +67,10 @@ CLASSES = {
     "muhat.testing._marginals": ("FeatureDifference",),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),
     "muhat.conditional._distribution": ("ConditionalDistribution",),
-    "muhat.conditional._estimator": ("ConditionalChoice", "_Fit", "_Coordinates"),
-    "muhat.conditional._left_out": ("Regression",),
+    "muhat.conditional._fits": ("ConditionalChoice", "SpectralFit", "Coordinates"),
+    "muhat.conditional._left_out": ("Regression", "Whole"),
+    "muhat.conditional._streams": ("StreamFit", "_Basis"),
+    "muhat.conditional._products": ("BlockFit",),
     "sklearn.pipeline": ("Pipeline",),
     "sklearn.preprocessing": ("StandardScaler",),
     "sklearn.gaussian_process.kernels": (

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import Parts, as_gram, as_kernel, choices_by
+from muhat._radius import SampleMean, radius_of
 from muhat._shown import ShownEstimator
 from muhat._validation import (
     as_frame,
@@ -33,7 +34,7 @@ from muhat.embedding import Element, Embedding
 from muhat.filters import KME
 from muhat.gram import Accumulation, Approximation, BlockGram, BlockProblem, DenseGram, DenseProblem, FeatureMap
 from muhat.gram._auto import as_exact_as_needed
-from muhat.gram._feature_problem import Folds
+from muhat.gram._feature_problem import FeatureProblem, Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.gram._problem import Problem, Target, TargetWeights
 from muhat.kernels import Kernel, Precomputed
@@ -71,18 +72,36 @@ class Solution:
         """The choice to take: the best by the rule that all filters share."""
         return self.choices[0].rule.best(self.problem, self.choices)
 
+    @property
+    def mean(self) -> Element:
+        """μ̂ itself."""
+        return self._element(self.problem.mean_weights)
+
+    @property
+    def spread(self) -> tuple[Any, ...]:
+        """Whether all rows weigh the same; of features also Σ p_i k(x_i, x_i), and μ̂ in the kernel PCA basis."""
+        are_equal = self.problem.mass_range[0] == self.problem.mass_range[1]
+        if not isinstance(self.problem, FeatureProblem):
+            return (are_equal,)
+        sums, components = self.problem.sums, self.problem.components
+        return are_equal, sums.own / sums.total_mass, components.gamma, components.mean
+
     def embedding(self, choice: Choice) -> Element:
         """Return the estimate of a choice, as an element of the RKHS."""
-        weights, rest = choice.weights(self.problem), 1 - choice.shrinkage_at_zero
+        shrunk, rest = self._element(choice.weights(self.problem)), 1 - choice.shrinkage_at_zero
+        if self.target is None:
+            return shrunk
+        return shrunk + rest * (self.target if self.features is None else self.features.compatible(self.target))
+
+    def _element(self, weights: Array) -> Element:
+        """Return the function with these weights on the rows that take part, or on the features."""
         if self.features is not None:
-            shrunk = self.features.embedding(weights.astype(self.features.dtype))
-            return shrunk if self.target is None else shrunk + rest * self.features.compatible(self.target)
+            return self.features.embedding(weights.astype(self.features.dtype))
         assert self.points is not None
         assert self.present is not None
         on_points = np.zeros(len(self.points), self.problem.dtype)
         on_points[self.present] = weights
-        embedding = Embedding(self.kernel, self.points, on_points)
-        return embedding if self.target is None else embedding + rest * self.target
+        return Embedding(self.kernel, self.points, on_points)
 
 
 def solve(parts: Parts, X: Array, masses: Array) -> Solution:
@@ -177,7 +196,7 @@ def _held(
 def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array) -> list[Choice]:
     """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
     check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
-    filters = parts.bounded(problem, kernel)
+    filters = [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
     if parts.has_choice or problem.n >= rules[0].least_points:
         return choices_by(rules, problem, filters)
     return [unscored_choice(rules[0], filters[0])]
@@ -416,6 +435,28 @@ class KernelMean(ShownEstimator, BaseEstimator):
         own = 0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
 
+    def radius(
+        self, confidence: float = 0.95, method: str = "empirical-bernstein", variance: float | None = None
+    ) -> float:
+        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
+
+        It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and ``approximation_error_`` for one on
+        landmarks. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not part of them.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The probability that μ is no further away.
+        method : {'empirical-bernstein', 'bernstein', 'mcdiarmid', 'asymptotic'}, default='empirical-bernstein'
+            Bounds for kernels that have one, by the variance that the rows show or by the largest there can be; or the
+            limit law of n‖μ̂ − μ‖², which is shorter and right for some hundred rows.
+        variance : float, default=None
+            E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
+        """
+        check_is_fitted(self, "embedding_")
+        mean = SampleMean(self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread)
+        return radius_of(mean, self.embedding_, confidence, method, variance)
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
         if not hasattr(self, "choice_"):
@@ -458,7 +499,7 @@ class KernelMean(ShownEstimator, BaseEstimator):
                         next(rows, None)  # raises what cut it short
                     raise
         except BaseException as problem:
-            if stream.has_rows:
+            if stream.accumulated is not None:
                 self._continue(stream)
                 problem.add_note(f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit.")
             raise
@@ -489,7 +530,7 @@ class KernelMean(ShownEstimator, BaseEstimator):
         self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
         self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
-        self.embedding_ = solution.embedding(choice)
+        self.embedding_, self._mean, self._spread = solution.embedding(choice), solution.mean, solution.spread
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
             self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.dtype)).weights
@@ -524,11 +565,6 @@ class _Stream:
         parts.check_batches(rows_again=False)
         plan = plan_one_pass(parts.gram)
         return cls(parts, plan, parts.rules(plan.access))
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether there are any."""
-        return self.accumulated is not None
 
     def add(self, X: Array, weights: Array | None = None) -> _Stream:
         """Return the stream with these rows too."""

@@ -1,7 +1,8 @@
 """Conditional means (what y is, and how sure, given x) with exact leave-one-out, and importance weights."""
 
 from muhat.conditional._distribution import ConditionalDistribution
-from muhat.conditional._estimator import ConditionalChoice, ConditionalMean
+from muhat.conditional._estimator import ConditionalMean
+from muhat.conditional._fits import ConditionalChoice
 from muhat.conditional._matching import KernelMeanMatching
 
 __all__ = ["ConditionalChoice", "ConditionalDistribution", "ConditionalMean", "KernelMeanMatching"]

@@ -61,6 +61,29 @@ class ConditionalDistribution:
                 found[:, column, place] = values[order[(cumulated >= level).argmax(axis=1)]]
         return found
 
+    def crps(self, y: Any) -> Array:
+        """Return the continuous ranked probability score of each distribution at what was observed: (m, n_outputs).
+
+        It is E|Y − y| − E|Y − Y'|/2, in the unit of y and the less the better; of a single value, the absolute error.
+
+        Parameters
+        ----------
+        y : array of shape (m,) or (m, n_outputs)
+            What was observed at each x.
+        """
+        observed = np.asarray(y, dtype=np.float64).reshape(len(self.probabilities), -1)
+        if observed.shape[1] != self.outputs.shape[1]:
+            needed = f"y must have {self.outputs.shape[1]} outputs"
+            raise ValueError(refusal("ConditionalDistribution.crps", needed, observed.shape[1]))
+        scores = np.empty_like(observed)
+        for column, values in enumerate(self.outputs.T):
+            order = np.argsort(values, kind="stable")
+            below = np.cumsum(self.probabilities[:, order], axis=1)[:, :-1]
+            between = (below * (1 - below)) @ np.diff(values[order])  # E|Y − Y'|/2 = ∫ F(1 − F)
+            gaps = np.abs(values - observed[:, column, None])
+            scores[:, column] = np.einsum("mn,mn->m", self.probabilities, gaps) - between
+        return scores
+
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Return independent draws of y at each x, of shape (m, n_samples, n_outputs)."""
         count = whole_number("sample", "n_samples", n_samples)

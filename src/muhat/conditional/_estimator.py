@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from math import ceil, floor
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg.lapack import dpstrf
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._arrays import Array, rounding, slices
-from muhat._messages import refusal
+from muhat._arrays import Array, slices
+from muhat._messages import refusal, unknown_name
 from muhat._parts import Parts, as_kernel
+from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
-from muhat._validation import (
-    as_frame,
-    check_scale,
-    check_semidefinite,
-    checked_gram,
-    checked_masses,
-    checked_sample,
-)
+from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
-from muhat.conditional._left_out import LeftOut, Regression
+from muhat.conditional._fits import Fit, Sample, factor_of
+from muhat.conditional._products import fit_blocks
+from muhat.conditional._streams import Rows
+from muhat.data import DaskSource, Source, StreamSource, TransformedSource, checked_batch, is_empty
 from muhat.embedding import Embedding
-from muhat.filters import Filter, Iteration
-from muhat.filters._base import GRID_SIZE, Formula
-from muhat.gram import Approximation, DenseGram
-from muhat.gram._plan import Plan, plan_in_memory
+from muhat.filters import Filter
+from muhat.gram import Access, Approximation
+from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, Given, LeaveOneOut, Rule
-from muhat.selection._base import Candidates, check_rest, checked_grid
+from muhat.selection import GCV, Given, KFold, LeaveOneOut
 
 AUTO = ("f-kmse", "iterated-tikhonov", "landweber", "nu-method")
 """What ``filter="auto"`` chooses from: filters with a cheap exact leave-one-out score."""
-
-LEAST = 1e-9
-"""The least λ of a grid, in units of γ_max: below it, rounding of the eigenvalues shows in predictions."""
-
-STEPS = 128
-"""The most iterations of a grid for filters that are computed step by step."""
 
 LADDER = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
@@ -51,107 +40,14 @@ LADDER = 2.0 ** np.arange(-3, 4)
 CHUNK = 1024
 """New points whose kernel values to the sample are held at once."""
 
-FACTORED = 1e-14
-"""The share of the largest l(y, y) that a factor of the Gram matrix of y leaves out."""
+INTERVALS = ("jackknife+", "conformal")
+"""How intervals are made."""
+
+CALIBRATED = 1 / 3
+"""The share of rows that conformal intervals are calibrated on."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ConditionalChoice:
-    """A filter's parameter for a conditional mean, and what it was chosen from.
-
-    Attributes
-    ----------
-    rule, filter : Rule and Filter
-        The rule that chose, and for what.
-    parameter, score, index : float or int, float, and int
-        λ or the number of iterations t, its score and its place in the grid.
-    grid, scores : arrays of shape (parameters,)
-        The candidates and the score of each: by leave-one-out, the weighted mean of ‖y_i − ŷ_i‖² in the space of y; NaN
-        where the parameter was given.
-    at_edge : bool
-        Whether it is the first or last of several candidates.
-    """
-
-    rule: Rule
-    filter: Filter
-    grid: Array
-    scores: Array
-
-    @property
-    def index(self) -> int:
-        """The place of the least score."""
-        return 0 if np.isnan(self.scores).all() else int(np.nanargmin(self.scores))
-
-    @property
-    def parameter(self) -> Any:
-        """The chosen λ or t."""
-        return self.grid[self.index].item()
-
-    @property
-    def score(self) -> float:
-        """Its score."""
-        return float(self.scores[self.index])
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether it is the first or last of several."""
-        return len(self.grid) > 1 and self.index in (0, len(self.grid) - 1)
-
-    def __repr__(self) -> str:
-        edge = ", at_edge=True" if self.at_edge else ""
-        return f"ConditionalChoice({self.filter!r}, parameter={self.parameter!r}, score={self.score:.6g}{edge})"
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """A regression on one kernel, with each filter's choice."""
-
-    kernel: Kernel
-    regression: Regression
-    coordinates: Callable[[Array], Array]
-    """UᵀD k(X, x) of new points, in rows."""
-    choices: list[ConditionalChoice]
-
-    @cached_property
-    def choice(self) -> ConditionalChoice:
-        """The choice with the least score."""
-        return min(self.choices, key=lambda choice: choice.score) if len(self.choices) > 1 else self.choices[0]
-
-    @cached_property
-    def inverse(self) -> Array:
-        """g_λ(γ) of every component."""
-        return self.choice.filter.inverse(self.regression.gamma, self.choice.parameter)
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """What coordinates are multiplied with to predict, measured from the mean."""
-        return self.inverse[:, None] * self.regression.projected[:, :-1]
-
-    @cached_property
-    def left_out_predictions(self) -> Array:
-        """What is predicted for each row by the smoother made without it."""
-        return LeftOut(self.regression).predictions(self.choice.filter, self.choice.parameter)
-
-    @cached_property
-    def left_out_functions(self) -> Array:
-        """The smoothers made without each row."""
-        return LeftOut(self.regression).functions(self.choice.filter, self.choice.parameter)
-
-    def weights(self, coordinates: Array) -> Array:
-        """Return the weights of the outputs at new points: shape (m, n)."""
-        regression = self.regression
-        weights = (coordinates * self.inverse) @ (regression.U.T * regression.root_masses)
-        if regression.has_intercept:
-            weights += (1 - weights.sum(axis=1, keepdims=True)) * regression.masses
-        return weights
-
-    def left_out_values(self, coordinates: Array) -> Array:
-        """Return what each left-out smoother predicts at new points: shape (columns, m, n)."""
-        means = self.regression.mean + self.regression.left_out_means
-        return coordinates @ self.left_out_functions + means.T[:, None]
-
-
-class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
     μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y
@@ -247,25 +143,101 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             The fitted estimator.
         """
         parts, kernel_y = self._parts(), self._kernel_y()
+        if is_dask(X):
+            return self._fit_source(parts, *_joined_on_cluster(self, X, y, sample_weight))
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
         y = _checked_outputs(y, len(X))
         masses = checked_masses("ConditionalMean", sample_weight, len(X))
+        return self._fit_rows(parts, kernel_y, X, y, masses)
+
+    def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
+        """Fit to rows that come in batches, of any number, by features of each: Nyström's or random ones.
+
+        Batches are passed over four times: to draw landmarks and bandwidth from all rows, to sum up, to score every
+        filter and parameter by exact leave-one-out of the approximated kernel, and to leave rows out. Of each row only
+        its outputs and its left-out prediction are kept; methods that take every output's weight are not available.
+
+        Parameters
+        ----------
+        batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d + n_outputs)
+            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``.
+        target : str or int, or list of these
+            The columns that are y, by name or by number; all others are x.
+
+        Returns
+        -------
+        self : ConditionalMean
+            The fitted estimator.
+        """
+        parts = self._parts()
+        who, needed = "ConditionalMean.fit_batches", "batches must be an iterable of arrays that can be iterated anew"
+        is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
+        if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
+            advice = "give a list of arrays, or muhat.open_batches(path)"
+            raise ValueError(refusal(who, needed, f"a {type(batches).__name__}", advice))
+        first = next((each for each in map(as_frame, batches) if not is_empty(each)), None)
+        if first is None:
+            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+        names = getattr(batches, "columns", getattr(first, "columns", range(first.shape[1])))
+        order, outputs = _split(who, [*names], target)
+        x = first.iloc[:, order[:-outputs]] if hasattr(first, "iloc") else checked_batch(first, 0)[:, order[:-outputs]]
+        checked_sample(self, x, reset=True)
+        source = TransformedSource(StreamSource(batches), partial(_reordered, order))
+        return self._fit_source(parts, source, outputs, is_flat=not isinstance(target, list | tuple))
+
+    def _fit_rows(self, parts: Parts, kernel_y: Kernel, X: Array, y: Array, masses: Array) -> Self:
+        """Fit to validated rows in memory."""
         taken = masses > 0
+        self._rows: tuple[Array, Array, Array] | None = None if parts.gram == "blocks" else (X, y, masses)
         X, masses = _rows(parts.kernel, X, taken), masses[taken]
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
         kernel_y = kernel_y.resolve(outputs)
-        sample = _Sample(parts, X, masses, _factor(kernel_y, outputs), bool(self.fit_intercept))
-        rules = sample.rules()
-        fits = [sample.fit(kernel, rules) for kernel in self._ladder(sample.kernel)]
+        sample = Sample(parts, X, masses, factor_of(kernel_y, outputs), bool(self.fit_intercept))
+        plan = plan_in_memory(parts.gram, parts.kernel, len(X), X.itemsize)
+        rules = parts.rules(plan.access, len(X))
+        parts.check_enough(rules, len(X))
+        if plan.gram == "blocks":
+            settings = X, masses, sample.outputs, rules, sample.has_intercept
+            fits: list[Fit] = [fit_blocks(parts, kernel, *settings) for kernel in self._ladder(sample.kernel)]
+        else:
+            fits = [sample.fit(kernel, plan, rules) for kernel in self._ladder(sample.kernel)]
+        return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
 
+    def _fit_source(self, parts: Parts, source: Source, outputs: int, is_flat: bool) -> Self:
+        """Fit to rows [x, y] that can be passed over again; so few that one decomposition serves are read at once."""
+        parts.check_batches(rows_again=True)
+        kernel_y = self._kernel_y()
+        if not isinstance(kernel_y, Linear):
+            needed, advice = "rows in batches take kernel_y='linear'", "fit an array for other kernels on y"
+            raise ValueError(refusal("ConditionalMean", needed, repr(kernel_y), advice))
+        plan = plan_one_pass(parts.gram)
+        rows = Rows.from_source(source, self.n_features_in_, parts, plan)
+        _check_variation(rows.y)
+        if parts.gram == "auto" and plan_in_memory("auto", parts.kernel, rows.n, 8).gram == "dense":
+            y = rows.y[:, 0] if is_flat else rows.y
+            return self._fit_rows(parts, kernel_y, rows.X, y, np.full(rows.n, 1 / rows.n))
+        assert isinstance(plan.gram, Approximation)
+        rules = parts.rules(plan.access | plan_in_memory(plan.gram, parts.kernel, rows.n, 8).access, rows.n)
+        parts.check_enough(rules, rows.n)
+        settings = plan.gram, rules, bool(self.fit_intercept)
+        fits: list[Fit] = [rows.fit(parts, kernel, *settings) for kernel in self._ladder(parts.kernel.resolve(rows.X))]
+        self._rows = None
+        taken = np.broadcast_to(True, rows.n)
+        return self._keep(fits, kernel_y, np.empty((0, outputs)), taken, is_flat=is_flat, plan=plan)
+
+    def _keep(
+        self, fits: Sequence[Fit], kernel_y: Kernel, outputs: Array, taken: Array, *, is_flat: bool, plan: Any
+    ) -> Self:
+        """Keep the best fit."""
         best = min(fits, key=lambda fit: fit.choice.score) if len(fits) > 1 else fits[0]
         has_ladder = self.bandwidth == "loo"
         self.bandwidths_ = np.array([fit.kernel.bandwidth for fit in fits]) if has_ladder else None
         self.bandwidth_scores_ = np.array([fit.choice.score for fit in fits]) if has_ladder else None
-        self.kernel_, self.kernel_y_ = best.kernel, kernel_y
+        self.kernel_, self.kernel_y_, self.gram_, self.gram_reason_ = best.kernel, kernel_y, plan.gram, plan.reason
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
-        self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, y.ndim == 1
+        self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
+        self._calibration: tuple[ConditionalMean, Any, Array] | None = None
         return self
 
     def predict(self, X: Any) -> Array:
@@ -277,18 +249,23 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             The points; for a precomputed kernel, the matrix k(x, x_i) to the sample.
         """
         self._check_linear("predict")
-        fit = self._fit
-        return self._shaped(self._by_chunks(X, lambda some: some @ fit.coefficients + fit.regression.mean))
+        return self._shaped(self._by_chunks(X, self._fit.predictions))
 
-    def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
-        """Return intervals for y at new points by the jackknife+, of shape (m, 2) or (m, n_outputs, 2).
+    def predict_interval(self, X: Any, confidence: float = 0.9, method: str = "jackknife+") -> Array:
+        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2); each output has its own.
 
-        From all left-out predictions ŷ_(−i)(x) at the new point and all left-out residuals R_i, the interval goes from
-        the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) − |R_i| to the ⌈confidence (n + 1)⌉-th smallest
-        ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with probability at least 2·confidence − 1,
-        whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021), and in practice about ``confidence``.
-        The theorem is for a filter, parameter and bandwidth that are given; chosen from the same rows, they cost a
-        percent or so of coverage where rows are few. Each output has intervals of its own.
+        ``"jackknife+"``: from all left-out predictions ŷ_(−i)(x) at the new point and all left-out residuals R_i, the
+        interval goes from the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) − |R_i| to the
+        ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with
+        probability at least 2·confidence − 1, whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021),
+        and in practice about ``confidence``; filter, parameter and bandwidth are taken as given, and choosing them from
+        the same rows costs a percent or so where rows are few. With ``gram="blocks"`` folds are left out instead of
+        rows (CV+); of rows in batches, the left-out predictions at x are taken for the prediction itself.
+
+        ``"conformal"``: the same model, everything chosen anew, is fitted to two thirds of the rows, and its residuals
+        on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it holds y with
+        probability at least ``confidence``, whatever their distribution and however the model was chosen. It costs one
+        more fit, the first time it is asked for, and is a little wider.
 
         Parameters
         ----------
@@ -296,14 +273,22 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             The points.
         confidence : float, default=0.9
             The share of new y that the intervals are made to hold, between 0 and 1.
+        method : {'jackknife+', 'conformal'}, default='jackknife+'
+            How they are made.
         """
         self._check_linear("predict_interval")
-        [level], n = checked_levels("ConditionalMean.predict_interval: confidence", confidence), len(self._outputs)
-        upper = ceil(round(level * (n + 1), 9))
-        if upper > n:
-            needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
-            raise ValueError(refusal("ConditionalMean.predict_interval", needed, n, "lower it"))
-        residuals = np.abs(self._outputs - self._fit.left_out_predictions).T[:, None]
+        [level] = checked_levels("ConditionalMean.predict_interval: confidence", confidence)
+        if method not in INTERVALS:
+            raise ValueError(unknown_name("ConditionalMean.predict_interval method", str(method), INTERVALS))
+        if method == "conformal":
+            model, columns, gaps = self._calibrated(level)
+            place = _place(level, len(gaps)) - 1
+            reach = np.partition(gaps, place, axis=0)[place]
+            new = checked_sample(self, X, reset=False)[:, columns if columns is not None else slice(None)]
+            middle = model._by_chunks(new, model._fit.predictions)
+            return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
+        n, upper = self._fit.n, _place(level, self._fit.n)
+        residuals = np.abs(self._fit.residuals).T[:, None]
 
         def interval(some: Array) -> Array:
             values = self._fit.left_out_values(some)
@@ -312,6 +297,28 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             return np.moveaxis(np.stack([low, high], axis=-1), 0, 1)
 
         return self._shaped(self._by_chunks(X, interval))
+
+    def _calibrated(self, level: float) -> tuple[ConditionalMean, Any, Array]:
+        """Return the model of two thirds of the rows, what it takes of X, and the others' absolute residuals."""
+        who = "ConditionalMean.predict_interval"
+        if self._rows is None:
+            needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
+            raise ValueError(refusal(who, needed, "a fit in batches or on gram='blocks'", advice))
+        X, y, masses = self._rows
+        if masses.min() < masses.max():
+            needed, advice = "conformal intervals take rows that all weigh the same", "use 'jackknife+'"
+            raise ValueError(refusal(who, needed, "sample_weight", advice))
+        held_out = floor(CALIBRATED * len(X))
+        _place(level, held_out, f"{len(X)} rows, of which {held_out} calibrate")
+        if self._calibration is None:
+            order = np.random.default_rng(0).permutation(len(X))
+            some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
+            columns = rest if isinstance(self.kernel_, Precomputed) else None
+            taken = slice(None) if columns is None else columns
+            model = clone(self).fit(X[rest][:, taken], y[rest])
+            predicted = model._by_chunks(X[some][:, taken], model._fit.predictions)
+            self._calibration = model, columns, np.abs(y[some].reshape(held_out, -1) - predicted)
+        return self._calibration
 
     def predict_quantiles(self, X: Any, q: Any) -> Array:
         """Return quantiles of y at new points, of shape (m, quantiles) or (m, n_outputs, quantiles).
@@ -326,6 +333,8 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             The levels, between 0 and 1, such as ``[0.05, 0.5, 0.95]``.
         """
         levels = checked_levels("ConditionalMean.predict_quantiles", q)
+
+        check_is_fitted(self, "choice_")
 
         def quantiles(some: Array) -> Array:
             return ConditionalDistribution.from_weights(self._outputs, self._fit.weights(some)).quantiles(levels)
@@ -365,7 +374,8 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
         X : array or data frame of shape (m, d)
             The points.
         """
-        found = self._by_chunks(X, lambda some: self._fit.weights(some))
+        check_is_fitted(self, "choice_")
+        found = self._by_chunks(X, self._fit.weights)
         weights = np.zeros((len(found), len(self._taken)))
         weights[:, self._taken] = found
         return weights
@@ -397,30 +407,63 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             raise ValueError(refusal("ConditionalMean.embedding_at", needed, len(weights), advice))
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 
+    def mmd_at(self, X: Any, other: ConditionalMean) -> Array:
+        """Return how far two conditional distributions are apart at new points: ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
+
+        With a linear kernel on y it is the distance of the two means; with a Gaussian one, of whole distributions.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        other : ConditionalMean
+            Another fitted model with the same kernel on y, every parameter a number: ``kernel_y=Gaussian(1.0)``.
+        """
+        mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
+        if self.kernel_y_ != other.kernel_y_:
+            needed, advice = f"both models must have the kernel_y {self.kernel_y_!r}", "give its bandwidth as a number"
+            raise ValueError(refusal("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice))
+        weights = np.hstack([mine, -its])
+        L = self.kernel_y_(np.concatenate([self._outputs, other._outputs]))
+        return np.sqrt(np.maximum(((weights @ L) * weights).sum(axis=1), 0))
+
     @property
     def loo_predictions_(self) -> Array:
         """What is predicted for each row without it; NaN for rows of mass zero."""
         self._check_linear("loo_predictions_")
-        predictions = np.full((len(self._taken), self._outputs.shape[1]), np.nan)
-        predictions[self._taken] = self._fit.left_out_predictions
-        return self._shaped(predictions)
+        return self._on_rows(self._fit.left_out_predictions())
 
     @property
     def loo_residuals_(self) -> Array:
         """Each y_i minus what is predicted for it without row i; NaN for rows of mass zero."""
-        predictions = self.loo_predictions_
-        outputs = np.full((len(self._taken), self._outputs.shape[1]), np.nan)
-        outputs[self._taken] = self._outputs
-        return self._shaped(outputs) - predictions
+        self._check_linear("loo_residuals_")
+        self._fit.left_out_predictions()
+        return self._on_rows(self._fit.residuals)
+
+    @property
+    def loo_distribution_(self) -> ConditionalDistribution:
+        """The distribution of y at each x_i by the model made without row i, for rows that have a mass."""
+        check_is_fitted(self, "choice_")
+        return ConditionalDistribution.from_weights(self._outputs, self._fit.left_out_weights())
+
+    def loo_coverage(self, confidence: float = 0.9) -> Any:
+        """Return the share of rows whose y lies between the quantiles (1 ± confidence)/2 predicted without them.
+
+        A number, or one for each output; rows count by their weights.
+        """
+        [level] = checked_levels("ConditionalMean.loo_coverage: confidence", confidence)
+        low, high = np.moveaxis(self.loo_distribution_.quantiles([(1 - level) / 2, (1 + level) / 2]), -1, 0)
+        return self._averaged((low <= self._outputs) & (self._outputs <= high))
+
+    def loo_crps(self) -> Any:
+        """Return the mean CRPS of the distributions predicted for each row without it: a number, or one an output."""
+        return self._averaged(self.loo_distribution_.crps(self._outputs))
 
     @property
     def loo_score_(self) -> float:
         """The share of the variance of y, in its RKHS, that is predicted without each row."""
         check_is_fitted(self, "choice_")
-        regression, fit = self._fit.regression, self._fit
-        gaps = regression.outputs - fit.left_out_predictions
-        spread = regression.outputs - regression.masses @ regression.outputs
-        return 1 - float((regression.masses @ gaps**2).sum() / (regression.masses @ spread**2).sum())
+        return self._fit.share_explained()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -435,12 +478,14 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             if not isinstance(filter, Filter) or filter.constant:
                 needed, name = "a filter that inverts, γ g_λ(γ) → 1, is needed", type(filter).__name__
                 raise ValueError(refusal("ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"))
-        if not isinstance(parts.rule, LeaveOneOut | GCV | Given):
-            needed = "selection must be 'loo', 'gcv', LeaveOneOut, GCV, Fixed or Rate"
-            raise ValueError(refusal("ConditionalMean", needed, repr(parts.rule)))
-        if parts.gram == "blocks":
-            advice = "use 'nystrom' for many rows"
-            raise ValueError(refusal("ConditionalMean", "gram must have all eigenpairs", "'blocks'", advice))
+        if parts.gram == "blocks" and any(filter.needs != Access.PRODUCTS for filter in parts.filters):
+            needed, advice = "gram='blocks' takes filters that products alone compute", "use 'tikhonov' or 'landweber'"
+            names = ", ".join(type(filter).__name__ for filter in parts.filters)
+            raise ValueError(refusal("ConditionalMean", needed, names, advice))
+        accepted = (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
+        if not isinstance(parts.rule, accepted):
+            names = "'loo', 'kfold', KFold" if parts.gram == "blocks" else "'loo', 'gcv', LeaveOneOut, GCV"
+            raise ValueError(refusal("ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)))
         if self.bandwidth not in (None, "loo"):
             raise ValueError(refusal("ConditionalMean", "bandwidth must be None or 'loo'", repr(self.bandwidth)))
         if self.bandwidth == "loo" and (not hasattr(parts.kernel, "bandwidth") or isinstance(parts.rule, Given)):
@@ -460,15 +505,24 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
             return [kernel]
         return [replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in LADDER]
 
-    def _coordinates(self, X: Any) -> Array:
-        return self._by_chunks(X, lambda some: some)
-
     def _by_chunks(self, X: Any, function: Callable[[Array], Array]) -> Array:
-        """Return a function of the coordinates of new points, of so many at a time that their pairs fit in memory."""
+        """Return a function of new points, of so many at a time that their pairs with the sample fit in memory."""
         check_is_fitted(self, "choice_")
         X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
         X = X[:, self._taken] if isinstance(self.kernel_, Precomputed) else X
-        return np.concatenate([function(self._fit.coordinates(X[some])) for some in slices(0, len(X), CHUNK)])
+        return np.concatenate([function(X[some]) for some in slices(0, len(X), CHUNK)])
+
+    def _on_rows(self, values: Array) -> Array:
+        """Return values of rows that take part, NaN for the others."""
+        on_rows = np.full((len(self._taken), values.shape[1]), np.nan)
+        on_rows[self._taken] = values
+        return self._shaped(on_rows)
+
+    def _averaged(self, values: Array) -> Any:
+        """Return the mean over rows of a value for each output."""
+        masses = self._fit.regression.masses  # type: ignore[attr-defined]
+        means = masses @ values
+        return float(means[0]) if self._is_flat else means
 
     def _check_linear(self, method: str) -> None:
         check_is_fitted(self, "choice_")
@@ -478,128 +532,6 @@ class ConditionalMean(ShownEstimator, MultiOutputMixin, RegressorMixin, BaseEsti
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._is_flat else values
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Rows that take part, with their outputs, before a kernel on x is chosen."""
-
-    parts: Parts
-    X: Array
-    masses: Array
-    outputs: Array
-    has_intercept: bool
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        """The kernel on x, its bandwidth a number."""
-        if isinstance(self.parts.kernel, Precomputed):
-            return Precomputed(checked_gram("ConditionalMean", self.X))
-        return self.parts.kernel.resolve(self.X)
-
-    @cached_property
-    def plan(self) -> Plan:
-        """How the Gram matrix is to be held."""
-        return plan_in_memory(self.parts.gram, self.parts.kernel, len(self.X), self.X.itemsize)
-
-    def rules(self) -> list[Rule]:
-        """Return the rule that chooses for each filter, or refuse too few rows."""
-        rules = self.parts.rules(self.plan.access, len(self.X))
-        self.parts.check_enough(rules, len(self.X))
-        return rules
-
-    def fit(self, kernel: Kernel, rules: Sequence[Rule]) -> _Fit:
-        """Decompose the Gram matrix of a kernel, and choose each filter's parameter."""
-        if isinstance(self.plan.gram, Approximation):
-            regression, coordinates = self._on_features(kernel, self.plan.gram)
-        else:
-            regression, coordinates = self._dense(kernel)
-        check_scale(type(kernel).__name__, regression.largest_value, np.dtype(np.float64), self.X)
-        kappa2 = kernel.bound if np.isfinite(kernel.bound) else regression.largest_value or 1.0
-        filters = [filter.bounded_by(kappa2) for filter in self.parts.filters]
-        return _Fit(kernel, regression, coordinates, _choices(regression, rules, filters))
-
-    def _dense(self, kernel: Kernel) -> tuple[Regression, Callable[[Array], Array]]:
-        points = np.arange(len(self.X))[:, None] if isinstance(kernel, Precomputed) else self.X
-        gram = DenseGram.from_sample(kernel, points, self.masses)
-        gamma, U = np.linalg.eigh(gram.matrix)
-        check_semidefinite(gamma)
-        # Kept, though rounded: g_λ is smooth at zero, and new points have more of small components than the sample has.
-        gamma = np.maximum(gamma, gamma[-1] * 1e-30)
-        basis = np.sqrt(self.masses)[:, None] * U
-        regression = Regression(gamma, U, self.masses, self.outputs, self.has_intercept)
-        return regression, _Coordinates(None if isinstance(kernel, Precomputed) else kernel, points, basis)
-
-    def _on_features(self, kernel: Kernel, approximation: Approximation) -> tuple[Regression, Callable[[Array], Array]]:
-        """K ≈ FFᵀ: with DF = U Γ^(1/2) Vᵀ, the coordinates UᵀD k(X, x) are Γ^(1/2) Vᵀ z(x)."""
-        features = approximation.resolve(kernel, self.X)
-        F = features(self.X) * np.sqrt(self.masses)[:, None]
-        gamma, V = np.linalg.eigh(F.T @ F)
-        kept = gamma > len(F) * rounding(gamma) * gamma[-1]
-        root, V = np.sqrt(gamma[kept]), V[:, kept]
-        regression = Regression(gamma[kept], F @ V / root, self.masses, self.outputs, self.has_intercept)
-        return regression, _Coordinates(features, None, V * root)
-
-
-@dataclass(frozen=True, eq=False)
-class _Coordinates:
-    """x ↦ UᵀD k(X, x): kernel values, or features, times a basis."""
-
-    values: Any
-    """A kernel, a feature map, or None where the values themselves are given."""
-    points: Array | None
-    basis: Array
-
-    def __call__(self, X: Array) -> Array:
-        if self.values is None:
-            return X @ self.basis
-        if self.points is None:
-            return self.values(X) @ self.basis
-        return self.values(X, self.points) @ self.basis
-
-
-def _choices(regression: Regression, rules: Sequence[Rule], filters: Sequence[Any]) -> list[ConditionalChoice]:
-    """Return each filter's choice by its rule; what filters have in common by leave-one-out is computed once."""
-    candidates = [_candidates(regression, *each) for each in zip(rules, filters, strict=True)]
-    scores = [np.full(len(each.grid), np.nan) for each in candidates]
-    left_out = [place for place, rule in enumerate(rules) if isinstance(rule, LeaveOneOut)]
-    if left_out:
-        check_rest(rules[left_out[0]], 1 - float(regression.masses.max()))
-        found = LeftOut(regression).scores([candidates[place] for place in left_out])
-        for place, each in zip(left_out, found, strict=True):
-            scores[place] = each
-    for place, rule in enumerate(rules):
-        if isinstance(rule, GCV):
-            scores[place] = regression.gcv(candidates[place])
-    return [
-        ConditionalChoice(rule, each.filter, each.grid, own)
-        for rule, each, own in zip(rules, candidates, scores, strict=True)
-    ]
-
-
-def _candidates(regression: Regression, rule: Rule, filter: Filter) -> Candidates:
-    """Return a filter with the parameters to choose from: those given, or from hardly any regularisation to all."""
-    if isinstance(rule, Given):
-        return Candidates(filter, rule.parameter(filter, len(regression.masses)))
-    if rule.grid is not None:
-        return Candidates(filter, checked_grid(rule, filter, rule.grid))
-    largest = float(regression.gamma.max(initial=0.0)) or 1.0
-    if isinstance(filter, Iteration):
-        last = filter.from_lambda(LEAST * largest)
-        last = last if isinstance(filter, Formula) else min(last, STEPS)
-        return Candidates(filter, np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64)))
-    return Candidates(filter, np.geomspace(LEAST * largest, 10 * largest, GRID_SIZE))
-
-
-def _factor(kernel: Kernel, outputs: Array) -> Array:
-    """Return Z with ZZᵀ the Gram matrix of the outputs: these themselves, or a pivoted Cholesky factor."""
-    if isinstance(kernel, Linear):
-        return outputs
-    L = kernel(outputs)
-    factor, pivots, rank, _ = dpstrf(L, tol=FACTORED * float(np.diagonal(L).max()), lower=1)
-    Z = np.empty((len(L), rank))
-    Z[pivots - 1] = np.tril(factor)[:, :rank]
-    return Z
 
 
 def _rows(kernel: Kernel, X: Array, taken: Array) -> Array:
@@ -639,3 +571,58 @@ def _check_variation(outputs: Array) -> None:
     if len(outputs) > 1 and (outputs == outputs[0]).all():
         got = f"{outputs[0, 0]:g} in every row" if outputs.shape[1] == 1 else "the same row everywhere"
         raise ValueError(refusal("ConditionalMean", "y must vary", got))
+
+
+def _place(level: float, n: int, got: Any = None) -> int:
+    """Return ⌈level (n + 1)⌉, which of n values in rising order is exceeded with probability 1 − level at most."""
+    place = ceil(round(level * (n + 1), 9))
+    if place > n:
+        needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
+        needed += " to calibrate with" if got else ""
+        raise ValueError(refusal("ConditionalMean.predict_interval", needed, n if got is None else got, "lower it"))
+    return place
+
+
+def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
+    """Return the numbers of all columns, those of y last, and how many these are."""
+    wanted = list(target) if isinstance(target, list | tuple) else [target]
+    places = []
+    for each in wanted:
+        is_number = isinstance(each, int) and -len(names) <= each < len(names)
+        if each not in names and not is_number:
+            listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
+            raise ValueError(refusal(who, f"target must be columns, of {listed}", repr(each)))
+        places.append(names.index(each) if each in names else each % len(names))
+    others = [place for place in range(len(names)) if place not in places]
+    if not others or not places or len(set(places)) < len(places):
+        needed = "target must name at least one column, each once, and leave others for x"
+        raise ValueError(refusal(who, needed, repr(target)))
+    return [*others, *places], len(places)
+
+
+def _reordered(order: list[int], X: Array) -> Array:
+    return X[:, order]
+
+
+def _joined_on_cluster(model: ConditionalMean, X: Any, y: Any, sample_weight: Any) -> tuple[Source, int, bool]:
+    """Return the rows [x, y] of dask's collections, how many outputs there are, and whether y has one dimension."""
+    who = "ConditionalMean"
+    if sample_weight is not None:
+        needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
+        raise ValueError(refusal(who, needed, "sample_weight", advice))
+    if not is_dask(y) or (type(X).__name__ == "Array") != (type(y).__name__ == "Array"):
+        needed = "X and y must both be dask arrays, or both dask data frames or series"
+        raise ValueError(refusal(who, needed, f"{type(X).__name__} and {type(y).__name__}"))
+    checked_sample(model, DaskSource.from_collection(X).example, reset=True)
+    is_flat = y.ndim == 1
+    if hasattr(X, "columns"):
+        outputs = [y.rename("y")] if is_flat else [y[name] for name in y.columns]
+        joined = X.assign(**{f"output {number}": each for number, each in enumerate(outputs)})
+        return DaskSource.from_collection(joined), len(outputs), is_flat
+    from dask.array import concatenate
+
+    if len(X) != len(y):
+        raise ValueError(refusal(who, "X and y must have as many rows", f"{len(X)} and {len(y)}"))
+    y = y[:, None] if is_flat else y
+    joined = concatenate([X, y.rechunk((X.chunks[0], -1))], axis=1)
+    return DaskSource.from_collection(joined), y.shape[1], is_flat

@@ -12,7 +12,7 @@ on a contour around the spectrum. GDZ and the diagonal of G serve all filters an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
@@ -51,6 +51,11 @@ class Regression:
     has_intercept: bool
     """Whether what the weights α_i(x) lack to one goes to the mean of the outputs."""
 
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.masses)
+
     @cached_property
     def mean(self) -> Array:
         """The mean of the outputs, or zero without an intercept."""
@@ -87,16 +92,57 @@ class Regression:
         """max k(x_i, x_i)."""
         return float((self.own / self.masses).max())
 
+    @property
+    def spread(self) -> float:
+        """Σ p_i ‖z_i‖²."""
+        return float((self.masses @ self.Z**2).sum())
+
     def gcv(self, candidates: Candidates) -> Array:
         """Return Σ p_i ‖z_i − ẑ_i‖²/(1 − tr S/n)², ẑ = S z being the fitted values, for every parameter."""
         r = 1 - candidates.filter.path(self.gamma, candidates.grid)
-        n, fitted = len(self.masses), self.projected
-        beyond = float((self.masses @ self.Z**2).sum()) - float((fitted[:, :-1] ** 2).sum())
+        n, fitted = self.n, self.projected
+        beyond = self.spread - float((fitted[:, :-1] ** 2).sum())
         residual = r**2 @ (fitted[:, :-1] ** 2).sum(axis=1) + max(beyond, 0.0)
         freedom = (r.sum(axis=1) + n - len(self.gamma)) / n
         if self.has_intercept:  # S has (1 − α(x)ᵀ1) p beside α(x), whose trace is qᵀ(1 − s(A))q
             freedom -= (r @ fitted[:, -1] ** 2 + max(1 - float(fitted[:, -1] @ fitted[:, -1]), 0.0)) / n
         return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > rounding(r) * n)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the rows of a regression sum up to, where they are not in memory."""
+
+    n: int
+    mean: Array
+    projected: Array
+    spread: float
+    largest_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfRegression(Regression):
+    """Some rows of a regression whose sums over all rows are known."""
+
+    whole: Whole = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        vars(self).update(mean=self.whole.mean, projected=self.whole.projected)
+
+    @property
+    def n(self) -> int:
+        """The number of all rows."""
+        return self.whole.n
+
+    @property
+    def spread(self) -> float:
+        """Σ p_i ‖z_i‖² over all rows."""
+        return self.whole.spread
+
+    @property
+    def largest_value(self) -> float:
+        """max k(x_i, x_i) over all rows."""
+        return self.whole.largest_value
 
 
 class LeftOut:
@@ -170,28 +216,38 @@ class LeftOut:
         positions = 2 * (scales - low) / (high - low) - 1
         return chebvander(positions, SCALES - 1) @ np.linalg.inv(chebvander(chebpts1(SCALES), SCALES - 1))
 
-    def scores(self, candidates: Sequence[Candidates]) -> list[Array]:
-        """Return Σ p_i ‖z_i − ẑ_i‖² for every parameter of every filter, ẑ_i being the left-out predictions."""
+    def scores(self, candidates: Sequence[Candidates], contours: dict[int, Contour] | None = None) -> list[Array]:
+        """Return Σ p_i ‖z_i − ẑ_i‖² for every parameter of every filter, ẑ_i being the left-out predictions.
+
+        Contours that were found before, by the filter's place, are not looked for again.
+        """
         scores = [np.zeros(len(each.grid)) for each in candidates]
         Z, masses = self.regression.Z, self.regression.masses
-        for place, rows, column, predicted in self._predictions(candidates):
+        for place, rows, column, predicted in self._predictions(candidates, contours):
             scores[place] += (Z[rows, column] - predicted) ** 2 @ masses[rows]
         return scores
 
-    def predictions(self, filter: Filter, parameter: float) -> Array:
+    def predictions(self, filter: Filter, parameter: float, contours: dict[int, Contour] | None = None) -> Array:
         """Return the left-out predictions of one parameter, of shape (n, columns)."""
         predictions = np.empty_like(self.regression.Z)
-        for _, rows, column, predicted in self._predictions([Candidates(filter, np.array([parameter]))]):
+        for _, rows, column, predicted in self._predictions([Candidates(filter, np.array([parameter]))], contours):
             predictions[rows, column] = predicted[0]
         return predictions + self.regression.mean
 
-    def _predictions(self, candidates: Sequence[Candidates]) -> Iterator[tuple[int, Array, int, Array]]:
-        """Yield predictions, measured from the mean: the filter's place, rows, a column and (parameters, rows)."""
+    def contours(self, candidates: Sequence[Candidates]) -> dict[int, Contour]:
+        """Return an accurate contour for each filter that has one, by its place."""
         contours: dict[int, Contour] = {}
         for place, each in enumerate(candidates):
             contour = self.contour(each, list(contours.values()))
             if contour is not None:
                 contours[place] = contour
+        return contours
+
+    def _predictions(
+        self, candidates: Sequence[Candidates], contours: dict[int, Contour] | None
+    ) -> Iterator[tuple[int, Array, int, Array]]:
+        """Yield predictions, measured from the mean: the filter's place, rows, a column and (parameters, rows)."""
+        contours = self.contours(candidates) if contours is None else contours
         if contours:
             yield from self._on_contours(candidates, contours)
         for place, each in enumerate(candidates):
@@ -221,7 +277,7 @@ class LeftOut:
 
     def _nodes(self, contours: Sequence[Contour]) -> Nodes:
         gamma = self.regression.gamma[self.spanned]
-        return Nodes.from_contours(gamma, len(self.regression.U), self.interval.largest, contours)
+        return Nodes.from_contours(gamma, self.regression.n, self.interval.largest, contours)
 
     def _steps(self, nodes: Nodes, where: slice, candidates: Candidates) -> Array:
         """Return ĝ(z) dz/2πi at a contour's nodes for each of the scales."""
@@ -238,7 +294,7 @@ class LeftOut:
         """
         regression, everywhere = self.regression, slice(0, len(nodes.z))
         U, q = regression.U[rows, self.spanned], regression.root_masses[rows]
-        projected, is_low_rank = regression.projected[self.spanned], U.shape[1] < len(regression.U)
+        projected, is_low_rank = regression.projected[self.spanned], U.shape[1] < regression.n
 
         def resolvent(vectors: Array, coefficients: Array, whole: Array) -> Array:
             values = nodes.sums(vectors, coefficients)(everywhere)
@@ -246,7 +302,7 @@ class LeftOut:
                 values = values + (whole - vectors @ coefficients)[:, None] / nodes.z
             return values
 
-        diagonal = resolvent(U**2, np.ones(U.shape[1]), np.ones(len(rows)))
+        diagonal = self._diagonal(nodes, rows)
         ones = resolvent(U, projected[:, -1], q) / diagonal if regression.has_intercept else 0.0
 
         def of(column: int) -> Array:
@@ -284,9 +340,51 @@ class LeftOut:
             functions[..., some] = refits.functions(candidates)
         return functions
 
+    def weights(self, filter: Filter, parameter: float) -> Array:
+        """Return the weights of all other outputs in each row's left-out prediction, of shape (n, n).
+
+        α_j = √(p_j/p_i) (1/2πi) ∮ ĝ(z) G_ji/G_ii dz; with an intercept, what they lack to one goes to the others' mean.
+        """
+        regression, candidates = self.regression, Candidates(filter, np.array([parameter]))
+        q, weights = regression.root_masses, np.zeros((regression.n, regression.n))
+        contour = self.contour(candidates)
+        if contour is not None:
+            nodes = self._nodes([contour])
+            steps = self._steps(nodes, slice(0, len(nodes.z)), candidates)[:, 0]
+            U = regression.U[:, self.spanned]
+            resolvent = 1 / (nodes.z - regression.gamma[self.spanned, None])
+            if U.shape[1] < regression.n:  # G_ji = Σ_k U_jk U_ik (1/(z − γ_k) − 1/z) for j ≠ i
+                resolvent = resolvent - 1 / nodes.z
+            for chunk in slices(0, len(self.light), ROWS):
+                rows = self.light[chunk]
+                diagonal = self._diagonal(nodes, rows)
+                basis = self._basis(1 - regression.masses[rows])
+                factors = 2 * sum(
+                    np.real((each / diagonal) @ resolvent.T) * own[:, None]
+                    for each, own in zip(steps, basis.T, strict=True)
+                )
+                weights[rows] = ((U[rows] * factors) @ U.T) * (q / q[rows, None])
+        for some, refits in self._refits(candidates, contour):
+            weights[some] = refits.weights(candidates)
+        np.fill_diagonal(weights, 0)
+        if regression.has_intercept:
+            others = np.tile(regression.masses, (regression.n, 1))
+            np.fill_diagonal(others, 0)
+            lacking = (1 - weights.sum(axis=1)) / (1 - regression.masses)
+            weights += lacking[:, None] * others
+        return weights
+
+    def _diagonal(self, nodes: Nodes, rows: Array) -> Array:
+        """Return G_ii of some rows at all nodes."""
+        U = self.regression.U[rows, self.spanned]
+        diagonal = nodes.sums(U**2, np.ones(U.shape[1]))(slice(0, len(nodes.z)))
+        if U.shape[1] < self.regression.n:
+            diagonal = diagonal + (1 - (U**2).sum(axis=1))[:, None] / nodes.z
+        return diagonal
+
     def _refits(self, candidates: Candidates, contour: Contour | None) -> Iterator[tuple[Array, Refits]]:
         """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without a contour."""
-        n = len(self.regression.masses)
+        n = self.regression.n
         rows = np.arange(n) if contour is None else self.heavy
         if contour is None and n > REFIT_UP_TO:
             needed = f"at most {REFIT_UP_TO} rows can be left out by refits, which {candidates.filter!r} takes here"
@@ -344,6 +442,14 @@ class Refits:
         [parameter] = candidates.grid.tolist()
         functions = self.V @ (self._inverse(candidates, parameter)[..., None] * self.targets)
         return np.transpose(quotient(functions, np.sqrt(self.regression.gamma)[:, None]), (2, 1, 0))
+
+    def weights(self, candidates: Candidates) -> Array:
+        """Return ``LeftOut.weights`` of these rows, without an intercept: α_j = (p_j/c) φ_jᵀ g(Ĉ_i) φ_i."""
+        [parameter] = candidates.grid.tolist()
+        regression = self.regression
+        found = (self.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
+        others = (regression.U * np.sqrt(regression.gamma)) * regression.root_masses[:, None]  # p_j φ_j
+        return found @ others.T / (1 - regression.masses[self.rows, None])
 
     def _inverse(self, candidates: Candidates, parameter: float) -> Array:
         filter = candidates.filter

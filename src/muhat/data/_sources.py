@@ -47,7 +47,6 @@ class LocalSource(Source):
     """Batches that are worked on in this process, one after the other."""
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches."""
         return reduce(add, map(work, self))
 
     @abstractmethod
@@ -123,7 +122,6 @@ class TransformedSource(Source):
     change: Callable[[Array], Array]
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches of transformed rows."""
         return self.source.total(partial(_on_transformed, work, self.change))
 
 

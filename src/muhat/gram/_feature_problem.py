@@ -186,14 +186,12 @@ class FeatureProblem(SpectralProblem):
         return self.features.rotated(self.V)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
-        """Return the sums of what the work returns for each batch, in one pass over the rows."""
         assert self.source is not None, "rules that look at rows are not asked where rows are gone"
         without_source = copy(self)
         without_source.source = None
         return list(self.source.total(partial(_work_on, without_source, work, arguments)))
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
-        """Return the coordinates, in feature space, of f* + s(Ĉ)(μ̂ − f*) beside (1 − s(0)) f*."""
         shrunk = s * self.components.mean - (s - s_at_zero) * self.components.target
         return self.V @ shrunk
 

@@ -137,7 +137,6 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         return Rows(self.spectrum.U, self.masses, self.target_weights)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
-        """Return what the work returns for all rows at once."""
         return work(self, self.rows, *arguments)
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:

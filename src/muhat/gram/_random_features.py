@@ -13,16 +13,7 @@ from muhat._messages import refusal
 from muhat._validation import positive, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.kernels import (
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Matern,
-    Mixture,
-    RationalQuadratic,
-    Scaled,
-)
+from muhat.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Matern, Mixture, RationalQuadratic, Scaled
 
 DEFAULT_SIZE = 1000
 """The number of features."""
@@ -116,12 +107,10 @@ class FeatureEmbedding(Element):
         return values
 
     def inner(self, other: FeatureEmbedding) -> float:
-        """Return the inner product ⟨f, g⟩ of the coordinates."""
         self._check_same_space(other)
         return float(self.coordinates @ other.coordinates)
 
     def squared_norm(self) -> float:
-        """Return ‖f‖² = ‖c‖²."""
         return float(self.coordinates @ self.coordinates)
 
     def loss(self, P: Mixture) -> float:
@@ -176,7 +165,6 @@ class RandomFeatures(Approximation):
     random_state: int = 0
 
     def check(self, kernel: Kernel) -> None:
-        """Refuse parameters that are none, and a kernel that has no random features."""
         whole_number(self, "random_state", self.random_state, 0)
         m = self._size
         if m % 2:
@@ -206,31 +194,28 @@ Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 def frequency_law(kernel: Any) -> Law:
     """Return the law whose characteristic function the kernel is a multiple of.
 
-    For a Gaussian ω ~ N(0, I)/σ; for a Laplacian ω_k ~ Cauchy/σ, independent; for a Matérn ω ~ t/σ, multivariate with
-    2ν degrees of freedom: N(0, I) over √(χ²/2ν); for a rational quadratic N(0, I)√g/σ with g ~ Gamma(α, α), of which
-    the inverse multiquadric is α = 1/2. A factor of the kernel is in the features.
+    For a Laplacian ω_k ~ Cauchy/σ, independent. The others are Gaussian kernels averaged over bandwidths, so that
+    ω ~ N(0, I) g^p/σ with g ~ Gamma(a, a): for a Matérn a = ν and p = −½, for a rational quadratic a = α and p = ½, of
+    which the inverse multiquadric is α = ½; g = 1 for a Gaussian. A factor of the kernel is in the features.
     """
     if isinstance(kernel, Scaled):
         return frequency_law(kernel.kernel)
-    if isinstance(kernel, Gaussian) or (isinstance(kernel, Matern) and kernel.nu == np.inf):
-        return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
     if isinstance(kernel, Laplacian):
         return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
-    if isinstance(kernel, RationalQuadratic | InverseMultiquadric):
-        alpha = positive(kernel, "alpha", kernel.alpha) if isinstance(kernel, RationalQuadratic) else 0.5
-        return lambda rng, shape: (
-            rng.standard_normal(shape) * np.sqrt(rng.gamma(alpha, 1 / alpha, (shape[0], 1))) / _sigma(kernel)
-        )
-    if not isinstance(kernel, Matern):
+    if isinstance(kernel, Matern):
+        a, power = positive(kernel, "nu", kernel.nu, ", or infinity") if kernel.nu != np.inf else np.inf, -0.5
+    elif isinstance(kernel, Gaussian | RationalQuadratic | InverseMultiquadric):
+        fixed = np.inf if isinstance(kernel, Gaussian) else 0.5
+        a, power = positive(kernel, "alpha", kernel.alpha) if isinstance(kernel, RationalQuadratic) else fixed, 0.5
+    else:
         needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
         raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
-    freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         normal = rng.standard_normal(shape)
-        # For tiny ν, χ² may be zero; beyond 1/ε the phase of a wave is lost to rounding anyway.
-        spread = np.maximum(rng.chisquare(freedom, (shape[0], 1)) / freedom, np.finfo(np.float64).eps ** 2)
-        return normal / np.sqrt(spread) / _sigma(kernel)
+        # For tiny a, g may be zero; beyond 1/ε the phase of a wave is lost to rounding anyway.
+        g = np.maximum(rng.gamma(a, 1 / a, (shape[0], 1)), np.finfo(np.float64).eps ** 2) if a < np.inf else 1.0
+        return normal * g**power / _sigma(kernel)
 
     return draw
 

@@ -110,7 +110,6 @@ class Composite(Kernel):
         return all(part.positive_semidefinite for part in self.parts.values())
 
     def resolve(self, X: Array) -> Self:
-        """Resolve every part."""
         parts = {name: part.resolve(X) for name, part in self.parts.items()}
         return type(self)(**{**self.get_params(deep=False), **parts})
 
@@ -127,7 +126,6 @@ class Pair(Composite):
         return self.combine(self.left(X, Y), self.right(X, Y))
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
         return self.combine(self.left.diagonal(X), self.right.diagonal(X))
 
     @property
@@ -167,12 +165,10 @@ class Scaled(Composite):
         return positive(self, "factor", self.factor) * self.kernel.product(X, V, Y)
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
         return positive(self, "factor", self.factor) * self.kernel.diagonal(X)
 
     @property
     def bound(self) -> float:
-        """κ², scaled."""
         return positive(self, "factor", self.factor) * self.kernel.bound
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb, factorial
 from typing import Any
@@ -47,10 +47,6 @@ class Mixture:
     weights: Array
     means: Array
     covariances: Array
-    _variances: Array = field(init=False)
-    """The eigenvalues of each S_j, of shape (r, d), none negative."""
-    _axes: Array = field(init=False)
-    """The eigenvectors of each S_j, in columns."""
 
     def __post_init__(self) -> None:
         weights = _numbers("weights", self.weights, ("r",))
@@ -62,11 +58,26 @@ class Mixture:
             raise ValueError(refusal("Mixture", "weights must not be negative and must sum to one", got, advice))
         symmetric = (covariances + covariances.swapaxes(-2, -1)) / 2
         variances, axes = np.linalg.eigh(symmetric)
-        for number, (S, gamma) in enumerate(zip(covariances, variances, strict=True)):
-            check_symmetric("Mixture", f"the covariance of component {number} must be symmetric", S, "S")
-            check_semidefinite(gamma, "Mixture", f"the covariance of component {number}")
+        for number in np.flatnonzero((covariances != symmetric).any(axis=(1, 2))):
+            needed = f"the covariance of component {number} must be symmetric"
+            check_symmetric("Mixture", needed, covariances[number], "S")
+        for number in np.flatnonzero(variances[:, 0] < 0):
+            check_semidefinite(variances[number], "Mixture", f"the covariance of component {number}")
         vars(self).update(weights=frozen(weights), means=frozen(means), covariances=symmetric)
-        vars(self).update(_variances=np.maximum(variances, 0), _axes=axes)
+        vars(self).update(_eigenpairs=(np.maximum(variances, 0), axes))
+
+    @classmethod
+    def from_moments(cls, weights: Array, means: Array, covariances: Array) -> Mixture:
+        """Return the mixture of moments that rows have, which need no check: as if constructed, and faster."""
+        self = object.__new__(cls)
+        vars(self).update(weights=weights, means=means, covariances=covariances)
+        return self
+
+    @cached_property
+    def _eigenpairs(self) -> tuple[Array, Array]:
+        """The eigenvalues of each S_j, of shape (r, d), none negative, and its eigenvectors, in columns."""
+        variances, axes = np.linalg.eigh(self.covariances)
+        return np.maximum(variances, 0), axes
 
     @classmethod
     def isotropic(cls, weights: Any, means: Any, variances: Any) -> Mixture:
@@ -84,7 +95,8 @@ class Mixture:
         n, rng = whole_number(self, "n", n), np.random.default_rng(random_state)
         components = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
         X = rng.standard_normal((n, self.means.shape[1]))
-        for j, root in enumerate(self._axes * np.sqrt(self._variances)[:, None, :]):
+        variances, axes = self._eigenpairs
+        for j, root in enumerate(axes * np.sqrt(variances)[:, None, :]):
             X[components == j] = self.means[j] + X[components == j] @ root.T
         return X
 
@@ -117,8 +129,9 @@ class Mixture:
     def characteristic_function(self, omega: Array) -> Array:
         """Return φ_P(ω) = E exp(i⟨ω, X⟩) = Σ_j π_j exp(i⟨ω, θ_j⟩ − ½ ωᵀS_jω) at the rows ω, as complex numbers."""
         omega = as_two_samples(omega, self.means)[0].astype(np.float64, copy=False)
-        spread = np.einsum("ni,jik,nk->jn", omega, self.covariances, omega, optimize=True)
-        return self.weights @ np.exp(1j * (self.means @ omega.T) - spread / 2)
+        angles, spread = self.means @ omega.T, ((omega @ self.covariances) * omega).sum(axis=-1)
+        heights = self.weights[:, None] * np.exp(-spread / 2)
+        return (heights * np.cos(angles)).sum(axis=0) + 1j * (heights * np.sin(angles)).sum(axis=0)
 
     @cached_property
     def _own_pairs(self) -> tuple[Array, Array]:
@@ -142,21 +155,32 @@ class _OfGaussians:
 
     def at(self, P: Mixture, X: Array) -> Array:
         """Return E k(x_i, Y_j), of shape (r, n)."""
-        return self._expected(X - P.means[:, None], P._variances, P._axes)
+        gaps = X - P.means[:, None]
+        if not self._is_one_and_well_conditioned(P):
+            return self._expected(gaps, *P._eigenpairs)
+        gaps = gaps.swapaxes(-2, -1) / self.sigmas[0]
+        matrices = np.eye(len(gaps[0])) + P.covariances / self.sigmas[0] ** 2
+        squared = (gaps * np.linalg.solve(matrices, gaps)).sum(axis=-2)
+        return self.factors[0] * np.exp(-(squared + np.linalg.slogdet(matrices)[1][:, None]) / 2)
 
     def between(self, P: Mixture, Q: Mixture) -> Array:
         """Return E k(X_j, Y_l), of shape (r, r'), X_j and Y_l independent."""
+        if self._is_one_and_well_conditioned(P) and self._is_one_and_well_conditioned(Q):
+            return self.factors[0] * self._between_by_cholesky(P, Q)
         gaps = P.means[:, None] - Q.means
-        if (
-            len(self.sigmas) == 1
-            and max(P._variances.max(), Q._variances.max()) < WELL_CONDITIONED * self.sigmas[0] ** 2
-        ):
-            return self.factors[0] * self._between_by_solving(P, Q)
         variances, axes = P._own_pairs if P is Q else _pairs(P, Q)
         return self._expected(gaps[..., None, :], variances, axes)[..., 0]
 
-    def _between_by_solving(self, P: Mixture, Q: Mixture) -> Array:
-        """Return the same under one Gaussian, from systems of equations: a tenth of the cost of eigenpairs."""
+    def _is_one_and_well_conditioned(self, P: Mixture) -> bool:
+        """Whether there is one Gaussian, and no variance so much larger than σ² that I + S/σ² has lost the I."""
+        largest = np.diagonal(P.covariances, axis1=-2, axis2=-1).max() ** 0.5  # σ² or its sum may be no float
+        return len(self.sigmas) == 1 and bool(largest / WELL_CONDITIONED < self.sigmas[0])
+
+    def _between_by_cholesky(self, P: Mixture, Q: Mixture) -> Array:
+        """Return the same under one Gaussian from Cholesky factors: a tenth of the cost of eigenpairs.
+
+        The last row of the factor of [[A, g], [gᵀ, c]], A = I + S/σ², is A^(−1/2) g up to a rotation, for any large c.
+        """
         sigma, d = self.sigmas[0], P.means.shape[1]
         left, right = (
             np.triu_indices(len(P.means)) if P is Q else np.indices((len(P.means), len(Q.means))).reshape(2, -1)
@@ -164,10 +188,14 @@ class _OfGaussians:
         values = np.empty((len(P.means), len(Q.means)))
         for some in slices(0, len(left), max(1, PAIR_ENTRIES // d**2)):
             j, k = left[some], right[some]
-            gaps = (P.means[j] - Q.means[k])[..., None] / sigma
-            matrices = np.eye(d) + (P.covariances[j] + Q.covariances[k]) / sigma**2
-            squared = (gaps * np.linalg.solve(matrices, gaps)).sum(axis=(-2, -1))
-            values[j, k] = np.exp(-(squared + np.linalg.slogdet(matrices)[1]) / 2)
+            gaps = (P.means[j] - Q.means[k]) / sigma
+            matrices = np.empty((len(j), d + 1, d + 1))
+            matrices[:, :d, :d] = np.eye(d) + (P.covariances[j] + Q.covariances[k]) / sigma**2
+            matrices[:, d, :d] = matrices[:, :d, d] = gaps
+            matrices[:, d, d] = (gaps**2).sum(axis=-1) + 1
+            factors = np.linalg.cholesky(matrices)
+            logs = np.log(np.diagonal(factors, axis1=-2, axis2=-1)[:, :d]).sum(axis=-1)
+            values[j, k] = np.exp(-(factors[:, d, :d] ** 2).sum(axis=-1) / 2 - logs)
             if P is Q:
                 values[k, j] = values[j, k]
         return values
@@ -178,13 +206,14 @@ class _OfGaussians:
 
     def _expected(self, gaps: Array, variances: Array, axes: Array) -> Array:
         # In the eigenbasis of S, where a singular S of any size next to σ² needs no factorisation that could fail.
-        total, unit = np.zeros(gaps.shape[:-1]), self.sigmas.max()
-        along = ((gaps / unit) @ axes) ** 2
-        for factor, sigma in zip(self.factors.tolist(), self.sigmas.tolist(), strict=True):
-            relative = variances / sigma**2
-            squared = (along @ ((unit / sigma) ** 2 / (1 + relative))[..., None])[..., 0]
-            total += factor * np.exp(-(squared + np.log1p(relative).sum(axis=-1)[..., None]) / 2)
-        return total
+        unit, values = self.sigmas.max(), np.empty(gaps.shape[:-1])
+        for j in range(len(gaps)):
+            along = ((gaps[j] / unit) @ axes[j]) ** 2
+            relative = variances[j][..., None] / self.sigmas**2
+            squared = along @ ((unit / self.sigmas) ** 2 / (1 + relative))  # (..., rows, bandwidths)
+            exponents = squared + np.log1p(relative).sum(axis=-2)[..., None, :]
+            values[j] = np.exp(-exponents / 2) @ self.factors
+        return values
 
 
 @dataclass(frozen=True)
@@ -222,8 +251,9 @@ class _OfPolynomial:
 
     def own(self, P: Mixture) -> Array:
         """Of ‖X‖², X ~ N(a, S): log E exp(s‖X‖²) = −½ log|I − 2sS| + s aᵀ(I − 2sS)⁻¹a."""
-        squared = np.einsum("jik,ji->jk", P._axes, P.means) ** 2
-        double = 2 * P._variances
+        variances, axes = P._eigenpairs
+        squared = np.einsum("jik,ji->jk", axes, P.means) ** 2
+        double = 2 * variances
         orders = range(1, self.degree + 1)
         return self._moment([(double**k / (2 * k) + squared * double ** (k - 1)).sum(axis=-1) for k in orders])
 
@@ -273,8 +303,8 @@ def _closed_form(kernel: Kernel) -> _OfGaussians | _OfPolynomial:
 CLOSED_FORMS = ("Gaussian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial")
 """The kernels for which the kernel mean of a Gaussian is known, to rounding or to 1e-10."""
 
-WELL_CONDITIONED = 1e8
-"""The variance, in units of σ², up to which no eigenpairs are needed to solve a system with σ²I + S."""
+WELL_CONDITIONED = 1e4
+"""The largest standard deviation, in units of σ, up to which systems with σ²I + S are solved without eigenpairs."""
 
 PAIR_ENTRIES = 2**21
 """Of the matrices S_j + T_l that are held at once."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.kernels import Gaussian, Kernel
-from muhat.paper._estimators import EstimatorLosses, stacked_means
+from muhat.paper._estimators import EstimatorLosses, stacked_embeddings
 from muhat.paper._experiment import Row, Settings, Task
 from muhat.paper._statistics import improvement, mean_of
 from muhat.paper.datasets import Draw
@@ -58,9 +58,9 @@ def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None)
     return ExactLosses.from_samples([draw.X for draw in draws], [draw.distribution for draw in draws], kernels)
 
 
-def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Iterable[Kernel]) -> EstimatorLosses:
+def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Sequence[Kernel]) -> EstimatorLosses:
     """Return the exact losses of the stacked mean on the samples of a task."""
-    means = stacked_means([draw.X for draw in draws], kernels, indices(task))
+    means = stacked_embeddings([draw.X for draw in draws], kernels, indices(task))
     losses = [draw.distribution.squared_distance(mu) for draw, mu in zip(draws, means, strict=True)]
     return EstimatorLosses("stacked", "loo", np.array(losses))
 

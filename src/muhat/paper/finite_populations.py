@@ -23,7 +23,7 @@ from muhat.paper._claims import (
     verdict_at_least,
     with_interval,
 )
-from muhat.paper._estimators import EstimatorLosses, display_name, losses_of_auto, stacked_means
+from muhat.paper._estimators import EstimatorLosses, display_name, losses_of_auto, stacked_embeddings
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
     blank,
@@ -72,7 +72,7 @@ LOSS_ALLOWED = 0.5
 WORST = 12
 """Cells that are listed."""
 
-PHASES = 2**18
+PHASES = 2**16
 """Waves that are held at once."""
 
 
@@ -88,8 +88,8 @@ def settings(quick: bool) -> Settings:
         "kernels": ["gaussian", "laplacian"] if quick else list(KERNEL_NAMES),
         "shares": [1.0, 0.1] if quick else list(GAINS),
         "sizes": [10, 20] if quick else [20, MAIN_SIZE, 200],
-        "exact_up_to": {"gaussian": 200, "laplacian": 10 if quick else 20, "matern": 50, "rational-quadratic": 50},
-        "loss_frequencies": 512,
+        "exact_up_to": {"gaussian": 50, "laplacian": 10 if quick else 20, "matern": 20, "rational-quadratic": 20},
+        "loss_frequencies": 256,
         "rows_per_task": 200 if quick else 10_000,
     }
 
@@ -159,37 +159,50 @@ class Population:
         matrices = np.stack([self.gram[np.ix_(rows, rows)] / len(rows) for rows in samples])
         return ExactLosses(matrices, self.mean_values[np.stack(samples)], np.full(len(samples), self.squared_norm))
 
-    def loss(self, estimate: Element) -> float:
-        """Return ‖μ − μ_P‖² = ‖μ‖² − 2 mean μ(x_j) + ‖μ_P‖², exact."""
-        return max(estimate.squared_norm() - 2 * float(estimate(self.X).mean()) + self.squared_norm, 0.0)
+    def loss(self, estimate: Any, rows: Array) -> float:
+        """Return ‖μ − μ_P‖² = ‖μ‖² − 2 mean μ(x_j) + ‖μ_P‖² of an estimate from some rows, exact."""
+        if not isinstance(estimate, MixedEmbedding):
+            return max(estimate.squared_norm() - 2 * float(estimate(self.X).mean()) + self.squared_norm, 0.0)
+        beta, p, gaussians = estimate.atoms.weights, estimate.masses, estimate.gaussians
+        values = p @ gaussians.means_at(self.kernel, self.X)  # of the Gaussians, at every row
+        of_gaussians = p @ gaussians.inner_products(self.kernel, gaussians) @ p
+        norm = beta @ self.gram[np.ix_(rows, rows)] @ beta + 2 * values[rows] @ beta + of_gaussians
+        cross = beta @ self.mean_values[rows] + values.mean()
+        return max(float(norm - 2 * cross) + self.squared_norm, 0.0)
 
     def excess(self, estimate: Element, rows: Array, frequencies: int, rng: np.random.Generator) -> float:
         """Return ‖μ − μ_P‖² − ‖μ̂ − μ_P‖² of an estimate and of KME on some rows, on random frequencies: unbiased.
 
         ⟨f, g⟩ = E conj(F(ω)) G(ω), where F and G are the characteristic functions of the measures behind f and g.
         """
-        omega = frequency_law(self.kernel)(rng, (frequencies, self.X.shape[1]))
-        everyone = np.full(len(self.X), 1 / len(self.X))
-        truth = _wave_of_points(omega, self.X, everyone)
-        plain = _wave_of_points(omega, self.X, np.bincount(rows, minlength=len(self.X)) / len(rows))
+        omega, N = frequency_law(self.kernel)(rng, (frequencies, self.X.shape[1])), len(self.X)
+        everyone, sampled = np.full(N, 1 / N), np.bincount(rows, minlength=N) / len(rows)
+        truth, plain = _waves_of_points(omega, self.X, np.stack([everyone, sampled]))
         return float((np.abs(_wave(omega, estimate) - truth) ** 2 - np.abs(plain - truth) ** 2).mean())
 
 
 def _wave(omega: Array, estimate: Any) -> Array:
     """Return the characteristic function of the measure behind an estimate, at frequencies in rows."""
     if not isinstance(estimate, MixedEmbedding):
-        return _wave_of_points(omega, estimate.points, estimate.weights)
+        return _waves_of_points(omega, estimate.points, estimate.weights[None])[0]
     mass, gaussians = float(estimate.masses.sum()), estimate.gaussians
-    mixture = Mixture(estimate.masses / mass, gaussians.means, gaussians.covariances)
+    mixture = Mixture.from_moments(estimate.masses / mass, gaussians.means, gaussians.covariances)
     return _wave(omega, estimate.atoms) + mass * mixture.characteristic_function(omega)
 
 
-def _wave_of_points(omega: Array, points: Array, weights: Array) -> Array:
-    wave = np.zeros(len(omega), dtype=complex)
+def _waves_of_points(omega: Array, points: Array, weights: Array) -> Array:
+    """Return Σ_j w_j exp(iω·x_j) for rows of weights, of shape (weights, frequencies).
+
+    The angles are reduced to one turn in double precision, their cosines and sines are of single precision: their error
+    of 1e-7 is far below that of any number of frequencies, and they take a fifth of the time.
+    """
+    waves = np.zeros((len(weights), len(omega)), dtype=complex)
     for rows in slices(0, len(points), max(1, PHASES // len(omega))):
-        phases = points[rows] @ omega.T
-        wave += weights[rows] @ np.cos(phases) + 1j * (weights[rows] @ np.sin(phases))
-    return wave
+        turns = points[rows] @ (omega.T / (2 * np.pi))
+        turns -= np.rint(turns)
+        angles = (2 * np.pi * turns).astype(np.float32)
+        waves += weights[:, rows] @ np.cos(angles) + 1j * (weights[:, rows] @ np.sin(angles))
+    return waves
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -200,9 +213,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
     exact = population.exact_losses(samples)
     plain = exact.of_multiples(np.ones(1))[:, 0]
     kernels = [population.kernel] * len(samples)
-    means = stacked_means([population.X[rows] for rows in samples], kernels, indices(task))
+    means = stacked_embeddings([population.X[rows] for rows in samples], kernels, indices(task))
     if task["n"] <= settings["exact_up_to"][task["kernel"]]:
-        losses = np.array([population.loss(mu) for mu in means])
+        losses = np.array([population.loss(mu, rows) for mu, rows in zip(means, samples, strict=True)])
     else:
         rngs = [np.random.default_rng([*place, 1]) for place in places]
         drawn = zip(means, samples, rngs, strict=True)

@@ -19,7 +19,7 @@ from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim, decimal, with_interval
-from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, display_name, filter_named, stacked_means
+from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, display_name, filter_named, stacked_embeddings
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
     as_in_the_paper,
@@ -135,7 +135,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         (estimator, rule, Embedding(kernel, train, weights), kept)
         for estimator, rule, weights, kept in estimates(DenseProblem(DenseGram.from_sample(kernel, train)))
     ]
-    (stacked,) = stacked_means([train], [kernel], [task["repetition"]])
+    (stacked,) = stacked_embeddings([train], [kernel], [task["repetition"]])
     embeddings.append(("stacked", "loo", on_points(stacked, DRAWS_PER_ROW * len(train), place), None))
     for estimator, rule, embedding, kept in embeddings:
         scores = [matched(embedding, start, steps).score(test) for steps in settings["steps"]]

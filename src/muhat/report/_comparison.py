@@ -121,7 +121,8 @@ def _value(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _colour(name: str) -> int:
+def colour_of(name: str) -> int:
+    """Return the colour of a filter, the same on every page."""
     return COLOURS.index(name) if name in COLOURS else len(COLOURS)
 
 
@@ -167,7 +168,7 @@ def _score_series(curve: Curve, row: Row, is_best: bool) -> Series:
         kind,
         curve.x,
         curve.y,
-        colour=_colour(row.name),
+        colour=colour_of(row.name),
         key=row.name,
         chosen=curve.chosen,
         is_strong=is_best,
@@ -218,7 +219,7 @@ def _spectrum_plots(comparison: Comparison) -> list[Plot]:
             "line" if curve.joined else "points",
             curve.x,
             curve.y,
-            colour=_colour(curve.estimator),
+            colour=colour_of(curve.estimator),
             key=curve.estimator,
             is_strong=curve.joined and curve.estimator == comparison.best.name,
         )

@@ -19,7 +19,7 @@ SIDE = 1000
 MOST_DRAWN, MOST_READ, MOST_LISTED = 1500, 240, 20
 """Points of a series that are drawn at most, that can be read off, and that stand in the table below a plot."""
 
-MOST_TICKS = 6
+MOST_TICKS, LEAST_TICKS = 6, 3
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -49,10 +49,10 @@ def plot_html(plot: Plot, name: str) -> str:
         ],
     }
     has_readings = any(found for _, found in readings)
-    return f"""<figure class="plot" aria-labelledby="{name}-name">
+    return f"""<figure class="plot{" square" if plot.is_square else ""}" aria-labelledby="{name}-name">
 <figcaption><h3 id="{name}-name">{escape(plot.title)}</h3><p>{escape(plot.caption)}</p></figcaption>
 {_legend(plot)}<p class="axis" aria-hidden="true">{escape(plot.y.label)}</p>
-<div class="frame{" square" if plot.is_square else ""}"><div class="area">
+<div class="frame"><div class="area">
 <svg viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none" role="img" aria-labelledby="{name}-title {name}-text">
 <title id="{name}-title">{escape(plot.title)}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
 <clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
@@ -137,6 +137,9 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     """
     if axis.is_log:
         powers = range(ceil(log10(axis.low) - 1e-9), floor(log10(axis.high) + 1e-9) + 1)
+        if len(powers) < LEAST_TICKS:
+            steps = [factor * 10.0**p for p in range(floor(log10(axis.low)), powers.stop + 1) for factor in (1, 2, 5)]
+            return [(value, number(value)) for value in steps if axis.low <= value <= axis.high]
         every = -(-len(powers) // MOST_TICKS)
         return [(10.0**p, {0: "1", 1: "10"}.get(p, f"10{str(p).translate(RAISED)}")) for p in powers[::every]]
     rough = (axis.high - axis.low) / MOST_TICKS or 1.0

@@ -7,7 +7,9 @@ from typing import Any
 
 from muhat._messages import refusal
 from muhat.comparison import Comparison
+from muhat.conditional import ConditionalMean
 from muhat.report._comparison import comparison_report
+from muhat.report._conditional import conditional_report
 from muhat.report._data import Context
 from muhat.report._document import Report
 from muhat.report._testing import independence_report, two_samples_report
@@ -16,11 +18,11 @@ from muhat.testing import IndependenceResult, TwoSampleResult
 
 @singledispatch
 def report_of(result: Any, context: Context) -> Report:
-    """Return the page of a result: a comparison, or what a test says.
+    """Return the page of a result: a comparison, what a test says, or a conditional mean.
 
     Parameters
     ----------
-    result : Comparison, TwoSampleResult or IndependenceResult
+    result : Comparison, TwoSampleResult, IndependenceResult or ConditionalMean
         The result.
     context : Context
         What the page says beside it.
@@ -31,3 +33,4 @@ def report_of(result: Any, context: Context) -> Report:
 report_of.register(Comparison)(comparison_report)
 report_of.register(TwoSampleResult)(two_samples_report)
 report_of.register(IndependenceResult)(independence_report)
+report_of.register(ConditionalMean)(conditional_report)

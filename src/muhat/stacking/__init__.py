@@ -1,5 +1,6 @@
 """The stacked mean: many estimates of a kernel mean, weighted by how they do on points that are left out."""
 
+from muhat.stacking._batch import StackedSample, stacked_means
 from muhat.stacking._candidates import (
     Candidate,
     GaussianFit,
@@ -25,7 +26,9 @@ __all__ = [
     "PlainMean",
     "Sample",
     "StackedMean",
+    "StackedSample",
     "WardMixtures",
     "Waves",
     "default_candidates",
+    "stacked_means",
 ]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
@@ -17,7 +16,7 @@ from muhat._messages import refusal
 from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
-from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, indicators
+from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, cut, indicators
 
 Measure: TypeAlias = Array | Mixture
 """An estimate of the distribution: weights on the rows of the sample, or a mixture of Gaussians."""
@@ -123,22 +122,26 @@ class NuSteps(Candidate):
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the weights after each number of steps."""
-        return [weights[:, 0] for weights in self._paths(sample, sample.masses[:, None])]
+        return [weights[:, 0] for weights in self._paths_of(sample, sample.masses[:, None])]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the weights without each fold, all folds in one iteration."""
-        return [waves.of_weights(weights) for weights in self._paths(sample, folds.left)]
+        return [waves.of_weights(weights) for weights in self._paths_of(sample, folds.left)]
 
-    def _paths(self, sample: Sample, masses: Array) -> list[Array]:
-        """Iterate β ← β + u(β − β') + (ω/κ²) m ⊙ K(m − β) in each column, where m are its masses."""
+    def _paths_of(self, sample: Sample, masses: Array) -> list[Array]:
         bound = sample.kernel.bound
-        method = NuMethod().bounded_by(bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max()))
+        bound = bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max())
+        return self.paths(lambda V: sample.product(V) / bound, masses)
+
+    def paths(self, product: Callable[[Array], Array], masses: Array) -> list[Array]:
+        """Iterate β ← β + u(β − β') + ω m ⊙ (K/κ²)(m − β) in each column, where m are its masses; K/κ² by products."""
+        method = NuMethod().bounded_by(1.0)
         before = weights = np.zeros_like(masses)
         kept = {}
         for t in range(1, max(self.steps) + 1):
             u, omega = method.coefficients(t)
-            step = masses * sample.product(masses - weights)
-            before, weights = weights, weights + u * (weights - before) + omega / method.scale * step
+            step = masses * product(masses - weights)
+            before, weights = weights, weights + u * (weights - before) + omega * step
             kept[t] = weights
         return [kept[t] for t in self.steps]
 
@@ -158,20 +161,21 @@ class InDegree(Candidate):
     def names(self, sample: Sample) -> list[str]:
         """Return one name, where every row has so many others and all distances can be had."""
         largest_fold = -(-sample.size // FOLDS)
-        return ["in-degree"] if self._count(sample.size) + largest_fold < sample.size <= PRODUCTS_UP_TO else []
+        return ["in-degree"] if self.count(sample.size) + largest_fold < sample.size <= PRODUCTS_UP_TO else []
 
-    def _count(self, n: int) -> int:
+    def count(self, n: int) -> int:
+        """Return how many are nearest among n rows."""
         k = whole_number(self, "n_neighbors", self.n_neighbors)
         return k if n >= 4 * k else max(1, (k + 1) // 2)
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the weights."""
-        k = self._count(sample.size)
+        k = self.count(sample.size)
         return [np.bincount(sample.nearest(k).ravel(), np.repeat(sample.masses, k), sample.n) / k]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the weights without each fold: the next nearest stand in for the rows of the fold."""
-        k = self._count(sample.size)
+        k = self.count(sample.size)
         order = sample.nearest(self._depth(sample, folds, k))
         weights = np.empty((sample.n, len(folds.shares)))
         for group, rows in enumerate(folds):
@@ -198,10 +202,10 @@ class GaussianFit(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return both."""
         centered = sample.X - sample.center
-        covariance = (sample.masses * centered.T) @ centered * _unbiased(1 / (sample.masses**2).sum())
+        covariance = (sample.masses * centered.T) @ centered * unbiased(1 / (sample.masses**2).sum())
         isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
         covariances = [covariance, isotropic][: len(self.names(sample))]
-        return [Mixture(np.ones(1), sample.center[None], S[None]) for S in covariances]
+        return [Mixture.from_moments(np.ones(1), sample.center[None], S[None]) for S in covariances]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return exp(iω·x̄ − ½ var(ω·x)) from the mean and the variance of what is left."""
@@ -209,19 +213,20 @@ class GaussianFit(Candidate):
         _, first, second = waves.moments(folds.labels, count)
         mean = (first.sum(axis=0) - first) / kept
         spread = np.maximum((second.sum(axis=0) - second) / kept - mean**2, 0)
-        factor = _unbiased(folds.sizes)[:, None]
-        found = [np.exp(1j * mean - factor / 2 * spread)]
+        factor = unbiased(folds.sizes)[:, None]
+        wave = np.cos(mean) + 1j * np.sin(mean)
+        found = [wave * np.exp(-factor / 2 * spread)]
         if len(self.names(sample)) == 2:
             centered = sample.X - sample.center
             sums = np.stack([np.bincount(folds.labels, sample.masses * x, count) for x in centered.T], axis=1)
             squares = np.bincount(folds.labels, sample.masses * (centered**2).sum(axis=1), count)
             means = (sums.sum(axis=0) - sums) / kept
             trace = np.maximum((squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True), 0)
-            found.append(np.exp(1j * mean - factor * trace / (2 * centered.shape[1]) * waves.squares))
+            found.append(wave * np.exp(-factor * trace / (2 * centered.shape[1]) * waves.squares))
         return found
 
 
-def _unbiased(size: Array | float) -> Array:
+def unbiased(size: Array | float) -> Array:
     """Return n/(n − 1), which makes the variance of so many rows unbiased; zero for one row, which has none."""
     size = np.asarray(size, dtype=float)
     return np.where(size > 1.5, size / np.maximum(size - 1, 0.5), 0.0)
@@ -248,9 +253,10 @@ class WardMixtures(Candidate):
     def names(self, sample: Sample) -> list[str]:
         """Return a name for each number of clusters."""
         kind = "whitened clusters" if self.whiten else "clusters"
-        return [f"{size} {kind}" for size in self._sizes(sample)]
+        return [f"{size} {kind}" for size in self.sizes_for(sample)]
 
-    def _sizes(self, sample: Sample) -> list[int]:
+    def sizes_for(self, sample: Sample) -> list[int]:
+        """Return the numbers of clusters that a sample has rows enough for."""
         if self.whiten and sample.X.shape[1] == 1:
             return []  # a line has one direction only
         return [size for size in _whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 3]
@@ -258,7 +264,7 @@ class WardMixtures(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the mixtures."""
         labels, parents = self._clusters(sample)
-        return [_mixture(sample, parent[labels]) for parent in parents]
+        return [mixture_of_clusters(sample, parent[labels]) for parent in parents]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of the mixtures without each fold, in which clusters keep the points that are left."""
@@ -269,11 +275,10 @@ class WardMixtures(Candidate):
     def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
         """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
-        levels = [fcluster(tree, size, "maxclust") - 1 for size in self._sizes(sample)]
-        finest = max(levels, key=np.max)
-        _, first, labels = np.unique(finest, return_index=True, return_inverse=True)
-        parents = [np.unique(level[first], return_inverse=True)[1] for level in levels]
-        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), parents
+        levels = cut(tree[None], self.sizes_for(sample))[0]
+        labels = max(levels, key=np.max)
+        first = np.unique(labels, return_index=True)[1]
+        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(levels[:, first])
 
 
 def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
@@ -284,21 +289,30 @@ def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
     return joined
 
 
-def _mixture(sample: Sample, labels: Array) -> Mixture:
+def mixture_of_clusters(sample: Sample, labels: Array) -> Mixture:
     """Return the mixture of one Gaussian for each cluster."""
-    clusters = range(labels.max() + 1)
-    pi = np.bincount(labels, sample.masses)
-    means = np.stack([sample.masses[labels == c] @ sample.X[labels == c] / pi[c] for c in clusters])
-    centered = sample.X - means[labels]
+    pi, means, scatter = cluster_moments(sample.X, sample.masses, labels, labels.max() + 1)
     size = 1 / (sample.masses**2).sum()
-    scatter = np.stack(
-        [size * (sample.masses[labels == c] * centered[labels == c].T) @ centered[labels == c] for c in clusters]
-    )
-    within = scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
-    return Mixture(pi, means, _covariance(scatter, within, size * pi[:, None, None]))
+    within = size * scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
+    return Mixture.from_moments(pi, means, covariance_of_cluster(size * scatter, within, size * pi[:, None, None]))
 
 
-def _covariance(scatter: Array, within: Array, size: Array) -> Array:
+def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return the mass, the mean and the scatter Σ m_i (x_i − x̄)(x_i − x̄)ᵀ of each cluster; zeros of an empty one."""
+    order = np.argsort(labels, kind="stable")
+    X, masses, ends = X[order], masses[order], np.bincount(labels, minlength=count).cumsum()
+    pi, means, scatter = np.zeros(count), np.zeros((count, X.shape[1])), np.zeros((count, X.shape[1], X.shape[1]))
+    for c, (start, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
+        if start < end:
+            rows, m = X[start:end], masses[start:end]
+            pi[c] = m.sum()
+            means[c] = m @ rows / pi[c]
+            centered = rows - means[c]
+            scatter[c] = (m * centered.T) @ centered
+    return pi, means, scatter
+
+
+def covariance_of_cluster(scatter: Any, within: Any, size: Array) -> Array:
     """Return (scatter + 5 S_w)/(n_c + 4), of matrices or of quadratic forms."""
     return (scatter + EXTRA * within) / (size + EXTRA - 1)
 
@@ -350,12 +364,19 @@ class _Cells:
 
         shares = mass[:, None] / kept
         shares[cluster, group] = 0  # these are changed
-        spread = _covariance(per_fold * scatter[:, None], within, per_fold * mass[:, None, None])
-        heights = shares[..., None] * np.exp(-spread / 2)  # (clusters, folds, frequencies)
-        wave = (heights * np.cos(mean)[:, None]).sum(axis=0) + 1j * (heights * np.sin(mean)[:, None]).sum(axis=0)
-        spread = _covariance(per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None])
-        changed = (left_mass / kept[group])[:, None] * np.exp(1j * left_mean - spread / 2)
-        return wave + _sum_by(group, changed, len(kept))
+        real, imaginary = np.zeros((2, *within.shape))
+        for c, (cosine, sine) in enumerate(zip(np.cos(mean), np.sin(mean), strict=True)):
+            spread = covariance_of_cluster(per_fold * scatter[c], within, per_fold * mass[c])
+            heights = shares[c][:, None] * np.exp(-spread / 2)  # (folds, frequencies)
+            real += heights * cosine
+            imaginary += heights * sine
+        spread = covariance_of_cluster(
+            per_fold[group] * left_scatter, within[group], per_fold[group] * left_mass[:, None]
+        )
+        heights = (left_mass / kept[group])[:, None] * np.exp(-spread / 2)
+        real += _sum_by(group, heights * np.cos(left_mean), len(kept))
+        imaginary += _sum_by(group, heights * np.sin(left_mean), len(kept))
+        return real + 1j * imaginary
 
 
 def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, Array]:

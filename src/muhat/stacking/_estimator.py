@@ -150,8 +150,7 @@ class StackedMean(ShownEstimator, BaseEstimator):
         self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
         self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
         self.names_ = [name for each in kept for name in each.names(sample)]
-        draws = min(DRAWS_PER_ROW * len(rows), MOST_DRAWS)
-        self.embedding_ = combination(sample, measures, self.weights_, draws, rng)
+        self.embedding_ = combination(sample, measures, self.weights_, draws_for(len(rows)), rng)
         self.kernel_ = kernel
         self.n_samples_seen_ = len(rows)
         return self
@@ -208,6 +207,11 @@ class StackedMean(ShownEstimator, BaseEstimator):
         if not isinstance(given, list | tuple):
             raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
+
+
+def draws_for(n: int) -> int:
+    """Return how many points are drawn from the Gaussians of a sample of n rows."""
+    return min(DRAWS_PER_ROW * n, MOST_DRAWS)
 
 
 def has_law(kernel: Kernel) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -102,6 +102,28 @@ class Sample:
         return found
 
 
+def cut(trees: Array, sizes: Sequence[int]) -> Array:
+    """Return the clusters of trees that are cut into so many, fewer where heights are tied: (trees, sizes, n).
+
+    Of each tree, given by the rows of ``scipy.cluster.hierarchy.linkage``, all merges are made that are no higher than
+    the last that is needed.
+    """
+    count, n = len(trees), trees.shape[1] + 1
+    heights, nodes = trees[:, :, 2], np.arange(2 * n - 1)
+    made = np.stack([(heights <= heights[:, [n - size - 1]]).sum(axis=1) for size in sizes], axis=1)
+    parents = np.broadcast_to(nodes, (count, 2 * n - 1)).copy()
+    for side in (0, 1):
+        np.put_along_axis(parents, trees[:, :, side].astype(np.intp), nodes[n:][None], axis=1)
+    tops = np.where(parents[:, None] < n + made[..., None], parents[:, None], nodes)
+    before = None
+    while before is None or not np.array_equal(before, tops):  # the top of the top, until all are reached
+        before, tops = tops, np.take_along_axis(tops, tops, axis=-1)
+    leaves = tops[..., :n]
+    is_top = np.zeros(tops.shape, dtype=bool)
+    np.put_along_axis(is_top, leaves, True, axis=-1)
+    return np.take_along_axis(is_top.cumsum(axis=-1) - 1, leaves, axis=-1)
+
+
 def _smallest(values: Array, count: int) -> Array:
     """Return the places of the smallest values of each row, smallest first; ties in their order."""
     if 4 * count > values.shape[1]:
@@ -176,6 +198,17 @@ class Waves:
             yield rows, self._block(rows)
 
     @cached_property
+    def _all_waves(self) -> Array:
+        return _wave(self._phases)
+
+    def _waves(self) -> Iterator[tuple[slice, Array]]:
+        if self.sample.n <= ROWS:
+            yield slice(None), self._all_waves
+            return
+        for rows, phases in self._blocks():
+            yield rows, _wave(phases)
+
+    @cached_property
     def squares(self) -> Array:
         """‖ω‖² of each frequency."""
         return np.einsum("ij,ij->i", self.frequencies, self.frequencies)
@@ -183,15 +216,15 @@ class Waves:
     def of_weights(self, V: Array) -> Array:
         """Return the waves of weights on the rows, in columns: (columns, frequencies)."""
         total = np.zeros((V.shape[1], len(self.frequencies)), dtype=complex)
-        for rows, phases in self._blocks():
-            total += V[rows].T @ np.exp(1j * phases)
+        for rows, wave in self._waves():
+            total += V[rows].T @ wave
         return total
 
     def averages(self, cells: Array, count: int) -> Array:
         """Return Σ m_i exp(iω·x_i) over the rows of each cell."""
         total = np.zeros((count, len(self.frequencies)), dtype=complex)
-        for rows, phases in self._blocks():
-            total += self._members(cells, count, rows) @ np.exp(1j * phases)
+        for rows, wave in self._waves():
+            total += self._members(cells, count, rows) @ wave
         return total
 
     def moments(self, cells: Array, count: int) -> tuple[Array, Array, Array]:
@@ -206,6 +239,14 @@ class Waves:
 
     def _members(self, cells: Array, count: int, rows: slice) -> Any:
         return indicators(cells[rows], count, self.sample.masses[rows])
+
+
+def _wave(phases: Array) -> Array:
+    """Return exp(iφ), in half the time that the exponential of complex numbers takes."""
+    wave = np.empty(phases.shape, dtype=complex)
+    np.cos(phases, out=wave.real)
+    np.sin(phases, out=wave.imag)
+    return wave
 
 
 def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:

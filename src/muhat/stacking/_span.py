@@ -48,7 +48,7 @@ class Span:
             masses = np.zeros((ends[-1], count))
             for (m, P), end in zip(mixtures.items(), ends, strict=True):
                 masses[end - len(P.weights) : end, m] = P.weights
-            gaussians = Mixture(
+            gaussians = Mixture.from_moments(
                 np.full(ends[-1], 1 / ends[-1]),
                 np.concatenate([P.means for P in mixtures.values()]),
                 np.concatenate([P.covariances for P in mixtures.values()]),
@@ -92,7 +92,7 @@ def combination(
     if not mixtures:
         return atoms
     masses = np.concatenate([weight * P.weights for weight, P in mixtures])
-    gaussians = Mixture(
+    gaussians = Mixture.from_moments(
         masses / masses.sum(),
         np.concatenate([P.means for _, P in mixtures]),
         np.concatenate([P.covariances for _, P in mixtures]),
@@ -109,8 +109,9 @@ def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
     counts = np.floor(shares).astype(int)
     late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
     counts[late] += 1
+    variances, axes = P._eigenpairs
     drawn = []
-    for mean, axes, variances, count in zip(P.means, P._axes, P._variances, counts, strict=True):
+    for mean, directions, spread, count in zip(P.means, axes, variances, counts, strict=True):
         half = rng.standard_normal((-(-count // 2), len(mean)))
-        drawn.append(mean + (np.concatenate([half, -half])[:count] * np.sqrt(variances)) @ axes.T)
+        drawn.append(mean + (np.concatenate([half, -half])[:count] * np.sqrt(spread)) @ directions.T)
     return np.concatenate(drawn)

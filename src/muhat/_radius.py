@@ -1,0 +1,187 @@
+"""How far an estimate may be from the true kernel mean: a radius r with P(‖μ̂ − μ‖ ≤ r) ≥ 1 − δ.
+
+With v = E k(X, X) − ‖μ‖², κ² the bound of k(x, x) and D ≥ ‖k(x, ·) − k(y, ·)‖, which is √2 κ for a kernel that is never
+negative and 2κ for any other:
+
+- McDiarmid: ‖μ̂ − μ‖ changes by at most D/n with a row, and its mean is at most √(v/n):
+  r = √(v/n) + D √(log(1/δ)/2n).
+- Bernstein, in a Hilbert space (Pinelis 1994; Wolfer and Alquier 2025, Theorem 2.1), with L = log(2/δ):
+  r = √(2vL/n) + (4/3) κL/n.
+- Empirical Bernstein (Wolfer and Alquier 2025, Theorem 3.1): v̂, the mean of ‖k(x_i, ·) − k(x_j, ·)‖²/2 over pairs, is
+  self-bounding, so that √v ≤ √v̂ + 2D √(log(2/δ)/n) but for δ/2 (Maurer 2006). Bernstein's radius with it, for the other
+  δ/2, is with L = log(4/δ)
+  r = √(2v̂L/n) + (2√2 D + (4/3) κ) L/n: for a kernel that is never negative, their 16/3 κL/n.
+- Asymptotic: n‖μ̂ − μ‖² tends to Σ γ_k Z_k², γ_k the eigenvalues of the centred covariance operator.
+
+The first two take v ≤ κ² where it is not given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from muhat._arrays import Array
+from muhat._messages import refusal, unknown_name
+from muhat._validation import positive
+from muhat.embedding import Element, Embedding
+from muhat.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Matern, RationalQuadratic, Scaled
+
+METHODS = ("empirical-bernstein", "bernstein", "mcdiarmid", "asymptotic")
+
+NEVER_NEGATIVE = (Gaussian, Laplacian, Matern, RationalQuadratic, InverseMultiquadric)
+"""Kernels whose values are not below zero."""
+
+ROWS = 300
+"""Rows from which the shape of the limit law is learnt; its mean comes from all."""
+
+SMALL = 1e-4
+"""The share of all eigenvalues that those left out of the limit law have together; their law is nearly a constant."""
+
+REACH = 40.0
+"""What Σ γ_k Z_k², Σ γ_k = 1, exceeds with a probability below 1e-9."""
+
+ACCURATE = 1e-6
+"""The error of a probability of the limit law."""
+
+MOST = 2**18
+"""Nodes of its integral, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class SampleMean:
+    """The plain average μ̂ of a sample, and what its distance to μ is estimated from."""
+
+    element: Element
+    n: int
+    error: float
+    """How far μ̂ itself is off, where features stand in for the kernel."""
+    are_equal: bool
+    """Whether all rows weigh the same."""
+    own: float | None = None
+    """Σ p_i k(x_i, x_i), where the rows are not in memory."""
+    gamma: Array | None = None
+    mean: Array | None = None
+    """Eigenvalues of the features' covariance, and μ̂ in their basis, where the rows are not in memory."""
+
+    @cached_property
+    def spread(self) -> float:
+        """Σ p_i k(x_i, x_i) − ‖μ̂‖²."""
+        own = self.own
+        if own is None:
+            assert isinstance(self.element, Embedding)
+            own = float(self.element.weights @ self.element.kernel.diagonal(self.element.points))
+        return max(own - self.element.squared_norm(), 0.0)
+
+    @property
+    def variance(self) -> float:
+        """v̂ = (mean of k(x_i, x_i)) − (mean of k(x_i, x_j), i ≠ j): unbiased for v."""
+        return self.spread * self.n / (self.n - 1)
+
+    @property
+    def eigenvalues(self) -> Array:
+        """Those of the limit law, ascending, with sum v̂; without the small ones, so that their sum may be less."""
+        if self.gamma is not None and self.mean is not None:
+            gamma, total = np.linalg.eigvalsh(np.diag(self.gamma) - np.outer(self.mean, self.mean)), self.spread
+        else:
+            assert isinstance(self.element, Embedding)
+            X = self.element.points[self.element.weights > 0]
+            rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
+            K = self.element.kernel(X[rows])
+            K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+            gamma, total = np.linalg.eigvalsh(K), float(np.trace(K))
+        if not total > 0:
+            return np.zeros(0)
+        gamma = np.maximum(gamma, 0) * (self.variance / total)
+        return gamma[np.cumsum(gamma) > SMALL * self.variance]
+
+
+def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any, variance: Any) -> float:
+    """Return r with ‖estimate − μ‖ ≤ r at that confidence: that of μ̂, and how far the estimate is from it."""
+    who = "KernelMean.radius"
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(unknown_name(f"{who} method", str(method), METHODS))
+    share = positive(who, "confidence", confidence)
+    if share >= 1:
+        raise ValueError(refusal(who, "confidence must be between 0 and 1", repr(confidence)))
+    if variance is not None and method not in ("bernstein", "mcdiarmid"):
+        needed = "variance is for 'bernstein' and 'mcdiarmid', which do not estimate it"
+        raise ValueError(refusal(who, needed, f"method={method!r}", "leave it out"))
+    if mean.n < 2 or not mean.are_equal:
+        got = f"{mean.n} row" if mean.n < 2 else "sample_weight"
+        raise ValueError(refusal(who, "at least 2 rows that all weigh the same are needed", got))
+    if mean.gamma is not None and not isinstance(mean.element, Embedding):
+        needed, advice = "the error of features in the norm of the RKHS is needed", "use gram='nystrom' or 'dense'"
+        raise ValueError(refusal(who, needed, "random features, of which it is not known", advice))
+    delta, kernel = 1 - share, mean.element.kernel
+    if method == "asymptotic":
+        r = sqrt(weighted_chi_square_quantile(mean.eigenvalues, mean.variance, share) / mean.n)
+    else:
+        if not np.isfinite(kernel.bound):
+            advice = "use method='asymptotic'"
+            raise ValueError(refusal(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice))
+        v = kernel.bound if variance is None else positive(who, "variance", variance)
+        r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
+    return r + (estimate - mean.element).norm() + mean.error
+
+
+def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, v: float) -> float:
+    n = mean.n
+    if method == "mcdiarmid":
+        return sqrt(v / n) + D * sqrt(log(1 / delta) / (2 * n))
+    if method == "bernstein":
+        L = log(2 / delta)
+        return sqrt(2 * v * L / n) + 4 / 3 * kappa * L / n
+    L = log(4 / delta)
+    return sqrt(2 * mean.variance * L / n) + (2 * sqrt(2) * D + 4 / 3 * kappa) * L / n
+
+
+def _diameter(kernel: Kernel) -> float:
+    """Return D ≥ ‖k(x, ·) − k(y, ·)‖ for all x and y."""
+    inner = kernel
+    while isinstance(inner, Scaled):
+        inner = inner.kernel
+    return sqrt((2 if type(inner) in NEVER_NEGATIVE else 4) * kernel.bound)
+
+
+def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> float:
+    """Return the quantile of Σ γ_k Z_k² + (mean − Σ γ_k), Z_k independent standard normal.
+
+    The distribution function is Imhof's integral by the trapezoidal rule (Davies 1973), whose error is what the law has
+    beyond ``REACH`` times its mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import chi2
+    >>> bool(abs(weighted_chi_square_quantile(np.ones(5), 5.0, 0.95) - chi2(5).ppf(0.95)) < 1e-4)
+    True
+    """
+    total = float(gamma.sum())
+    if not total:
+        return mean
+    share, step = gamma[::-1] / total, np.pi / REACH  # 2π/step = 2·REACH, of which the quantile takes no half
+    count = 64
+    while count < MOST and _modulus(share, step * count) / count > ACCURATE:
+        count *= 2
+    u = step * (np.arange(count) + 0.5)
+    logarithm, phase = np.zeros(count), np.zeros(count)
+    for each in share:
+        logarithm += np.log1p((2 * each * u) ** 2)
+        phase += np.arctan(2 * each * u)
+    size = np.exp(-logarithm / 4) / (np.pi * (np.arange(count) + 0.5))
+
+    def excess(x: float) -> float:
+        return 0.5 - float(size @ np.sin(phase / 2 - u * x)) - level
+
+    return mean - total + total * float(brentq(excess, 0, REACH, xtol=1e-10))
+
+
+def _modulus(share: Array, u: float) -> float:
+    """Return |E exp(iuQ)|, Q = Σ γ_k Z_k²."""
+    return float(np.exp(-np.log1p((2 * share * u) ** 2).sum() / 4))

@@ -1,0 +1,85 @@
+"""The display of a kernel mean itself: a function of x, over a plane or along a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat._validation import as_frame
+from muhat.mean import KernelMean
+from muhat.plots._style import COLOURS, axes_or_new, without_frame
+from muhat.stacking import StackedMean
+
+SIDE = 80
+"""Points along each side of the plane."""
+
+MARGIN = 0.08
+"""How far the plane goes beyond the rows, as a share of their range."""
+
+
+@dataclass(eq=False)
+class MeanDisplay:
+    """The values μ(x) of a kernel mean of one or two features: high where the sample is dense.
+
+    Parameters
+    ----------
+    rows : array of shape (n, 1) or (n, 2)
+        The sample.
+    axes : tuple of arrays
+        Where the function is evaluated, along each feature.
+    values : array of shape (points,) or (points, points)
+        Its values.
+    names : tuple of str
+        The features' names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat import KernelMean
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> display = MeanDisplay.from_estimator(KernelMean().fit(X), X)  # and display.plot() to draw it
+    >>> display.values.shape
+    (80, 80)
+    """
+
+    rows: Array
+    axes: tuple[Array, ...]
+    values: Array
+    names: tuple[str, ...]
+
+    @classmethod
+    def from_estimator(cls, estimator: KernelMean | StackedMean, X: Any) -> Self:
+        """Return the display of a fitted mean of one or two features, with the rows X."""
+        check_is_fitted(estimator, "embedding_")
+        rows = np.asarray(as_frame(X), dtype=float)
+        if rows.ndim != 2 or rows.shape[1] not in (1, 2):
+            needed, advice = "one or two features are needed", "fit the mean to some columns only"
+            raise ValueError(refusal("MeanDisplay", needed, f"shape {rows.shape}", advice))
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        margin = MARGIN * (high - low)
+        axes = tuple(np.linspace(a, b, SIDE) for a, b in zip(low - margin, high + margin, strict=True))
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        values = np.asarray(estimator.embedding_(points)).reshape([SIDE] * len(axes))
+        names = getattr(estimator, "feature_names_in_", [f"feature {number}" for number in range(len(axes))])
+        return cls(rows, axes, values, tuple(map(str, names)))
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        if len(self.axes) == 1:
+            self.ax_.plot(self.axes[0], self.values, color=COLOURS["f-kmse"])
+            self.ax_.plot(self.rows[:, 0], np.zeros(len(self.rows)), "|", color="black", alpha=0.6)
+            self.ax_.set_ylabel("μ(x)")
+        else:
+            self.ax_.contourf(*self.axes, self.values.T, levels=12, cmap="Blues")
+            self.ax_.scatter(*self.rows.T, s=8, color="black", alpha=0.6, linewidths=0)
+            self.ax_.set_ylabel(self.names[1])
+        self.ax_.set_xlabel(self.names[0])
+        without_frame(self.ax_)
+        return self

@@ -1,0 +1,171 @@
+"""Conditional means of rows that are not in memory, and of a Gram matrix that is not: the same as of those that are."""
+
+import pickle
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from catalogue import SEED
+from muhat import ConditionalMean, Fixed, Gaussian, KFold, Nystrom, RandomFeatures, load, open_batches, save
+from muhat.conditional import _products
+
+EXACT = 1e-9
+
+RNG = np.random.default_rng(SEED)
+X = RNG.normal(size=(500, 3))
+Y = np.column_stack([np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=500) + 3, X[:, 1] * X[:, 2]])
+ROWS = np.hstack([X, Y])
+NEW = RNG.normal(size=(7, 3))
+NAMED = pd.DataFrame(NEW, columns=list("abc"))
+
+
+def assert_same(one, other, tolerance=EXACT):
+    """Two models choose by the same scores, predict the same and leave out the same."""
+    assert one.choice_.parameter == pytest.approx(other.choice_.parameter, rel=tolerance)
+    for mine, its in zip(one.choices_, other.choices_, strict=True):
+        np.testing.assert_allclose(mine.scores, its.scores, rtol=1e-7)  # the least λ are next to rounding of γ
+    predictions = [each.predict(NAMED if hasattr(each, "feature_names_in_") else NEW) for each in (one, other)]
+    np.testing.assert_allclose(*predictions, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(one.loo_predictions_, other.loo_predictions_, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(one.loo_residuals_, other.loo_residuals_, rtol=0, atol=tolerance)
+    assert one.loo_score_ == pytest.approx(other.loo_score_, rel=tolerance)
+
+
+@pytest.mark.parametrize("has_intercept", [True, False])
+@pytest.mark.parametrize("gram", [Nystrom(40), RandomFeatures(150)])
+def test_batches_have_the_exact_leave_one_out_of_the_approximated_kernel(gram, has_intercept):
+    in_memory = ConditionalMean(gram=gram, fit_intercept=has_intercept).fit(X, Y)
+    batches = [ROWS[:200], ROWS[200:230], ROWS[230:]]
+    assert_same(ConditionalMean(gram=gram, fit_intercept=has_intercept).fit_batches(batches, [3, 4]), in_memory)
+
+
+@pytest.mark.parametrize("filter", ["tikhonov", "nu-method"])
+def test_dask_has_the_same(filter):
+    model = ConditionalMean(gram=Nystrom(40), filter=filter)
+    in_memory = ConditionalMean(gram=Nystrom(40), filter=filter).fit(X, Y[:, 0])
+    assert_same(model.fit(da.from_array(X, chunks=(180, 2)), da.from_array(Y[:, 0], chunks=300)), in_memory)
+    frame = dd.from_pandas(pd.DataFrame(ROWS, columns=list("abcyz")), npartitions=3)
+    assert_same(model.fit(frame[["a", "b", "c"]], frame["y"]), in_memory)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    both = ConditionalMean(gram=Nystrom(40), filter=filter).fit(X, Y)
+    assert_same(model.fit(frame[["a", "b", "c"]], frame[["y", "z"]]), both)
+
+
+def test_files_are_fitted_by_the_name_of_the_target(tmp_path):
+    pd.DataFrame(ROWS, columns=list("abcyz")).to_csv(tmp_path / "rows.csv", index=False)
+    batches = open_batches(tmp_path / "rows.csv", drop=["z"], rows=64)
+    model = ConditionalMean(gram=Nystrom(40)).fit_batches(batches, "y")
+    assert_same(model, ConditionalMean(gram=Nystrom(40)).fit(X, Y[:, 0]))
+    assert_same(pickle.loads(pickle.dumps(model)), model, 1e-14)
+    save(model, tmp_path / "model")
+    assert_same(load(tmp_path / "model"), model, 1e-14)
+
+
+def test_few_rows_in_batches_are_read_at_once():
+    model = ConditionalMean().fit_batches([ROWS[:100], ROWS[100:]], [3, 4])
+    assert model.gram_ == "dense"
+    assert_same(model, ConditionalMean().fit(X, Y))
+    assert model.predict_quantiles(NEW, [0.1, 0.9]).shape == (7, 2, 2)
+
+
+def test_intervals_of_batches_are_the_left_out_residuals_around_the_prediction():
+    model = ConditionalMean(gram=Nystrom(40)).fit_batches([ROWS[:, :4]], 3)
+    reach = np.sort(np.abs(model.loo_residuals_))[451 - 1]  # ⌈.9·501⌉
+    middle = model.predict(NEW)
+    np.testing.assert_allclose(
+        model.predict_interval(NEW), np.column_stack([middle - reach, middle + reach]), atol=1e-12
+    )
+
+
+def test_a_bandwidth_is_chosen_for_batches_too():
+    model = ConditionalMean(gram=Nystrom(30), bandwidth="loo", filter="tikhonov").fit_batches([ROWS[:, :4]], -1)
+    in_memory = ConditionalMean(gram=Nystrom(30), bandwidth="loo", filter="tikhonov").fit(X, Y[:, 0])
+    np.testing.assert_allclose(model.bandwidth_scores_, in_memory.bandwidth_scores_, rtol=1e-8)
+    assert model.kernel_ == in_memory.kernel_
+
+
+@pytest.mark.parametrize(
+    ("filter", "parameter"), [("tikhonov", 1e-3), ("landweber", 30), ("nu-method", 10), ("iterated-tikhonov", 0.01)]
+)
+def test_products_alone_predict_the_same(filter, parameter, tmp_path):
+    weights = RNG.uniform(0.5, 1.5, size=500)
+    settings = {"filter": filter, "selection": Fixed(parameter)}
+    by_products = ConditionalMean(gram="blocks", **settings).fit(X, Y, weights)
+    dense = ConditionalMean(**settings).fit(X, Y, weights)
+    np.testing.assert_allclose(by_products.predict(NEW), dense.predict(NEW), atol=1e-6)
+    save(by_products, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_interval(NEW), by_products.predict_interval(NEW))
+
+
+def test_products_alone_choose_by_k_fold():
+    """Scores and intervals against a refit without each fold, by the same filter."""
+    rule = KFold(4, grid=[1e-4, 1e-2, 1.0])
+    model = ConditionalMean(kernel=Gaussian(1.5), gram="blocks", filter="tikhonov", selection=rule).fit(X, Y[:, 0])
+    folds = rule.folds(np.full(500, 1 / 500))
+    scores, values, gaps = np.zeros(3), np.empty((7, 500)), np.empty(500)
+    for place, lam in enumerate(rule.grid):
+        for fold in folds:
+            rest = np.setdiff1d(np.arange(500), fold)
+            refit = ConditionalMean(kernel=Gaussian(1.5), filter="tikhonov", selection=Fixed(lam)).fit(
+                X[rest], Y[rest, 0]
+            )
+            residuals = Y[fold, 0] - refit.predict(X[fold])
+            scores[place] += (residuals**2).sum() / 500
+            if lam == model.choice_.parameter:
+                values[:, fold], gaps[fold] = refit.predict(NEW)[:, None], np.abs(residuals)
+    np.testing.assert_allclose(model.choice_.scores, scores, rtol=1e-6)
+    assert model.choice_.parameter == rule.grid[int(np.argmin(scores))]
+    low, high = np.sort(values - gaps, axis=1)[:, 50 - 1], np.sort(values + gaps, axis=1)[:, 451 - 1]
+    np.testing.assert_allclose(model.predict_interval(NEW), np.column_stack([low, high]), atol=1e-5)
+
+
+def test_solutions_that_memory_does_not_allow_to_settle_are_warned_about(monkeypatch):
+    monkeypatch.setattr(_products, "MEMORY", 8 * 500 * 6 * 6)
+    with pytest.warns(UserWarning, match=r"solutions still change by .* after 6 products, all that memory allows"):
+        ConditionalMean(gram="blocks", filter="tikhonov", selection=Fixed(1e-6)).fit(X, Y[:, 0])
+
+
+STREAMED = [ROWS[:, :4]]
+
+REFUSED = {
+    "batches must be an iterable of arrays that can be iterated anew, got a ndarray": lambda: (
+        ConditionalMean().fit_batches(ROWS, 3)
+    ),
+    "that can be iterated anew, got a list_iterator": lambda: ConditionalMean().fit_batches(iter(STREAMED), 3),
+    "at least one batch is needed, got none": lambda: ConditionalMean().fit_batches([], 3),
+    "target must be columns, of 0, 1, 2, 3, got 'y'": lambda: ConditionalMean().fit_batches(STREAMED, "y"),
+    "target must name at least one column, each once": lambda: ConditionalMean().fit_batches(STREAMED, [1, 1]),
+    "rows in batches take kernel_y='linear'": lambda: ConditionalMean(kernel_y="gaussian").fit_batches(STREAMED, 3),
+    "rows that come in batches need gram='nystrom'": lambda: ConditionalMean(gram="dense").fit_batches(STREAMED, 3),
+    "weights and distributions take every output, got a fit in batches": lambda: (
+        ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_quantiles(NEW, 0.5)
+    ),
+    "conformal intervals take rows in memory": lambda: (
+        ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_interval(NEW, method="conformal")
+    ),
+    "leave-one-out takes all eigenpairs": lambda: ConditionalMean(gram="blocks").fit(X[:50], Y[:50]).loo_score_,
+    "selection must be 'loo', 'kfold', KFold, Fixed or Rate": lambda: ConditionalMean(
+        gram="blocks", filter="tikhonov", selection="gcv"
+    ).fit(X, Y),
+    "takes filters that products alone compute, got TruncatedSVD": lambda: ConditionalMean(
+        gram="blocks", filter="tsvd"
+    ).fit(X, Y),
+    "rows on a cluster all weigh the same": lambda: ConditionalMean().fit(
+        da.from_array(X), da.from_array(Y), np.ones(500)
+    ),
+    "X and y must both be dask arrays": lambda: ConditionalMean().fit(da.from_array(X), Y),
+    "X and y must have as many rows, got 500 and 499": lambda: ConditionalMean().fit(
+        da.from_array(X), da.from_array(Y[1:])
+    ),
+    "y must vary, got 1 in every row": lambda: ConditionalMean().fit_batches([np.ones((30, 2))], 0),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_is_refused_in_one_sentence(message):
+    with pytest.raises(ValueError, match=message) as refused:
+        REFUSED[message]()
+    assert "\n" not in str(refused.value)
