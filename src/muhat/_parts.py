@@ -237,24 +237,10 @@ class Parts:
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
     """Return the rule that chooses for each filter: the one asked for, or another that stands in for it.
 
-    The same everywhere, from what the rule and the filter need and what the way to hold the Gram operator gives:
-
-    - Leave-one-out is exact and cheap for filters that are analytic or constant. Truncated SVD, the component-wise rule
-      and filters of your own that jump take a refit for each point: up to ``REFIT_UP_TO`` points these are done;
-      beyond, and where rows do not come again, generalised cross-validation, the paper's rule for truncated SVD, stands
-      in.
-    - Where there are only products with A, or rows come once, k-fold stands in for leave-one-out of smooth filters.
-    - A filter without a parameter has nothing to choose; among others it is scored by leave-one-out or its stand-in.
-    - GCV is flat for filters that treat all components alike: leave-one-out stands in.
-    - What is left is refused, before the first row is read.
-
-    Filters that are compared share one rule where they can.
-
-    Examples
-    --------
-    >>> from muhat.filters import TruncatedSVD
-    >>> rules_for(LeaveOneOut(), [TruncatedSVD()], Access.SPECTRUM | Access.ROWS, n=1000)
-    [GCV(grid=None)]
+    It is the same everywhere (docs/selection.md), from what rule and filter need and what the way to hold the Gram
+    operator gives: GCV stands in for leave-one-out where that would take a refit for each of many points, k-fold where
+    there are only products with A or rows come once, and leave-one-out for GCV where that is flat. What is left is
+    refused, before the first row is read. Filters that are compared share one rule where they can.
     """
     rules = [_rule_for(rule, filter, access, n) for filter in filters]
     fallback = next((each for each in rules if isinstance(each, KFold)), rule)

@@ -30,11 +30,8 @@ from muhat.stacking import StackedMean
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-NO_ERROR = 1e-9
-"""A standard error, in percent of KME's risk, up to which there is none."""
-
-SAMPLED = 1000
-"""Rows from which the standard errors of gains are estimated."""
+SAMPLED, NO_ERROR = 1000, 1e-9
+"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
 
 
 def compare(
@@ -102,13 +99,7 @@ def compare(
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
-    """Return what ``compare`` passes over batches for, in order, beyond 300 points.
-
-    Examples
-    --------
-    >>> passes()
-    ('standardizing', 'drawing', 'summing up', 'leaving out')
-    """
+    """Return what ``compare`` passes over batches for, in order, beyond 300 points."""
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
     return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out

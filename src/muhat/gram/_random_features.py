@@ -74,17 +74,7 @@ class FourierFeatures(FeatureMap):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [1.0]])
-    >>> z = RandomFeatures(1000).resolve(Gaussian(1.0), X)
-    >>> f = FeatureEmbedding(z, z(X).mean(axis=0))
-    >>> bool(abs(f(np.array([[0.5]])) - 0.8825) < 0.01)
-    True
-    """
+    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span."""
 
     features: FourierFeatures
     coordinates: Array

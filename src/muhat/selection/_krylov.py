@@ -15,13 +15,12 @@ from typing import cast
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient, rounding
 from muhat._messages import refusal
 from muhat._validation import check_semidefinite
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
-from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
 SETTLED = 1e-11
