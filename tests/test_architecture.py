@@ -59,7 +59,7 @@ LINES = 10_740
 
 ROOMS = {
     "stacking": 1_720,
-    "testing": 3_400,
+    "testing": 3_700,
     "conditional": 2_750,
     "keep": 650,
     "notebook": 330,
