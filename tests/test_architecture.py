@@ -83,14 +83,14 @@ PUBLIC = [
     *("KernelMean", "StackedMean", "compare", "Comparison"),
     *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
     *("Function", "Precomputed", "Kernel", "Mixture"),
-    *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
-    *("Componentwise", "Filter"),
+    *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "Showalter"),
+    *("TruncatedSVD", "Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
-    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans"),
+    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
     *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-    *("LeftOutDisplay", "QuantileDisplay"),
+    *("WitnessAlongDisplay", "PValueMapDisplay", "LeftOutDisplay", "QuantileDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

@@ -21,6 +21,7 @@ from muhat.filters import (
     IteratedTikhonov,
     Landweber,
     NuMethod,
+    Showalter,
     SimpleShrinkage,
     Tikhonov,
     TruncatedSVD,
@@ -341,6 +342,7 @@ STATED: dict[str, Filter] = {
     "f-kmse": Tikhonov(),
     **{f"iterated-tikhonov {order}": IteratedTikhonov(order) for order in (1, 2, 3, 7)},
     "landweber": Landweber(),
+    "showalter": Showalter(),
     **{f"nu-method {nu}": NuMethod(nu) for nu in (0.3, 0.5, 1.0, 1.5, 2.0, 3.0)},
     "tsvd": TruncatedSVD(),
 }
@@ -382,6 +384,7 @@ def test_every_filter_satisfies_definition_1_with_the_constants_it_states(filter
         (NuMethod(1.0), [60, 90]),
         (NuMethod(3.0), [60, 90]),
         (Landweber(), [100, 200]),
+        (Showalter(), [0.01, 0.02]),
         (TruncatedSVD(), [0.01, 0.02]),
     ],
     ids=repr,
@@ -421,6 +424,7 @@ def test_beyond_its_qualification_a_filter_needs_ever_larger_constants() -> None
     [
         (Tikhonov(), [1e-3], lambda eta: eta**eta * (1 - eta) ** (1 - eta)),
         (Landweber(), [1000], lambda eta: (eta / np.e) ** eta),
+        (Showalter(), [1e-3], lambda eta: (eta / np.e) ** eta),
         (TruncatedSVD(), [0.1], lambda eta: 1.0),
         (SimpleShrinkage(), [1e-3], lambda eta: 1e-3 ** (1 - eta) / (1 + 1e-3)),
         (IteratedTikhonov(3), [1e-3], lambda eta: eta**eta * (3 - eta) ** (3 - eta) / 27),

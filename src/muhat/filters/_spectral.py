@@ -1,4 +1,4 @@
-"""The estimators of the paper: the filters s_λ(γ) of its Table 1, γ an eigenvalue of K/n, and the rule of Theorem 2."""
+"""The filters s_λ(γ) of the paper's Table 1, γ an eigenvalue of K/n, Showalter's, and the rule of Theorem 2."""
 
 from __future__ import annotations
 
@@ -234,6 +234,23 @@ class NuMethod(Iteration):
 
     def from_lambda(self, lam: float) -> float:
         return max(1, round(min(float(np.sqrt(self.scale / lam)), self.most)))
+
+
+@dataclass
+class Showalter(Formula):
+    """s_λ(γ) = 1 − exp(−γ/λ): gradient flow, Landweber's iteration with steps that vanish, stopped at time 1/λ."""
+
+    B = 1.0
+    C = 1.0
+    qualification = float("inf")
+
+    def shrinkage(self, gamma: Array, parameter: Any) -> Array:
+        """s_λ(γ) = 1 − exp(−γ/λ)."""
+        return -np.expm1(-gamma / parameter)
+
+    def D(self, eta: float, kappa2: float = 1.0) -> float:
+        """exp(−γ/λ) γ^η ≤ (η/e)^η λ^η."""
+        return float((eta / np.e) ** eta)
 
 
 def _log1p(x: Array) -> Array:

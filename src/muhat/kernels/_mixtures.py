@@ -129,8 +129,9 @@ class Mixture:
     def characteristic_function(self, omega: Array) -> Array:
         """Return φ_P(ω) = E exp(i⟨ω, X⟩) = Σ_j π_j exp(i⟨ω, θ_j⟩ − ½ ωᵀS_jω) at the rows ω, as complex numbers."""
         omega = as_two_samples(omega, self.means)[0].astype(np.float64, copy=False)
-        spread = np.einsum("ni,jik,nk->jn", omega, self.covariances, omega, optimize=True)
-        return self.weights @ np.exp(1j * (self.means @ omega.T) - spread / 2)
+        angles, spread = self.means @ omega.T, ((omega @ self.covariances) * omega).sum(axis=-1)
+        heights = self.weights[:, None] * np.exp(-spread / 2)
+        return (heights * np.cos(angles)).sum(axis=0) + 1j * (heights * np.sin(angles)).sum(axis=0)
 
     @cached_property
     def _own_pairs(self) -> tuple[Array, Array]:

@@ -5,8 +5,14 @@ from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisp
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
-from muhat.plots._testing import PermutationDisplay, WitnessDisplay, figure_of_test
+from muhat.plots._testing import (
+    PermutationDisplay,
+    PValueMapDisplay,
+    WitnessAlongDisplay,
+    WitnessDisplay,
+    figure_of_test,
+)
 
 __all__ = ["COLOURS", "Curve", "Display", "FilterDisplay", "LeaveOneOutDisplay", "comparison_figure", "save"]
-__all__ += ["LeftOutDisplay", "MeanDisplay", "QuantileDisplay"]
-__all__ += ["PermutationDisplay", "StackDisplay", "WitnessDisplay", "figure_of_test"]
+__all__ += ["LeftOutDisplay", "MeanDisplay", "QuantileDisplay", "StackDisplay"]
+__all__ += ["PValueMapDisplay", "PermutationDisplay", "WitnessAlongDisplay", "WitnessDisplay", "figure_of_test"]

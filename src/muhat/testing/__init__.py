@@ -2,6 +2,7 @@
 
 from muhat.testing._independence import IndependenceTest
 from muhat.testing._results import IndependenceResult, Result, SingleTest, TwoSampleResult
+from muhat.testing._shrunk_covariance import ShrunkCovariance
 from muhat.testing._statistics import MMD, STATISTICS, ShrunkMeans, Spectral, Statistic
 from muhat.testing._two_samples import TwoSampleTest
 
@@ -11,6 +12,7 @@ __all__ = [
     "IndependenceResult",
     "IndependenceTest",
     "Result",
+    "ShrunkCovariance",
     "ShrunkMeans",
     "SingleTest",
     "Spectral",
