@@ -107,9 +107,8 @@ def two_samples_command(
         if report is not None:
             given = {name: value for name, value in reading.items() if value}
             settings = {"random_state": random_state, "standardize": standardize, **given}
-            lines = "" if one_hot else two_samples_lines(files, by, reading, test, standardize, first.feature_names)
-            samples = {first.name: first, second.name: second}
-            result.to_html(report, data=samples, code=lines, settings=settings, warnings=warned, level=level)
+            lines = "" if one_hot else two_samples_lines(files, by, reading, test, standardize)
+            result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
             echo(json.dumps({"samples": [*names], **result.to_dict(level)}, allow_nan=False))
