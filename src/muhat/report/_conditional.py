@@ -55,6 +55,7 @@ def conditional_report(
     name = str(context.settings.get("y", "y"))
     outputs = _Outputs.from_model(model, name)
     badge, tone = _badge(model, outputs)
+    columns = _listed_columns(model, samples)
     sections = (
         [Section("Rows left out", (), (), [plot for each in outputs for plot in each.plots()])] if outputs else []
     )
@@ -70,7 +71,7 @@ def conditional_report(
     }
     return Report(
         kind="Prediction",
-        question=f"How well can {shortened(name, 60)} be predicted from {_listed_columns(model, samples)}, and how sure?",
+        question=f"How well can {shortened(name, 60)} be predicted from {columns}, and how sure?",
         verdict=_verdict(model, outputs, name),
         badge=badge,
         tone=tone,
