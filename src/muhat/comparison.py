@@ -242,20 +242,16 @@ class Comparison(Reportable, Shown):
         R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
     eigenvalues : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
-    kernel : Kernel
-        The kernel, every parameter a number.
-    selection : str
-        The name of the rule that was asked for.
+    kernel, selection : Kernel and str
+        The kernel, every parameter a number, and the name of the rule that was asked for.
     n, d : int
         The number of points and of features.
     gram, gram_reason : str
         How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
-    n_components : int
-        The number of features it is approximated by; zero where it is not.
+    n_components, kept : int and float
+        The number of features it is approximated by, zero where it is not; and the share of Σ k(x_i, x_i) they keep.
     approximation_error, error_unit : float and str
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
-    kept : float
-        The share of Σ k(x_i, x_i) that the features keep.
     stacked : StackedMean or None
         The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
     standardize : bool
@@ -342,7 +338,8 @@ class Comparison(Reportable, Shown):
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
                 )
-        if round(self.best.improvement or 0.0, 2) > 100:
+        stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
+        if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
@@ -462,19 +459,17 @@ def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> lis
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
     """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
-    own = [choice if isinstance(choice.rule, LeaveOneOut) else None for choice in choices]
-    missing = {
-        place: Candidates(choice.filter, choice.grid)
-        for place, choice in enumerate(choices)
-        if own[place] is None
-        and (problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, Candidates(choice.filter, choice.grid)))
+    scored: list[Choice | None] = [each if isinstance(each.rule, LeaveOneOut) else None for each in choices]
+    others = {
+        place: Candidates(choices[place].filter, choices[place].grid) for place, own in enumerate(scored) if not own
     }
-    scores = LeaveOneOut().prepare(problem, list(missing.values()))
-    found = {
-        place: replace(choices[place], gains=scores.gains(number, each.grid), unshrunk=float(scores.unshrunk))
-        for number, (place, each) in enumerate(missing.items())
-    }
-    return [found.get(place, each) for place, each in enumerate(own)]
+    if problem.n > REFIT_UP_TO:
+        others = {place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)}
+    scores = LeaveOneOut().prepare(problem, list(others.values()))
+    for number, (place, each) in enumerate(others.items()):
+        gains = scores.gains(number, each.grid)
+        scored[place] = replace(choices[place], gains=gains, unshrunk=float(scores.unshrunk))
+    return scored
 
 
 def _json_safe(value: Any) -> Any:

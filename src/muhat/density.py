@@ -50,12 +50,10 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     mean : KernelMean, default=None
         How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or multiple of Gaussians, and
         any gram but random features, whose functions are not in the RKHS of the mixtures' means.
-    n_init : int, default=50
-        Runs of K-means, of which the best is the start.
     tol : float, default=1e-6
         The solver has converged when its last 20 steps together have lowered ‖μ_Q − μ‖² by less than this share of it.
-    max_iter : int, default=5000
-        The most steps it takes.
+    n_init, max_iter : int, default=50 and 5000
+        Runs of K-means, of which the best is the start, and the most steps of the solver.
     early_stopping : float, default=None
         If given, the solver stops instead as soon as one step lowers ‖μ_Q − μ‖² by less than this share of ‖μ‖²: 1e-6
         takes some ten steps. This keeps Q near its K-means start, which regularises, as μ is only an estimate

@@ -260,18 +260,14 @@ class KernelMean(HasRadius, ShownEstimator, BaseEstimator):
         β, the weights of the estimate on the sample; on the m landmarks or features where it is held by these.
     embedding_ : Embedding or FeatureEmbedding
         The estimate: a function that can be called, measured, added and compared.
-    filter_ : Shrinker
-        The filter, the winner if there were several.
-    choice_ : Choice
-        Its parameter, with the grid it was chosen from and the scores of all.
-    choices_ : list of Choice
-        The choices of all filters that were tried.
+    filter_, rule_ : Shrinker and Rule
+        The filter, the winner if there were several, and the rule that chose: the one asked for, or its stand-in.
+    choice_, choices_ : Choice and list of Choice
+        Its parameter, with the grid it was chosen from and the scores of all; and those of all filters that were tried.
     kernel_ : Kernel
         The kernel, every parameter a number.
     eigenvalues_ : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; None where none were needed.
-    rule_ : Rule
-        The rule that chose: the one asked for, or the one that stood in for it.
     gram_, gram_reason_ : str or Approximation, and str
         How the Gram matrix was held, and why.
     features_ : FeatureMap

@@ -240,17 +240,10 @@ class NuMethod(Iteration):
 class Showalter(Formula):
     """s_λ(γ) = 1 − exp(−γ/λ): gradient flow, Landweber's iteration with steps that vanish, stopped at time 1/λ."""
 
-    B = 1.0
-    C = 1.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1 − exp(−γ/λ)."""
         return -np.expm1(-gamma / parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """exp(−γ/λ) γ^η ≤ (η/e)^η λ^η."""
-        return float((eta / np.e) ** eta)
 
 
 def _log1p(x: Array) -> Array:

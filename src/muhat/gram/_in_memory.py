@@ -215,11 +215,6 @@ class BlockGram:
         floor = n * rounding(gamma) * gamma[-1]
         return Spectrum.from_pairs(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
 
-    def residual(self, pairs: Spectrum) -> float:
-        """Return the largest ‖Au − γu‖ of some eigenpairs, relative to the largest eigenvalue."""
-        gaps = self.product(pairs.U) - pairs.gamma * pairs.U
-        return float(np.linalg.norm(gaps, axis=0).max()) / (pairs.largest or 1.0)
-
 
 @dataclass(eq=False)
 class BlockProblem(InMemoryProblem):

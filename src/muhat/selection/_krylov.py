@@ -366,7 +366,8 @@ class Leading:
     def __init__(self, problem: BlockProblem, count: int) -> None:
         self.problem = problem
         self.pairs = problem.gram.leading(count)
-        self.residual = problem.gram.residual(self.pairs)
+        gaps = problem.gram.product(self.pairs.U) - self.pairs.gamma * self.pairs.U
+        self.residual = float(np.linalg.norm(gaps, axis=0).max()) / (self.pairs.largest or 1.0)
         b = problem.mean_values - problem.target_values
         self.projected = self.pairs.project(b)
         self.behind = float(np.sum((b - self.pairs.U @ self.projected) ** 2))
