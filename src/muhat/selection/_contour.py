@@ -190,13 +190,10 @@ class Nodes:
         )
         starts = tuple(np.cumsum([0, *(len(contour.nodes) for contour in contours)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
-        if gamma.ndim > 1 or n < COMPRESSED_FROM:
-            return cls(z, steps, starts, None, resolvent)
-        scale = np.abs(resolvent).max(axis=0)
-        rows = _as_real(resolvent / scale)
-        for size in (SKETCHED, 2 * SKETCHED):
-            if min(rows.shape) < size:
-                break
+        sizes = () if gamma.ndim > 1 or n < COMPRESSED_FROM else (SKETCHED, 2 * SKETCHED)
+        for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
+            scale = np.abs(resolvent).max(axis=0)
+            rows = _as_real(resolvent / scale)
             basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
             turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
