@@ -54,19 +54,28 @@ ORDER = [
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
-LINES = 10_740
+LINES = 10_000
 """The most lines of the library without the paper and the rooms below, docstrings included: few enough to be read."""
 
-ROOMS = {"stacking": 1_720, "testing": 3_400, "conditional": 2_750, "keep": 650, "notebook": 330, "report": 2_300}
+ROOMS = {
+    "stacking": 1_800,
+    "testing": 3_400,
+    "conditional": 2_950,
+    "keep": 650,
+    "notebook": 330,
+    "report": 2_300,
+    "tour": 240,
+}
 """The most lines of a room that stands by itself: what it does can be understood from it alone."""
 
 MODULES_OF_ROOMS = {
-    "stacking": ["plots._stack"],
+    "stacking": ["plots._stack", "kernels._averages"],
     "testing": ["plots._testing", "plots._drift", "cli._testing", "cli._drift"],
     "conditional": ["_radius", "plots._conditional", "cli._predict"],
     "keep": ["cli._apply"],
     "notebook": ["_shown"],
     "report": ["_reportable", "cli._report"],
+    "tour": ["cli._tour", "plots._mean"],
 }
 """Modules elsewhere that are there for a room alone, and count as its own."""
 

@@ -30,11 +30,8 @@ from muhat.stacking import StackedMean
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-NO_ERROR = 1e-9
-"""A standard error, in percent of KME's risk, up to which there is none."""
-
-SAMPLED = 1000
-"""Rows from which the standard errors of gains are estimated."""
+SAMPLED, NO_ERROR = 1000, 1e-9
+"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
 
 
 def compare(
@@ -93,22 +90,16 @@ def compare(
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return Comparison.from_solution(solve_source(parts, rows), parts)
+        return replace(Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize)
     solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
-    comparison = Comparison.from_solution(solution, parts)
+    comparison = replace(Comparison.from_solution(solution, parts), standardize=standardize)
     if filters is not None or solution.accumulated is not None:
         return comparison
     return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
-    """Return what ``compare`` passes over batches for, in order, beyond 300 points.
-
-    Examples
-    --------
-    >>> passes()
-    ('standardizing', 'drawing', 'summing up', 'leaving out')
-    """
+    """Return what ``compare`` passes over batches for, in order, beyond 300 points."""
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
     return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
@@ -251,22 +242,20 @@ class Comparison(Reportable, Shown):
         R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
     eigenvalues : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
-    kernel : Kernel
-        The kernel, every parameter a number.
-    selection : str
-        The name of the rule that was asked for.
+    kernel, selection : Kernel and str
+        The kernel, every parameter a number, and the name of the rule that was asked for.
     n, d : int
         The number of points and of features.
     gram, gram_reason : str
         How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
-    n_components : int
-        The number of features it is approximated by; zero where it is not.
+    n_components, kept : int and float
+        The number of features it is approximated by, zero where it is not; and the share of Σ k(x_i, x_i) they keep.
     approximation_error, error_unit : float and str
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
-    kept : float
-        The share of Σ k(x_i, x_i) that the features keep.
     stacked : StackedMean or None
         The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
+    standardize : bool
+        Whether every feature was brought to mean 0 and variance 1.
     """
 
     rows: tuple[Row, ...]
@@ -284,6 +273,7 @@ class Comparison(Reportable, Shown):
     error_unit: str = ""
     kept: float = 1.0
     stacked: StackedMean | None = None
+    standardize: bool = False
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
@@ -468,19 +458,17 @@ def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> lis
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
     """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
-    own = [choice if isinstance(choice.rule, LeaveOneOut) else None for choice in choices]
-    missing = {
-        place: Candidates(choice.filter, choice.grid)
-        for place, choice in enumerate(choices)
-        if own[place] is None
-        and (problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, Candidates(choice.filter, choice.grid)))
+    scored: list[Choice | None] = [each if isinstance(each.rule, LeaveOneOut) else None for each in choices]
+    others = {
+        place: Candidates(choices[place].filter, choices[place].grid) for place, own in enumerate(scored) if not own
     }
-    scores = LeaveOneOut().prepare(problem, list(missing.values()))
-    found = {
-        place: replace(choices[place], gains=scores.gains(number, each.grid), unshrunk=float(scores.unshrunk))
-        for number, (place, each) in enumerate(missing.items())
-    }
-    return [found.get(place, each) for place, each in enumerate(own)]
+    if problem.n > REFIT_UP_TO:
+        others = {place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)}
+    scores = LeaveOneOut().prepare(problem, list(others.values()))
+    for number, (place, each) in enumerate(others.items()):
+        gains = scores.gains(number, each.grid)
+        scored[place] = replace(choices[place], gains=gains, unshrunk=float(scores.unshrunk))
+    return scored
 
 
 def _json_safe(value: Any) -> Any:

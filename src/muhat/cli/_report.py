@@ -55,15 +55,17 @@ def two_samples_lines(
     reading: dict[str, Any],
     test: TwoSampleTest,
     standardize: bool,
-    columns: Sequence[str],
 ) -> str:
     """Return the lines of Python that test as ``muhat test`` does."""
     given = {name: value for name, value in reading.items() if value}
     if by is None:
-        rows = [
-            _call("read_table", str(file), columns=list(columns), separator=given.get("separator")) for file in files
+        names = "TwoSampleTest, read_table"
+        lines = [
+            f"first = {_call('read_table', str(files[0]), **given)}",
+            f"second = {_call('read_table', str(files[1]), **given)}",
+            "order = [second.feature_names.index(name) for name in first.feature_names]",
+            "X, Y = first.data, second.data[:, order]",
         ]
-        names, lines = "TwoSampleTest, read_table", [f"X = {rows[0]}.data", f"Y = {rows[1]}.data"]
     else:
         given["drop"] = (*given.get("drop", ()), by)
         names = "TwoSampleTest, open_batches"

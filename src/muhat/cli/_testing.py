@@ -98,9 +98,8 @@ def two_samples_command(
     result = test.test(X, Y)
     if report is not None:
         settings = {"random_state": random_state, "standardize": standardize, **{k: v for k, v in reading.items() if v}}
-        lines = two_samples_lines(files, by, reading, test, standardize, first.feature_names)
-        samples = {first.name: first, second.name: second}
-        result.to_html(report, data=samples, code=lines, settings=settings, warnings=warned, level=level)
+        lines = two_samples_lines(files, by, reading, test, standardize)
+        result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
             echo(json.dumps({"samples": [first.name, second.name], **result.to_dict(level)}, allow_nan=False))

@@ -85,16 +85,10 @@ class FileBatches:
 
     Attributes
     ----------
-    name : str
-        The name of the file without its ending.
-    columns : tuple of str
-        The names of the features.
-    left_out : tuple of str
-        The names of the columns that are not read.
-    n : int or None
-        Number of rows; of a text file it is known after the first pass.
-    rows : int
-        The number of rows of every batch but the last, which may have fewer.
+    name, columns, left_out : str and tuples of str
+        The name of the file without its ending, those of the features, and those of the columns that are not read.
+    n, rows : int
+        The number of rows, of a text file known after the first pass, and of every batch but the last.
     """
 
     def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:

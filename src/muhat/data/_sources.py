@@ -132,12 +132,7 @@ def _on_transformed(work: Callable[[SampleBatch], Sum], change: Callable[[Array]
 class BatchError(ValueError):
     """A batch that is refused, with one sentence that says which and why.
 
-    Attributes
-    ----------
-    batch : int
-        Its number, from 0.
-    row : int or None
-        The first row in it that is wrong, from 0; None where no single row is.
+    ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0; None where no row is.
     """
 
     def __init__(self, message: str, batch: int, row: int | None = None) -> None:

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat._messages import refusal
 from muhat.gram import Access, Components, Problem
-from muhat.gram._problem import quotient
 
 GRID_SIZE = 50
 """How many parameters a default grid has, at most."""

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat._messages import refusal
 from muhat._validation import positive
 from muhat.filters._base import Formula, Iteration, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem
-from muhat.gram._problem import quotient
 
 ROUNDING = 1e-14
 """A minimiser below this is a rounding error of zero: nothing is to be shrunk."""
@@ -30,11 +29,9 @@ FEW, STEPS_BEYOND = 128, 16
 DISTINCT = 1 + 1e-8
 """Eigenvalues whose quotient is less are one: no threshold goes between them."""
 
-ALONE = 1e-9
-"""Effective sizes closer to one than this are a single point, which tells nothing of its noise."""
-
-SAME = 1e-8
-"""Eigenvalues closer than this share of the largest belong to one eigenspace."""
+ALONE, SAME = 1e-9, 1e-8
+"""Effective sizes this close to one are a single point, which tells nothing of its noise; eigenvalues closer than this
+share of the largest belong to one eigenspace."""
 
 
 class Constant(Formula):
@@ -243,17 +240,10 @@ class NuMethod(Iteration):
 class Showalter(Formula):
     """s_λ(γ) = 1 − exp(−γ/λ): gradient flow, Landweber's iteration with steps that vanish, stopped at time 1/λ."""
 
-    B = 1.0
-    C = 1.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1 − exp(−γ/λ)."""
         return -np.expm1(-gamma / parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """exp(−γ/λ) γ^η ≤ (η/e)^η λ^η."""
-        return float((eta / np.e) ** eta)
 
 
 def _log1p(x: Array) -> Array:

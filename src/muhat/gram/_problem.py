@@ -344,10 +344,3 @@ class HeldOut:
             target=target,
             kappa=kappa,
         )
-
-
-def quotient(numerator: Array, denominator: Array) -> Array:
-    """Return numerator/denominator, zero where the denominator is."""
-    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
-    out = np.zeros(shape, np.result_type(numerator, denominator))
-    return np.divide(numerator, denominator, out=out, where=denominator != 0)

@@ -10,10 +10,11 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._validation import positive, whole_number
+from muhat._validation import whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Matern, Mixture, RationalQuadratic, Scaled
+from muhat.kernels import Kernel, Laplacian, Mixture, Scaled
+from muhat.kernels._averages import AVERAGES, bandwidth_law
 
 DEFAULT_SIZE = 1000
 """The number of features."""
@@ -74,17 +75,7 @@ class FourierFeatures(FeatureMap):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [1.0]])
-    >>> z = RandomFeatures(1000).resolve(Gaussian(1.0), X)
-    >>> f = FeatureEmbedding(z, z(X).mean(axis=0))
-    >>> bool(abs(f(np.array([[0.5]])) - 0.8825) < 0.01)
-    True
-    """
+    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span."""
 
     features: FourierFeatures
     coordinates: Array
@@ -194,31 +185,14 @@ Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 def frequency_law(kernel: Any) -> Law:
     """Return the law whose characteristic function the kernel is a multiple of.
 
-    For a Laplacian ω_k ~ Cauchy/σ, independent. The others are Gaussian kernels averaged over bandwidths, so that
-    ω ~ N(0, I) g^p/σ with g ~ Gamma(a, a): for a Matérn a = ν and p = −½, for a rational quadratic a = α and p = ½, of
-    which the inverse multiquadric is α = ½; g = 1 for a Gaussian. A factor of the kernel is in the features.
+    For a Laplacian ω_k ~ Cauchy/σ, independent; the others are Gaussian kernels averaged over bandwidths. A factor of
+    the kernel is in the features.
     """
     if isinstance(kernel, Scaled):
         return frequency_law(kernel.kernel)
+    if isinstance(kernel, AVERAGES):
+        return lambda rng, shape: bandwidth_law(kernel).drawn_frequencies(rng, shape)
     if isinstance(kernel, Laplacian):
-        return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
-    if isinstance(kernel, Matern):
-        a, power = positive(kernel, "nu", kernel.nu, ", or infinity") if kernel.nu != np.inf else np.inf, -0.5
-    elif isinstance(kernel, Gaussian | RationalQuadratic | InverseMultiquadric):
-        fixed = np.inf if isinstance(kernel, Gaussian) else 0.5
-        a, power = positive(kernel, "alpha", kernel.alpha) if isinstance(kernel, RationalQuadratic) else fixed, 0.5
-    else:
-        needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
-        raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
-
-    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        normal = rng.standard_normal(shape)
-        # For tiny a, g may be zero; beyond 1/ε the phase of a wave is lost to rounding anyway.
-        g = np.maximum(rng.gamma(a, 1 / a, (shape[0], 1)), np.finfo(np.float64).eps ** 2) if a < np.inf else 1.0
-        return normal * g**power / _sigma(kernel)
-
-    return draw
-
-
-def _sigma(kernel: Any) -> float:
-    return positive(kernel, "bandwidth", kernel.bandwidth, ", a number that resolve(X) can learn from a sample")
+        return lambda rng, shape: rng.standard_cauchy(shape) / kernel._sigma()
+    needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
+    raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))

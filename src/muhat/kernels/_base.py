@@ -43,13 +43,6 @@ class Kernel(BaseEstimator):
 
         V has a row, or a number, for each y_j. With ``Y=None`` these are the rows of X, and each value serves both
         halves of the Gram matrix.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from muhat.kernels import Gaussian
-        >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
-        array([1.1353, 1.1353])
         """
         V, (X, other) = as_array(V), as_two_samples(X, Y)
         if V.ndim not in (1, 2) or len(V) != len(other) or V.dtype.kind not in "fiub":

@@ -15,13 +15,12 @@ from typing import cast
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient, rounding
 from muhat._messages import refusal
 from muhat._validation import check_semidefinite
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
-from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
 SETTLED = 1e-11
@@ -367,7 +366,8 @@ class Leading:
     def __init__(self, problem: BlockProblem, count: int) -> None:
         self.problem = problem
         self.pairs = problem.gram.leading(count)
-        self.residual = problem.gram.residual(self.pairs)
+        gaps = problem.gram.product(self.pairs.U) - self.pairs.gamma * self.pairs.U
+        self.residual = float(np.linalg.norm(gaps, axis=0).max()) / (self.pairs.largest or 1.0)
         b = problem.mean_values - problem.target_values
         self.projected = self.pairs.project(b)
         self.behind = float(np.sum((b - self.pairs.U @ self.projected) ** 2))

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import gamma, jv
 
 from muhat._arrays import Array
-from muhat.filters import KME, Filter, IteratedTikhonov, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
+from muhat.filters import KME, Filter, IteratedTikhonov, Landweber, NuMethod
+from muhat.filters._spectral import Showalter, SimpleShrinkage, Tikhonov, TruncatedSVD
 
-OURS = (KME, SimpleShrinkage, Tikhonov, IteratedTikhonov, Landweber, NuMethod, TruncatedSVD)
+OURS = (KME, SimpleShrinkage, Tikhonov, IteratedTikhonov, Landweber, NuMethod, Showalter, TruncatedSVD)
 """The filters whose constants are known."""
 
 
@@ -45,7 +46,7 @@ def _residual(filter: Filter, eta: float, kappa2: float) -> float:
         case Tikhonov() | IteratedTikhonov():  # (λ/(γ+λ))^t (γ/λ)^η is largest at γ/λ = η/(t−η)
             t = getattr(filter, "order", 1)
             return float(eta**eta * (t - eta) ** (t - eta) / t**t)
-        case Landweber():  # (1 − γ/κ²)^t γ^η ≤ exp(−tγ/κ²) γ^η ≤ (η/e)^η (κ²/t)^η
+        case Landweber() | Showalter():  # (1 − γ/κ²)^t ≤ exp(−tγ/κ²), and exp(−γ/λ) (γ/λ)^η is largest at γ/λ = η
             return float((eta / np.e) ** eta)
         case NuMethod():  # for long iterations p_t tends to Γ(2ν+½) (z/2)^(½−2ν) J_(2ν−½)(z)
             order = 2 * filter.nu - 0.5
