@@ -338,7 +338,8 @@ class Comparison(Reportable, Shown):
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
                 )
-        if round(self.best.improvement or 0.0, 2) > 100:
+        stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
+        if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:

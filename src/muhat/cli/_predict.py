@@ -23,12 +23,16 @@ from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal, unknown_name
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import check_figure
+from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._distribution import checked_levels
 from muhat.conditional._estimator import INTERVALS
 from muhat.data import DataSet, read_table
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
+from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
+from muhat.report import Table as PageTable
+from muhat.report import number as as_text
 
 LISTED = 10
 """The most rows or features in a table."""
@@ -36,6 +40,9 @@ LISTED = 10
 POINTS = 100
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Where along a feature quantiles are drawn, and which."""
+
+ON_PAGE = 1000
+"""The most predictions on a page."""
 
 LOOKED_AT = 500
 """Rows by which features are told apart."""
@@ -76,22 +83,32 @@ def predict_command(
     keep: Annotated[
         Path | None, Option("--save", metavar="FILE", show_default=False, help="Keep the model, for muhat apply.")
     ] = None,
+    report: ReportFile = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Predict a column from all others: a table with intervals, how well it does, and a figure."""
     checked_levels("--confidence", confidence)
     _check(target, intervals, out, save_predictions, keep)
+    check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
-    sample = _Sample.from_file(file, target, reading)
+    with noted_warnings() as warned:
+        sample = _Sample.from_file(file, target, reading)
+        later = None if new is None else _Sample.from_file(new, target, reading, like=sample)
     scaler = StandardScaler() if standardize else FunctionTransformer()
     pipeline = make_pipeline(scaler, ConditionalMean(bandwidth=bandwidth)).fit(sample.X, sample.y)
     result = _Result.from_pipeline(pipeline, sample, confidence, intervals)
-    if new is not None:
-        result = result.on_new(_Sample.from_file(new, target, reading, like=sample))
+    if later is not None:
+        result = result.on_new(later)
     if out is not None:
         save(result.figure(), out)
     if save_predictions is not None:
         atomic_write(save_predictions, result.as_csv().encode())
+    if report is not None:
+        data = tuple(each.as_data_set() for each in (sample, later) if each is not None)
+        lines = predict_lines(file, target, reading, bandwidth, standardize)
+        settings = {"y": target, "confidence": confidence, "intervals": intervals, "standardize": standardize}
+        context = Context(data, lines, settings, warned, sections=result.sections())
+        atomic_write(report, render(report_of(pipeline, context)).encode())
     if keep is not None:
         pipeline[0].feature_names_in_ = np.array(sample.names, dtype=object)
         save_model(pipeline if standardize else pipeline[-1], keep)
@@ -126,6 +143,7 @@ class _Sample:
     """NaN where the file does not have it."""
     names: tuple[str, ...]
     target: str
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def from_file(cls, file: Path, target: str, reading: dict[str, Any], like: _Sample | None = None) -> _Sample:
@@ -148,7 +166,11 @@ class _Sample:
         columns = [table.feature_names.index(name) for name in wanted]
         has_target = target in table.feature_names
         y = table.data[:, table.feature_names.index(target)] if has_target else np.full(len(table.data), np.nan)
-        return cls(table.name, table.data[:, columns], y, wanted, target)
+        return cls(table.name, table.data[:, columns], y, wanted, target, table.left_out)
+
+    def as_data_set(self) -> DataSet:
+        """Return the features by themselves."""
+        return DataSet(self.name, self.X, self.names, left_out=self.left_out)
 
 
 def _listed(table: DataSet) -> str:
@@ -263,6 +285,29 @@ class _Result:
             cells = [number, predicted, *self.ends[number].tolist()]
             writer.writerow(cells if self.true is None else [*cells, float(self.true[number])])
         return text.getvalue()
+
+    def sections(self) -> list[Section]:
+        """Return what a page shows beside the model: the predictions, and what they follow."""
+        titles = ["row", "predicted", "low", "high", *([] if self.true is None else ["true"])]
+        columns = [self.predicted, *self.ends.T, *([] if self.true is None else [self.true])]
+        rows = [
+            [Cell(str(place), place), *(Cell(as_text(value, 5), float(value)) for value in values)]
+            for place, values in enumerate(zip(*columns, strict=True))
+        ]
+        more = f"The first {ON_PAGE:,} of {len(rows):,} rows." if len(rows) > ON_PAGE else ""
+        coverage = self.coverage()
+        held = "" if coverage is None else f" {100 * coverage:.1f} % of the true values are inside."
+        said = f"The intervals are made to hold {100 * self.confidence:g} % of all values.{held}"
+        table = PageTable(f"Predictions of {self.shown}", titles, rows[:ON_PAGE], note=more)
+        order = np.argsort(-self.importance, kind="stable")[:LISTED]
+        largest = float(self.importance[order[0]]) or 1.0
+        bars = [
+            Bar(self.sample.names[place], float(self.importance[place]) / largest, as_text(self.importance[place]))
+            for place in order
+        ]
+        caption = "The standard deviation of the prediction along each feature, all others at their medians."
+        looked = Bars("What the prediction follows", caption, ("feature", f"in units of {self.sample.target}"), bars)
+        return [Section("Predictions", [said], (), [table]), Section("Features", (), (), [looked])]
 
     def print(self) -> None:
         """Print how well the model does, what it looks at, and the first predictions."""

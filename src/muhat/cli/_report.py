@@ -92,6 +92,23 @@ def independence_lines(
     return "\n".join([*_imports("IndependenceTest, read_table", standardize), *lines, f"result = {test!r}.test(X, Y)"])
 
 
+def predict_lines(file: Path, target: str, reading: dict[str, Any], bandwidth: str | None, standardize: bool) -> str:
+    """Return the lines of Python that fit as ``muhat predict`` does."""
+    model = "ConditionalMean()" if bandwidth is None else f"ConditionalMean(bandwidth={bandwidth!r})"
+    made = f"make_pipeline(StandardScaler(), {model})" if standardize else model
+    return "\n".join(
+        [
+            "import numpy as np",
+            *["from sklearn.pipeline import make_pipeline"] * standardize,
+            *_imports("ConditionalMean, read_table", standardize)[1:],
+            f"table = {_call('read_table', str(file), **{name: value for name, value in reading.items() if value})}",
+            f"place = table.feature_names.index({target!r})",
+            "X, y = np.delete(table.data, place, axis=1), table.data[:, place]",
+            f"model = {made}.fit(X, y)",
+        ]
+    )
+
+
 def _imports(names: str, standardize: bool) -> list[str]:
     scaler = ["from sklearn.preprocessing import StandardScaler"] if standardize else []
     return ["import numpy as np", *scaler, f"from muhat import {names}"]

@@ -47,6 +47,8 @@ class Context:
         What the reader has to be warned of; None if that is not known.
     level : float
         The level of the verdict of a test.
+    sections : sequence of Section
+        What a page of a conditional mean shows beside its own.
     """
 
     data: Any = None
@@ -54,6 +56,7 @@ class Context:
     settings: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] | None = None
     level: float = LEVEL
+    sections: Sequence[Section] = ()
 
     def samples(self, *names: str) -> list[Sample]:
         """Return the samples, named as in the data or else as here."""
