@@ -153,8 +153,8 @@ class _Block:
         )
         X = np.stack([sample.X - sample.center for sample in samples])
         phases = X @ frequencies.swapaxes(-2, -1)
-        rows = np.stack([np.cos(phases), np.sin(phases)])
-        return cls(samples, rngs, X, frequencies, phases.astype(np.float32), rows.astype(np.float32))
+        waves = np.stack([np.cos(phases), np.sin(phases)])
+        return cls(samples, rngs, X, frequencies, phases.astype(np.float32), waves.astype(np.float32))
 
     @property
     def n(self) -> int:
