@@ -59,8 +59,8 @@ LINES = 10_000
 
 ROOMS = {
     "stacking": 1_800,
-    "testing": 3_400,
-    "conditional": 2_750,
+    "testing": 3_700,
+    "conditional": 3_000,
     "keep": 650,
     "notebook": 330,
     "report": 2_300,
@@ -70,7 +70,7 @@ ROOMS = {
 
 MODULES_OF_ROOMS = {
     "stacking": ["plots._stack", "kernels._averages"],
-    "testing": ["plots._testing", "plots._drift", "cli._testing", "cli._drift"],
+    "testing": ["plots._testing", "plots._drift", "cli._testing", "cli._drift", "cli._samples"],
     "conditional": ["_radius", "plots._conditional", "cli._predict"],
     "keep": ["cli._apply"],
     "notebook": ["_shown"],
@@ -87,10 +87,10 @@ PUBLIC = [
     *("TruncatedSVD", "Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
-    *("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+    *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
     *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-    *("WitnessAlongDisplay", "PValueMapDisplay", "LeftOutDisplay", "QuantileDisplay"),
+    *("WitnessAlongDisplay", "PValueMapDisplay", "DriftDisplay", "LeftOutDisplay", "QuantileDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

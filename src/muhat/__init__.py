@@ -22,12 +22,15 @@ _PUBLIC = {
     "gram": ("Nystrom", "RandomFeatures"),
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
-    "testing": ("TwoSampleTest", "IndependenceTest", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+    "testing": (
+        *("TwoSampleTest", "IndependenceTest", "DriftDetector"),
+        *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+    ),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "keep": ("save", "load"),
     "plots": (
         *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-        *("WitnessAlongDisplay", "PValueMapDisplay", "LeftOutDisplay", "QuantileDisplay"),
+        *("WitnessAlongDisplay", "PValueMapDisplay", "DriftDisplay", "LeftOutDisplay", "QuantileDisplay"),
     ),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),

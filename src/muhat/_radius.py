@@ -128,7 +128,8 @@ def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any,
             raise ValueError(refusal(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice))
         v = kernel.bound if variance is None else positive(who, "variance", variance)
         r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
-    return r + (estimate - mean.element).norm() + mean.error
+    moved = 0.0 if estimate is mean.element else (estimate - mean.element).norm()
+    return r + moved + mean.error
 
 
 def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, v: float) -> float:

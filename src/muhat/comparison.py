@@ -90,9 +90,9 @@ def compare(
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return Comparison.from_solution(solve_source(parts, rows), parts)
+        return replace(Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize)
     solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
-    comparison = Comparison.from_solution(solution, parts)
+    comparison = replace(Comparison.from_solution(solution, parts), standardize=standardize)
     if filters is not None or solution.accumulated is not None:
         return comparison
     return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
@@ -254,6 +254,8 @@ class Comparison(Reportable, Shown):
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
     stacked : StackedMean or None
         The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
+    standardize : bool
+        Whether every feature was brought to mean 0 and variance 1.
     """
 
     rows: tuple[Row, ...]
@@ -271,6 +273,7 @@ class Comparison(Reportable, Shown):
     error_unit: str = ""
     kept: float = 1.0
     stacked: StackedMean | None = None
+    standardize: bool = False
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:

@@ -127,7 +127,7 @@ def compare_command(
     if figure is not None:
         save(comparison_figure(comparison), figure)
     if report is not None:
-        settings = {"standardize": standardize, **reading}
+        settings = {name: value for name, value in reading.items() if value}
         comparison.to_html(report, data=sample, code="\n".join(lines), settings=settings, warnings=warned)
     with standard_output():
         if as_json:

@@ -6,20 +6,25 @@ write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else 
 
 from muhat.paper import (
     appendix,
+    conditional_accuracy,
+    conditional_saturation,
     figure_1,
     figure_2,
     figure_3a,
     figure_3b,
     figure_3c,
     finite_populations,
+    levels_of_tests,
     loss,
+    power_of_tests,
+    radius_coverage,
     table_2,
     when_it_pays,
 )
 from muhat.paper._claims import Claim
 from muhat.paper._experiment import Experiment, Results
 from muhat.paper._figures import draw
-from muhat.paper._page import evidence_page
+from muhat.paper._page import Page, evidence_page
 from muhat.paper._results import read_finished, read_results
 from muhat.paper._run import reproduce
 from muhat.paper._workers import TaskError
@@ -33,10 +38,32 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 """The experiments by name, in the order of the paper."""
 
+PAGES: dict[str, Page] = {
+    "evidence": Page(EXPERIMENTS),
+    "conditional-evidence": Page(
+        {
+            module.EXPERIMENT.name: module.EXPERIMENT
+            for module in (conditional_accuracy, conditional_saturation, radius_coverage)
+        },
+        title="Conditional means and the radius: the evidence",
+        preface="Claims of `ConditionalMean` and of `KernelMean.radius`, measured by `muhat reproduce conditional`.",
+        says="claim",
+    ),
+    "tests-evidence": Page(
+        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests)},
+        title="Tests of two samples and of independence: the evidence",
+        preface="Levels and power of `TwoSampleTest` and `IndependenceTest`, measured by `muhat reproduce tests`.",
+        says="claim",
+    ),
+}
+"""The pages of results, by the names of their files; those after the first are of what the paper does not have."""
+
 __all__ = [
     "EXPERIMENTS",
+    "PAGES",
     "Claim",
     "Experiment",
+    "Page",
     "Results",
     "TaskError",
     "draw",
