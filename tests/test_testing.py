@@ -243,6 +243,18 @@ def test_scaling_and_moving_the_data_change_no_p_value(kernel):
         assert [each.p_value for each in other.features] == [each.p_value for each in plain.features]
 
 
+def test_the_order_of_the_rows_changes_nothing_where_all_relabelings_are_taken():
+    X, Y = rng().normal(size=(4, 2)), rng().normal(1.0, size=(4, 2))
+    one, other = (
+        TwoSampleTest(bandwidths=3, random_state=seed).test(X[order], Y[order[::-1]])
+        for seed, order in ((0, np.arange(4)), (5, np.array([2, 0, 3, 1])))
+    )
+    assert one.is_complete
+    assert other.p_value == one.p_value
+    assert other.statistic == pytest.approx(one.statistic, abs=CLOSE)
+    assert [each.p_value for each in other.tests] == [each.p_value for each in one.tests]
+
+
 def test_scaling_one_side_changes_no_p_value_of_independence():
     x = rng().normal(size=(30, 1))
     y = x**2 + rng().normal(size=(30, 1))
