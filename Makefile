@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
 
-.PHONY: demo tour quick test test-lowest lint browser bench docs evidence clean
+.PHONY: demo tour quick test test-lowest lint browser pages bench docs evidence clean
 
 demo: .venv/installed   ## compare every estimator of the paper on embedded data, with a picture
 	$(BIN)/muhat compare --out muhat-compare.png
@@ -31,6 +31,9 @@ browser:                ## Debian's Chromium, where it may be installed; without
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update \
 	&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install chromium fonts-dejavu-core > /dev/null; } \
 	|| echo 'There is no Chromium and none can be installed: tests in a browser are skipped.'
+
+pages: .venv/tested browser ## pages of all kinds of data in build/pages, each looked at in a browser (5 minutes)
+	$(BIN)/python tests/pages.py build/pages
 
 bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
 	$(BIN)/python -m benchmarks $(GROUP)

@@ -168,6 +168,11 @@ class Browser:
         """Return the addresses that the page has loaded anything from, itself apart."""
         return self.js("performance.getEntriesByType('resource').map(each => each.name)")
 
+    def misfits(self):
+        """Return what is wider than the window, or than the box it is in, and labels that cover each other."""
+        wider = self.js("document.documentElement.scrollWidth > innerWidth")
+        return ["the page"] * wider + self.js(OVERFLOWING) + self.js(COVERING)
+
     def screenshot(self, path, whole=True):
         """Write a picture of the page."""
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
@@ -175,9 +180,20 @@ class Browser:
 
     def pdf(self, path):
         """Print it to a file."""
+        self.call("Emulation.setEmulatedMedia", media="")
         made = self.call("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
         Path(path).write_bytes(base64.b64decode(made["data"]))
 
+
+OVERFLOWING = """[...document.querySelectorAll("body *")].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.width && box.right > innerWidth + 1 && !e.closest(".scroll, pre, .skip, .hidden, svg");
+}).map((e) => e.outerHTML.slice(0, 120))"""
+
+COVERING = """[...document.querySelectorAll("figure.plot")].flatMap((figure) => {
+    const boxes = [...figure.querySelectorAll(".tick.x")].map((e) => e.getBoundingClientRect()).filter((b) => b.width);
+    return boxes.slice(1).filter((box, place) => box.left < boxes[place].right).map(() => figure.innerText);
+})"""
 
 PROBLEMS = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
 """What a page gives if something in it fails."""

@@ -35,6 +35,9 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
     if name == "landweber":
         # μ ← μ + C (μ̂ − μ)/κ² from f*, t times: μ̂ − μ is multiplied by I − C/κ² each time.
         return mean + np.linalg.matrix_power(np.eye(len(C)) - C / kappa2, int(parameter)) @ (f - mean)
+    if name == "showalter":  # μ' = C (μ̂ − μ) from f* up to the time 1/λ, in the eigenbasis
+        values, vectors = np.linalg.eigh(C)
+        return mean + vectors @ (np.exp(-np.maximum(values, 0) / parameter) * (vectors.T @ (f - mean)))
     if name == "nu-method":
         return nu_method(int(parameter), C, mean, f, kappa2, nu)
     values, vectors = np.linalg.eigh(C)

@@ -8,8 +8,8 @@ import pytest
 
 from catalogue import SEED
 from muhat import Embedding, KernelMean, Nystrom, compare
-from muhat.data import ArraySource, ReservoirSample
-from muhat.gram._auto import accuracy_on, places_of
+from muhat.data import ArraySource, ReservoirSample, places_of
+from muhat.gram._auto import accuracy_on
 from muhat.gram._exact_mean import ExactMeanFeatures
 from muhat.kernels import Gaussian, Laplacian
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muhat.paper import EXPERIMENTS, Results, evidence_page, read_finished, read_results
+from muhat.paper import EXPERIMENTS, PAGES, Results, evidence_page, read_finished, read_results
 from muhat.paper._claims import verdict_for, with_interval
 from muhat.paper._estimators import PAPER
 from muhat.paper.figure_3b import WAYS
@@ -316,7 +316,7 @@ def test_a_page_of_a_quick_run_says_so_and_carries_no_verdicts(tmp_path):
     rows = experiment.table(experiment.settings(True), [experiment.run(experiment.settings(True), {})])
     pages = {
         quick: evidence_page(
-            EXPERIMENTS,
+            PAGES["evidence"],
             {"figure-1": Results(experiment.settings(quick), rows, PROVENANCE)},
             tmp_path,
             tmp_path / "page.md",
@@ -332,7 +332,7 @@ def test_a_page_of_a_quick_run_says_so_and_carries_no_verdicts(tmp_path):
 
 def test_the_page_links_to_files_from_where_it_is_and_names_its_commits(tmp_path):
     found = {"figure-3a": iterated([-50, 3.0], [-50, 2.0])}
-    text = evidence_page(EXPERIMENTS, found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md")
+    text = evidence_page(PAGES["evidence"], found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md")
     assert "](evidence/figure-3a.png)" in text
     assert "0123abc" in text
     assert "figure-3c" not in text
@@ -364,7 +364,7 @@ class TestCommitted:
     def test_it_is_what_the_results_say(self):
         folder = ROOT / "docs" / "evidence"
         found = read_finished(folder, EXPERIMENTS.values())
-        assert evidence_page(EXPERIMENTS, found, folder, ROOT / "docs" / "evidence.md") == self.text
+        assert evidence_page(PAGES["evidence"], found, folder, ROOT / "docs" / "evidence.md") == self.text
 
     def test_the_picture_of_table_2_has_the_steps_of_the_table(self):
         assert nearest_steps(read_results(ROOT / "docs" / "evidence", "table-2")) == STEPS

@@ -146,11 +146,11 @@ def test_a_batch_of_parameters_is_the_same_as_one_by_one():
 
 
 @dataclass
-class Showalter(Filter):
-    """s_λ(γ) = 1 − exp(−γ/λ): gradient flow, a filter the library does not have."""
+class Fractional(Filter):
+    """s_λ(γ) = 1 − (λ/(γ+λ))^(3/2): Tikhonov's filter one and a half times, which the library does not have."""
 
     def shrinkage(self, gamma, parameter):
-        return 1 - np.exp(-gamma / parameter)
+        return 1 - (1 + gamma / parameter) ** -1.5
 
 
 @dataclass
@@ -161,7 +161,7 @@ class Kinked(Filter):
         return np.minimum(np.real(gamma) / parameter, 1)
 
 
-@pytest.mark.parametrize("filter", [Showalter(), Kinked()])
+@pytest.mark.parametrize("filter", [Fractional(), Kinked()])
 def test_a_filter_of_ones_own_is_one_method_and_scored_exactly(filter):
     X = SAMPLES["random"]
     mu = KernelMean(kernel=Gaussian(1.5), filter=filter).fit(X)

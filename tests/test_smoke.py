@@ -10,7 +10,17 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from muhat import ConditionalMean, FilterDisplay, KernelMean, LeaveOneOutDisplay, Mixture
+from muhat import (
+    ConditionalMean,
+    DriftDetector,
+    DriftDisplay,
+    FilterDisplay,
+    IndependenceTest,
+    KernelMean,
+    LeaveOneOutDisplay,
+    Mixture,
+    TwoSampleTest,
+)
 from muhat.comparison import compare
 from muhat.data import open_batches
 from muhat.density import MatchedMixture
@@ -128,6 +138,16 @@ def test_conditional_means():
     assert model.loo_score_ > 0.5
     assert np.isfinite(model.predict_interval(X, confidence=0.8)).all()
     assert np.isfinite(model.predict_quantiles(X, [0.1, 0.9])).all()
+
+
+def test_tests_and_drift():
+    settings = {"kernel": "gaussian", "bandwidths": "median", "n_permutations": 99, "random_state": 0}
+    assert TwoSampleTest(**settings).test(X, [X[:30] + 3, X[30:] + 3]).p_value == 0.01
+    assert IndependenceTest(**settings).test(X[:, :1], X[:, :1] ** 2).p_value == 0.01
+    test = TwoSampleTest(gram=Nystrom(10), bins=20, early_stopping=5, **settings)
+    detector = DriftDetector(test, random_state=0).fit(X)
+    assert [detector.update(X[:30] + shift).is_alarm for shift in (0, 5)] == [False, True]
+    assert DriftDisplay.from_detector(detector).plot()
 
 
 def test_density_theory_and_data():

@@ -6,15 +6,28 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import expm
+from scipy.stats import norm
 from sklearn.base import clone
 
-from muhat import Embedding, Gaussian, IndependenceTest, Laplacian, Linear, Nystrom, RandomFeatures, TwoSampleTest
+import reference
+from muhat import (
+    Embedding,
+    Gaussian,
+    IndependenceTest,
+    KernelMean,
+    Laplacian,
+    Linear,
+    Nystrom,
+    RandomFeatures,
+    TwoSampleTest,
+)
 from muhat.filters import FILTERS, Iteration
-from muhat.plots import figure_of_test
-from muhat.testing import MMD, ShrunkMeans, Spectral
+from muhat.plots import PValueMapDisplay, figure_of_test
+from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
 from muhat.testing._ladder import ladder
 from muhat.testing._marginals import feature_differences
-from muhat.testing._permutations import PermutationTable, Relabelings, draw_orders
+from muhat.testing._permutations import Law, PermutationTable, Relabelings, draw_orders
 from muhat.testing._spectrum import PooledSpectrum
 
 CLOSE = 1e-10
@@ -42,6 +55,8 @@ def filter_of(name, parameter, C):
         return one - np.linalg.matrix_power(parameter * np.linalg.inv(C + parameter * one), 3)
     if name == "landweber":
         return one - np.linalg.matrix_power(one - C, parameter)
+    if name == "showalter":
+        return one - expm(-C / parameter)
     if name == "nu-method":
         s, before = np.zeros_like(C), np.zeros_like(C)
         for t in range(1, parameter + 1):
@@ -244,9 +259,9 @@ def test_statistics_of_independence_are_those_of_the_obvious_loop():
     orders, _ = draw_orders(n, 5, rng())
     statistics = [MMD(), Spectral("f-kmse", 0.02), ShrunkMeans("landweber", 4)]
     test = IndependenceTest([Gaussian(1.0), Laplacian(0.7)])
-    (_, S), (candidates, R) = (test._weighted([Gaussian(1.0), Laplacian(0.7)], statistics, rows) for rows in (X, Y))
-    values = test._statistics(S, R, orders).reshape(6, 6, len(orders))
-    assert [kernel for kernel, _ in candidates] == [Gaussian(1.0)] * 3 + [Laplacian(0.7)] * 3
+    x, y = (test._side([Gaussian(1.0), Laplacian(0.7)], statistics, rows) for rows in (X, Y))
+    values = test._statistics(x.matrices(), y.matrices(), orders).reshape(6, 6, len(orders))
+    assert [kernel for kernel, _ in y.candidates] == [Gaussian(1.0)] * 3 + [Laplacian(0.7)] * 3
     for a, (k, h) in enumerate((k, h) for k in (Gaussian(1.0), Laplacian(0.7)) for h in statistics):
         for b, (other, g) in enumerate((other, g) for other in (Gaussian(1.0), Laplacian(0.7)) for g in statistics):
             for column, order in enumerate(orders):
@@ -264,7 +279,7 @@ def test_a_difference_and_a_dependence_are_found():
     assert result.features[0].p_value == 1 / 200
     assert result.features[0].share > result.features[1].share
     assert result.verdict().startswith(
-        "The two samples of 60 and 50 rows differ (p = 0.005, 80 statistics on 199 random "
+        "The two samples of 60 and 50 rows differ (p = 0.005, 220 statistics on 199 random "
     )
     assert result.verdict().endswith("; taken by itself, column 1 differs most.")
     assert "No difference" in result.verdict(level=0.001)
@@ -282,13 +297,94 @@ def test_a_difference_and_a_dependence_are_found():
 def test_the_displays_show_the_result():
     X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
     result = TwoSampleTest(**QUICK).test(X, Y)
-    left, right = figure_of_test(result).axes
+    left, middle, right, last = figure_of_test(result).axes[:4]
     assert sum(bar.get_height() for bar in left.patches) == 39
     assert left.lines[0].get_xdata()[0] == result.statistic
     assert left.get_legend().get_texts()[-1].get_text() == f"observed, p = {result.p_value:.3g}"
-    assert sum(bar.get_height() for bar in right.patches) == pytest.approx(200)
-    assert [text.get_text() for text in right.get_legend().get_texts()] == ["X, 14 rows", "Y, 10 rows"]
-    assert len(figure_of_test(IndependenceTest(**QUICK).test(X, X**2)).axes) == 1
+    assert sum(bar.get_height() for bar in middle.patches) == pytest.approx(200)
+    assert [text.get_text() for text in middle.get_legend().get_texts()] == ["X, 14 rows", "Y, 10 rows"]
+    number = int(result.features[0].name.removeprefix("column "))
+    assert last.get_xlabel() == result.features[0].name
+    np.testing.assert_array_equal(last.collections[1].get_offsets(), np.column_stack([Y[:, number], result.witness_y]))
+    chart = PValueMapDisplay.from_result(result)
+    assert chart.p_values.shape == (11, 6)  # MMD and two filters at five λ; two kernels at three bandwidths
+    assert chart.rows[:2] == ["MMD", "Spectral(tsvd, 0.1 γ₁)"]
+    np.testing.assert_array_equal(chart.p_values.T.ravel(), [each.p_value for each in result.tests])
+    assert chart.p_values[chart.best] == result.best.p_value
+    assert right.images[0].get_array().shape == chart.p_values.shape
+    dependence = IndependenceTest(bandwidths=2, statistics=["mmd", "scose"], n_permutations=19, random_state=0).test(
+        X, X**2
+    )
+    assert PValueMapDisplay.from_result(dependence).p_values.shape == (2, 2)
+    assert len(figure_of_test(dependence).axes) == 3
+
+
+def test_scores_are_normal_quantiles_of_weighted_sums_of_squares():
+    """By Wilson and Hilferty: exact quantiles of χ² with k degrees of freedom, and of sums with two weights."""
+    for h in (np.ones(1), np.ones(20), np.array([1.0, 0.5, 0.5, 0.1])):
+        law = Law.of_squares(*(np.array([(h**power).sum()]) for power in (1, 2, 3)))
+        drawn = np.sort(rng().normal(size=(200_000, len(h))) ** 2 @ h)
+        for level in (0.5, 0.9, 0.99):
+            assert law.scores(drawn[[[int(level * len(drawn))]]])[0, 0] == pytest.approx(norm.ppf(level), abs=0.1)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_permutations_have_the_mean_and_about_the_spread_that_theory_says(unbiased):
+    Z = rng().normal(size=(60, 2))
+    labels = Relabelings.draw(np.arange(60) < 25, 4000, rng()).labels
+    spectrum = PooledSpectrum.from_rows(Gaussian(1.0), Z)
+    statistics = spectrum.resolve([MMD(unbiased), Spectral("f-kmse", 0.1, unbiased)])
+    values, _ = spectrum.statistics(statistics, labels)
+    law = spectrum.law(statistics, labels)
+    error = values.std(axis=1) / np.sqrt(4000)
+    assert (np.abs(values.mean(axis=1) - law.mean) < 4 * error).all()
+    np.testing.assert_allclose(values.std(axis=1), law.spread, rtol=0.2)
+
+
+def test_the_interval_of_the_distance_covers_it():
+    """Two Gaussians at known distance, in the RKHS too: 95 % within the error of 200 draws, or more; and none apart."""
+    random, kernel, draws = rng(), Gaussian(1.0), 200
+    for shift in (0.0, 0.4, 1.5):
+        within, across = (np.exp(-(gap**2) / 6) / np.sqrt(3) for gap in (0.0, shift))  # E k(x, y), variance 1 + 1 + 1
+        distance, covered = np.sqrt(2 * (within - across)), 0
+        for _ in range(draws):
+            Z = np.concatenate([random.normal(size=(40, 1)), random.normal(shift, size=(30, 1))])
+            low, high = PooledSpectrum.from_rows(kernel, Z).mmd_interval(np.arange(70) < 40)
+            covered += low <= distance <= high
+        assert covered / draws >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / draws)
+
+
+@pytest.mark.parametrize("name", ["scose", "fcose", "landweber"])
+def test_the_shrunk_cross_covariance_is_that_of_the_obvious_loop(name):
+    X, Y = rng().normal(size=(9, 2)), rng().normal(size=(9, 1))
+    H = np.eye(9) - 1 / 9
+    statistic = {"scose": ShrunkCovariance("s-kmse"), "fcose": ShrunkCovariance()}.get(name, ShrunkCovariance(name, 5))
+    options = {"statistics": name if name.endswith("cose") else statistic, "n_permutations": 4, "random_state": 0}
+    result = IndependenceTest(Gaussian(1.0), kernel_y=Laplacian(0.7), **options).test(X, Y)
+    order = rng().permutation(9)
+    for shuffled in (np.arange(9), order):
+        K, L = H @ Gaussian(1.0)(X) @ H, H @ Laplacian(0.7)(Y[shuffled]) @ H
+        F = reference.features(K * L / np.mean(np.diag(K) * np.diag(L)))
+        if name == "landweber":
+            shrunk = reference.estimate(name, 5, F, np.ones(9), kappa2=(F**2).sum(axis=1).max())
+        else:
+            filter = {"scose": "s-kmse", "fcose": "f-kmse"}[name]
+            grid = KernelMean(kernel="precomputed", filter=filter).fit(F @ F.T).choice_.grid
+            scores = [
+                sum(
+                    ((F[i] - reference.estimate(filter, lam, np.delete(F, i, axis=0), np.ones(8))) ** 2).sum()
+                    for i in range(9)
+                )
+                for lam in grid
+            ]
+            shrunk = reference.estimate(filter, grid[int(np.argmin(scores))], F, np.ones(9))
+        expected = (shrunk @ shrunk) * np.mean(np.diag(K) * np.diag(L))
+        assert statistic.squared_norm(K * L) == pytest.approx(expected, rel=1e-6)
+    if name == "landweber":
+        assert str(result.best) == "ShrunkCovariance(landweber, 5) of Gaussian(1) × Laplacian(0.7)"
+    assert result.tests[0].value * 81 == pytest.approx(
+        statistic.squared_norm((H @ Gaussian(1.0)(X) @ H) * (H @ Laplacian(0.7)(Y) @ H)), rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("statistic", [MMD(), Spectral("f-kmse", 0.01), ShrunkMeans("nu-method", 4)])
@@ -410,6 +506,7 @@ PARAMETERS = {
     "constant": ({"statistics": Spectral("s-kmse", 1.0)}, "Spectral: a filter that depends on γ is needed, got s-kmse"),
     "componentwise": ({"statistics": ShrunkMeans("componentwise")}, "a function of γ is needed, got componentwise"),
     "parameter": ({"statistics": Spectral("f-kmse", -1)}, "λ must be positive and finite"),
+    "shares": ({"statistics": Spectral(shares=[0.1, -1])}, "Spectral: each of shares must be positive"),
     "bandwidths": ({"bandwidths": "mean"}, "bandwidths must be a number of steps, 'median', or a list"),
     "bandwidth": ({"bandwidths": [1.0, -1.0]}, "each of bandwidths must be positive"),
     "no kernel": ({"kernel": []}, "at least one kernel is needed"),
@@ -443,6 +540,12 @@ def test_independence_refuses_what_it_cannot_pair():
     ):
         with pytest.raises(ValueError, match=f"^IndependenceTest: {sentence}"):
             IndependenceTest().test(X, Y)
+    with pytest.raises(
+        ValueError, match=r"ShrunkCovariance\(f-kmse\): at most 200 rows are needed, got 201; use 'scose'"
+    ):
+        IndependenceTest(statistics="fcose").test(rng().normal(size=(201, 1)), rng().normal(size=(201, 1)))
+    with pytest.raises(ValueError, match="ShrunkCovariance: a weight of the eigenvalues of a pool is needed"):
+        TwoSampleTest(statistics=ShrunkCovariance()).test(A, A + 1)
     with pytest.raises(ValueError, match="must not be unbiased"):
         IndependenceTest(statistics=MMD(unbiased=True)).test(A, A)
     for test in (TwoSampleTest, IndependenceTest):

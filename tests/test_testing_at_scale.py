@@ -20,6 +20,7 @@ from muhat import (
 )
 from muhat.data import ArraySource, open_batches
 from muhat.testing import _pool, _two_samples, _units
+from muhat.testing._permutations import Law
 from muhat.testing._pool import MemoryPool, Sample
 from muhat.testing._sequential import SequentialTable, permute_until_clear
 from muhat.testing._streams import SourcePool
@@ -236,13 +237,14 @@ def test_a_sequential_p_value_stops_where_it_is_clear():
     def draw(count, observed=0.0):
         return np.concatenate([[observed], rng.normal(size=count)])[None]
 
-    table, pilot = permute_until_clear(values_of, draw, enough=5, most=10_000)
+    law = Law(np.zeros(1), np.ones(1), np.zeros(1))
+    table, others = permute_until_clear(values_of, law, draw, enough=5, most=10_000)
     assert isinstance(table, SequentialTable)
-    assert pilot.shape == (1, 500)
+    assert others.shape == (1, 500)
     assert table.values.shape[1] == 101
     stop = np.flatnonzero(np.cumsum(table.values[0, 1:] >= 0) == 5)[0] + 1
     assert table.p_value == 5 / stop
-    table, _ = permute_until_clear(values_of, lambda count: draw(count, 9.0), enough=5, most=1000)
+    table, _ = permute_until_clear(values_of, law, lambda count: draw(count, 9.0), enough=5, most=1000)
     assert table.p_value == 1 / 1001
 
 

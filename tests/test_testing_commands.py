@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from muhat import IndependenceTest, TwoSampleTest
 from muhat.__main__ import command_line
+from muhat.cli import _samples
 from muhat.cli._testing import FOUND
 from muhat.data import open_batches
 
@@ -110,6 +111,32 @@ def test_standardizing_looks_at_both_samples_together(files):
         for both in (("a.csv", "b.csv"), ("scaled_a.csv", "scaled_b.csv"))
     )
     assert [each["p_value"] for each in scaled["tests"]] == [each["p_value"] for each in plain["tests"]]
+
+
+def test_text_columns_become_indicators(files):
+    a, b = files
+    a.assign(kind=["oak", "ash"] * 20).to_csv("a.csv", index=False)
+    b.assign(kind="elm").to_csv("b.csv", index=False)
+    two = json.loads(run("test", "a.csv", "b.csv", "--one-hot", "--json", *FEW).stdout)
+    assert {"kind = ash", "kind = elm", "kind = oak"} < {each["name"] for each in two["features"]}
+    assert two["features"][0]["name"] == "kind = elm"
+    by = json.loads(run("test", "both.csv", "--by", "year", "--one-hot", "--json", *FEW).stdout)
+    assert by["features"][0]["share"] == pytest.approx(1)  # the group is the year
+    a.assign(kind=[f"word {row}" for row in range(40)]).to_csv("a.csv", index=False)
+    assert_refused(run("test", "a.csv", "b.csv", "--one-hot"), "at most 20 values", "got 41 in 'kind'", "--drop kind")
+    a.assign(kind=1).to_csv("a.csv", index=False)
+    assert_refused(run("test", "a.csv", "b.csv", "--one-hot"), "column 'kind' must be numbers in both files")
+
+
+def test_files_too_large_to_be_read_at_once_are_tested_in_passes(files, monkeypatch):
+    read = json.loads(run("test", "a.csv", "b.csv", "--json", *FEW).stdout)
+    monkeypatch.setattr(_samples, "available_memory", lambda: 0.0)
+    streamed = json.loads(run("test", "a.csv", "b.csv", "--json", *FEW).stdout)
+    for key in ("samples", "n", "m", "p_value", "rows_x", "rows_y"):
+        assert streamed[key] == read[key]
+    a, _ = files
+    a.assign(x=1.5).to_csv("b.csv", index=False)
+    assert_refused(run("test", "a.csv", "b.csv"), "no columns are needed that the first file has not, got 'x'")
 
 
 REFUSED = {

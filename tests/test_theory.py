@@ -21,6 +21,7 @@ from muhat.filters import (
     IteratedTikhonov,
     Landweber,
     NuMethod,
+    Showalter,
     SimpleShrinkage,
     Tikhonov,
     TruncatedSVD,
@@ -39,6 +40,7 @@ from muhat.paper.theory import (
     theorem_3,
     whitening,
 )
+from muhat.paper.theory._constants import stated_constants
 from muhat.selection import Fixed
 
 SEED = 11
@@ -340,6 +342,7 @@ STATED: dict[str, Filter] = {
     "f-kmse": Tikhonov(),
     **{f"iterated-tikhonov {order}": IteratedTikhonov(order) for order in (1, 2, 3, 7)},
     "landweber": Landweber(),
+    "showalter": Showalter(),
     **{f"nu-method {nu}": NuMethod(nu) for nu in (0.3, 0.5, 1.0, 1.5, 2.0, 3.0)},
     "tsvd": TruncatedSVD(),
 }
@@ -381,6 +384,7 @@ def test_every_filter_satisfies_definition_1_with_the_constants_it_states(filter
         (NuMethod(1.0), [60, 90]),
         (NuMethod(3.0), [60, 90]),
         (Landweber(), [100, 200]),
+        (Showalter(), [0.01, 0.02]),
         (TruncatedSVD(), [0.01, 0.02]),
     ],
     ids=repr,
@@ -420,6 +424,7 @@ def test_beyond_its_qualification_a_filter_needs_ever_larger_constants() -> None
     [
         (Tikhonov(), [1e-3], lambda eta: eta**eta * (1 - eta) ** (1 - eta)),
         (Landweber(), [1000], lambda eta: (eta / np.e) ** eta),
+        (Showalter(), [1e-3], lambda eta: (eta / np.e) ** eta),
         (TruncatedSVD(), [0.1], lambda eta: 1.0),
         (SimpleShrinkage(), [1e-3], lambda eta: 1e-3 ** (1 - eta) / (1 + 1e-3)),
         (IteratedTikhonov(3), [1e-3], lambda eta: eta**eta * (3 - eta) ** (3 - eta) / 27),
@@ -456,9 +461,17 @@ def test_a_filter_of_ones_own_is_measured_though_it_states_nothing() -> None:
 
 def test_a_constant_that_is_too_small_does_not_hold() -> None:
     @dataclass
-    class Boastful(Landweber):
+    class Own(Landweber):
+        B, C = 1.0, 1.0
+
+        def D(self, eta: float, kappa2: float) -> float:
+            return float((eta / np.e) ** eta)
+
+    @dataclass
+    class Boastful(Own):
         B = 0.9
 
+    assert check_definition_1(Own(), ITERATIONS).holds
     assert not check_definition_1(Boastful(), ITERATIONS).holds
 
 
@@ -539,6 +552,7 @@ def test_the_bound_of_theorem_3_holds_and_so_does_the_inequality_that_it_comes_f
     assert isinstance(filter, Filter)
     bound = theorem_3(filter, parameter, n=n, beta=beta, source_norm=h, delta=delta)
     eta = min(beta, filter.qualification)
+    stated = stated_constants(filter, [eta], 1.0)
     errors = []
     for _ in range(50):
         Phi = P.Phi[rng.integers(6, size=n)]
@@ -546,10 +560,10 @@ def test_the_bound_of_theorem_3_holds_and_so_does_the_inequality_that_it_comes_f
         gamma, U = np.linalg.eigh(C_hat)
         estimate = U @ (filter.bounded_by(1.0).shrinkage(np.maximum(gamma, 0), parameter) * (U.T @ mu_hat))
         errors.append(np.linalg.norm(estimate - P.mean))
-        noise = filter.B * np.linalg.norm(mu_hat - P.mean)
-        bias = filter.D(eta, 1.0) * filter.as_lambda(parameter) ** eta * h
+        noise = stated.B * np.linalg.norm(mu_hat - P.mean)
+        bias = stated.D[0] * filter.as_lambda(parameter) ** eta * h
         moved = np.linalg.norm(P.covariance - C_hat)
-        operator = filter.C * max(1.0, beta) * moved ** min(1, beta) * h
+        operator = stated.C * max(1.0, beta) * moved ** min(1, beta) * h
         assert errors[-1] <= (noise + bias + operator) * (1 + 1e-12)
         assert bias == pytest.approx(bound.bias)
     assert np.mean(np.array(errors) > bound.total) <= 3 * np.exp(-delta)

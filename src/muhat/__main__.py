@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 COMMANDS = {
     "compare": ("muhat.cli._compare:compare_command", "Compare all estimators of the kernel mean of a sample."),
     "apply": ("muhat.cli._apply:apply_command", "Apply a kept model to new rows: its prediction or score of each."),
+    "predict": ("muhat.cli._predict:predict_command", "Predict a column from all others, with intervals."),
     "test": ("muhat.cli._testing:two_samples_command", "Test whether two samples come from one distribution."),
     "independence": ("muhat.cli._testing:independence_command", "Test whether some columns have to do with others."),
+    "drift": ("muhat.cli._drift:drift_command", "Test new batches against a reference, in order of time."),
     "tour": ("muhat.cli._tour:tour_command", "Show the whole of it in half a minute, on embedded data."),
     "reproduce": ("muhat.paper._command:reproduce_command", "Reproduce the paper's figures and tables."),
 }

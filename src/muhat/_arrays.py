@@ -135,3 +135,10 @@ def has_finite_sum(values: Array) -> bool:
 def rounding(values: Array) -> float:
     """Return the rounding unit of an array's type."""
     return float(np.finfo(values.dtype).eps)
+
+
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Return numerator/denominator, zero where the denominator is."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    out = np.zeros(shape, np.result_type(numerator, denominator))
+    return np.divide(numerator, denominator, out=out, where=denominator != 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -46,17 +47,23 @@ def as_kernel(kernel: Any) -> Kernel:
     raise TypeError(refusal("kernel", needed, f"{type(kernel).__name__} {kernel!r}"))
 
 
+def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: str, advice: str = "") -> Any:
+    """Return the part that a name or an object stands for."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, str):
+        if given in known:
+            return known[given]()
+        raise ValueError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
+    raise TypeError(refusal(who, needed, f"{type(given).__name__} {given!r}", advice))
+
+
 def as_filter(filter: Any) -> Shrinker:
     """Return the filter that a name or a filter object stands for."""
-    if isinstance(filter, Shrinker):
-        return filter
-    if isinstance(filter, str):
-        name = ALIASES.get(filter, filter)
-        if name in FILTERS:
-            return FILTERS[name]()
-        raise ValueError(unknown_name("filter", filter, ["auto", *FILTERS, *ALIASES]))
-    needed = "a name, a filter object or a list of these is needed"
-    raise TypeError(refusal("filter", needed, f"{type(filter).__name__} {filter!r}"))
+    known = {**FILTERS, **{alias: FILTERS[name] for alias, name in ALIASES.items()}}
+    return cast(
+        Shrinker, _part("filter", filter, Shrinker, known, "a name, a filter object or a list of these is needed")
+    )
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
@@ -74,26 +81,15 @@ def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
 
 def as_rule(selection: Any) -> Rule:
     """Return the rule that a name or a rule object stands for."""
-    if isinstance(selection, Rule):
-        return selection
-    if isinstance(selection, str):
-        if selection in RULES:
-            return RULES[selection]()
-        raise ValueError(unknown_name("selection", selection, RULES))
-    got = f"{type(selection).__name__} {selection!r}"
-    raise TypeError(refusal("selection", "a name or a rule object is needed", got, "Fixed(0.1) fixes the parameter"))
+    needed, advice = "a name or a rule object is needed", "Fixed(0.1) fixes the parameter"
+    return cast(Rule, _part("selection", selection, Rule, RULES, needed, advice))
 
 
 def as_gram(gram: Any) -> str | Approximation:
     """Return the way to hold the Gram operator that a name or an object stands for."""
-    if isinstance(gram, Approximation):
-        return gram
-    if isinstance(gram, str) and gram in GRAMS:
-        return APPROXIMATIONS[gram]() if gram in APPROXIMATIONS else gram
-    if isinstance(gram, str):
-        raise ValueError(unknown_name("gram", gram, GRAMS))
+    known = {name: APPROXIMATIONS.get(name, partial(str, name)) for name in GRAMS}
     needed = "a name, Nystrom(500) or RandomFeatures(1000) is needed"
-    raise TypeError(refusal("gram", needed, f"{type(gram).__name__} {gram!r}"))
+    return cast("str | Approximation", _part("gram", gram, Approximation, known, needed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +129,10 @@ class Parts:
         filters = as_filters(filter, auto)
         if best_of and len(filters) > 1:
             if not rule.comparable or getattr(rule, "grid", None) is not None:
-                needed = (
-                    "several filters are compared by a score on grids of their own: 'loo', 'kfold' and 'gcv' have one"
-                )
+                have_one = "'loo', 'kfold' and 'gcv' have one"
+                needed = f"several filters are compared by a score on grids of their own: {have_one}"
                 raise ValueError(refusal("selection", needed, rule, "name one filter"))
-            if isinstance(filter, str) and not all(rule.can_choose(each, 1) for each in filters):
+            if isinstance(filter, str):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
         if k.positive_semidefinite:  # ours, and proven: what is wrong with its parameters shows on any points
             with np.errstate(all="ignore"):
@@ -176,10 +171,6 @@ class Parts:
             needed = "an Embedding is needed where rows come in batches"
             raise ValueError(refusal(f"{self.who}(target=…)", needed, type(self.target).__name__))
         self.rules(access_of("nystrom", rows_again))
-
-    def bounded(self, problem: Problem, kernel: Kernel) -> list[Shrinker]:
-        """Return the filters for kernels with k(x, x) ≤ κ², as the sample has it where the kernel has no bound."""
-        return [each.bounded_by(problem.kappa2(kernel.bound)) for each in self.filters]
 
     @property
     def has_choice(self) -> bool:
@@ -241,31 +232,16 @@ class Parts:
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
     """Return the rule that chooses for each filter: the one asked for, or another that stands in for it.
 
-    The same everywhere, from what the rule and the filter need and what the way to hold the Gram operator gives:
-
-    - Leave-one-out is exact and cheap for filters that are analytic or constant. Truncated SVD, the component-wise rule
-      and filters of your own that jump take a refit for each point: up to ``REFIT_UP_TO`` points these are done;
-      beyond, and where rows do not come again, generalised cross-validation, the paper's rule for truncated SVD, stands
-      in.
-    - Where there are only products with A, or rows come once, k-fold stands in for leave-one-out of smooth filters.
-    - A filter without a parameter has nothing to choose; among others it is scored by leave-one-out or its stand-in.
-    - GCV is flat for filters that treat all components alike: leave-one-out stands in.
-    - What is left is refused, before the first row is read.
-
-    Filters that are compared share one rule where they can.
-
-    Examples
-    --------
-    >>> from muhat.filters import TruncatedSVD
-    >>> rules_for(LeaveOneOut(), [TruncatedSVD()], Access.SPECTRUM | Access.ROWS, n=1000)
-    [GCV(grid=None)]
+    It is the same everywhere (docs/selection.md), from what rule and filter need and what the way to hold the Gram
+    operator gives: GCV stands in for leave-one-out where that would take a refit for each of many points, k-fold where
+    there are only products with A or rows come once, and leave-one-out for GCV where that is flat. What is left is
+    refused, before the first row is read. Filters that are compared share one rule where they can.
     """
     rules = [_rule_for(rule, filter, access, n) for filter in filters]
     fallback = next((each for each in rules if isinstance(each, KFold)), rule)
     if fallback is not rule:
-        rules = [
-            fallback if filter.needs == Access.PRODUCTS else own for own, filter in zip(rules, filters, strict=True)
-        ]
+        pairs = zip(rules, filters, strict=True)
+        rules = [fallback if filter.needs == Access.PRODUCTS else own for own, filter in pairs]
     one_of_each: dict[str, Rule] = {}
     return [one_of_each.setdefault(repr(each), each) for each in rules]
 

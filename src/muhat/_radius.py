@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
@@ -127,7 +128,8 @@ def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any,
             raise ValueError(refusal(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice))
         v = kernel.bound if variance is None else positive(who, "variance", variance)
         r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
-    return r + (estimate - mean.element).norm() + mean.error
+    moved = 0.0 if estimate is mean.element else (estimate - mean.element).norm()
+    return r + moved + mean.error
 
 
 def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, v: float) -> float:
@@ -185,3 +187,35 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
 def _modulus(share: Array, u: float) -> float:
     """Return |E exp(iuQ)|, Q = Σ γ_k Z_k²."""
     return float(np.exp(-np.log1p((2 * share * u) ** 2).sum() / 4))
+
+
+class HasRadius:
+    """An estimate of a kernel mean that says how far it may be from the true one."""
+
+    embedding_: Any
+    n_samples_seen_: int
+    approximation_error_: float
+    _mean: Element
+    _spread: Any
+
+    def radius(
+        self, confidence: float = 0.95, method: str = "empirical-bernstein", variance: float | None = None
+    ) -> float:
+        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
+
+        It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and ``approximation_error_`` for one on
+        landmarks. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not part of them.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The probability that μ is no further away.
+        method : {'empirical-bernstein', 'bernstein', 'mcdiarmid', 'asymptotic'}, default='empirical-bernstein'
+            Bounds for kernels that have one, by the variance that the rows show or by the largest there can be; or the
+            limit law of n‖μ̂ − μ‖², which is shorter and right for some hundred rows.
+        variance : float, default=None
+            E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
+        """
+        check_is_fitted(self, "embedding_")
+        mean = SampleMean(self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread)
+        return radius_of(mean, self.embedding_, confidence, method, variance)

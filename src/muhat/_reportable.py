@@ -20,7 +20,7 @@ class Reportable:
         data: Any = None,
         code: str = "",
         settings: Mapping[str, Any] | None = None,
-        warnings: Sequence[str] = (),
+        warnings: Sequence[str] | None = None,
         level: float = 0.05,
     ) -> str:
         """Return the result as one HTML page that needs no network, and write it to a file.
@@ -36,8 +36,8 @@ class Reportable:
             The lines of Python that give the same; by default those that can be told from the result.
         settings : mapping, default=None
             What the page is to say of how it was made, such as the seed.
-        warnings : sequence of str, default=()
-            What its reader has to be warned of.
+        warnings : sequence of str, default=None
+            What its reader has to be warned of; an empty one says that there was no warning.
         level : float, default=0.05
             The level of the verdict of a test.
 

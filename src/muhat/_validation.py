@@ -114,15 +114,8 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
         advice = "Reshape your data with X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one point"
         raise ValueError(refusal(who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice))
     _check_numeric(who, X, name)
-    values: Array = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-    )
+    options = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False, "ensure_min_samples": 0}
+    values: Array = validate_data(estimator, X, reset=reset, **options)
     if not len(values):
         raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))
     _check_finite(who, values, name)
@@ -148,23 +141,17 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
     if hasattr(X, "columns"):
         words = [str(column) for column in X.columns if not _is_numeric(np.asarray(X[column]))]
         if words:
-            listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
-            raise ValueError(
-                refusal(who, f"every column of {name} must be numeric", f"text or dates in {listed}", "drop or encode")
-            )
+            got = "text or dates in " + ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+            raise ValueError(refusal(who, f"every column of {name} must be numeric", got, "drop or encode"))
         return
     values = np.asarray(X)
     if values.dtype.kind == "c":
-        raise ValueError(
-            refusal(who, f"{name} must be real: Complex data not supported", f"values of type {values.dtype}")
-        )
+        needed, got = f"{name} must be real: Complex data not supported", f"values of type {values.dtype}"
+        raise ValueError(refusal(who, needed, got))
     if not _is_numeric(values):
         first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
-        raise ValueError(
-            refusal(
-                who, f"{name} must be numeric", f"text, dates or lists in column {first}", "drop or encode that column"
-            )
-        )
+        got = f"text, dates or lists in column {first}"
+        raise ValueError(refusal(who, f"{name} must be numeric", got, "drop or encode that column"))
 
 
 def _is_numeric(column: Array) -> bool:

@@ -30,11 +30,8 @@ from muhat.stacking import StackedMean
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-NO_ERROR = 1e-9
-"""A standard error, in percent of KME's risk, up to which there is none."""
-
-SAMPLED = 1000
-"""Rows from which the standard errors of gains are estimated."""
+SAMPLED, NO_ERROR = 1000, 1e-9
+"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
 
 
 def compare(
@@ -55,14 +52,11 @@ def compare(
         The sample, of at least 2 points. Batches must be such that can be iterated anew, as a list or
         ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to draw landmarks
         and bandwidth, to sum up and to leave points out), and never held at once if they are many.
-    kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel.
+    kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
+        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note says which stood in.
     filters : sequence of str or Shrinker, default=None
         The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
         against, always takes part.
-    selection : str or Rule, default='loo'
-        How their parameters are chosen; where a rule cannot choose for a filter another stands in, as in
-        ``KernelMean``, and a note says so.
     standardize : bool, default=False
         Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
         that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
@@ -96,22 +90,16 @@ def compare(
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return Comparison.from_solution(solve_source(parts, rows), parts)
+        return replace(Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize)
     solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
-    comparison = Comparison.from_solution(solution, parts)
+    comparison = replace(Comparison.from_solution(solution, parts), standardize=standardize)
     if filters is not None or solution.accumulated is not None:
         return comparison
     return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
-    """Return what ``compare`` passes over batches for, in order, beyond 300 points.
-
-    Examples
-    --------
-    >>> passes()
-    ('standardizing', 'drawing', 'summing up', 'leaving out')
-    """
+    """Return what ``compare`` passes over batches for, in order, beyond 300 points."""
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
     return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
@@ -171,46 +159,32 @@ def _are_batches(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One filter of a comparison.
-
-    Attributes
-    ----------
-    name, filter : str and Shrinker
-        The estimator's name and its filter.
-    parameter : float or int
-        The chosen λ or number of iterations t; None where there is none.
-    selection : str
-        The name of the rule that chose; empty where there was nothing to choose.
-    strength : float
-        ‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target.
-    at_edge : bool
-        Whether the parameter is the first or last of its grid.
-    index : int
-        The parameter's place in the grid.
-    grid, strengths, scores, improvements : array of shape (parameters,)
-        All candidates, with the strength and leave-one-out score of each and its gain 100 (LOO_KME − LOO)/R, in percent
-        of KME's estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the
-        gain is not. Scores are None where they would take a refit for each of too many points.
-    standard_error : float
-        That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
-        the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it.
-    shrinkage : array of shape (n,) or (r,)
-        s of every component, for the chosen parameter.
-    """
+    """One filter of a comparison: its name, the parameter that was chosen for it, and how it does."""
 
     name: str
     filter: Shrinker
     parameter: Any
+    """The chosen λ or number of iterations t; None where there is none."""
     selection: str
+    """The name of the rule that chose; empty where there was nothing to choose."""
     strength: float
+    """‖μ̂ − μ_λ‖/‖μ̂‖, how far μ̂ was moved: 0 is not at all, 1 is onto the target."""
     at_edge: bool
+    """Whether the parameter is the first or last of its grid."""
     index: int
     grid: Array
+    """The candidates, in which the parameter has this place."""
     strengths: Array
     scores: Array | None
     improvements: Array | None
+    """The strength and leave-one-out score of each candidate, and its gain 100 (LOO_KME − LOO)/R, in percent of KME's
+    estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the gain is not.
+    Scores are None where they would take a refit for each of too many points."""
     standard_error: float | None
+    """That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
+    the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it."""
     shrinkage: Array
+    """s of every component, for the chosen parameter."""
 
     @property
     def score(self) -> float | None:
@@ -268,22 +242,20 @@ class Comparison(Reportable, Shown):
         R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
     eigenvalues : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
-    kernel : Kernel
-        The kernel, every parameter a number.
-    selection : str
-        The name of the rule that was asked for.
+    kernel, selection : Kernel and str
+        The kernel, every parameter a number, and the name of the rule that was asked for.
     n, d : int
         The number of points and of features.
     gram, gram_reason : str
         How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
-    n_components : int
-        The number of features it is approximated by; zero where it is not.
+    n_components, kept : int and float
+        The number of features it is approximated by, zero where it is not; and the share of Σ k(x_i, x_i) they keep.
     approximation_error, error_unit : float and str
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
-    kept : float
-        The share of Σ k(x_i, x_i) that the features keep.
     stacked : StackedMean or None
         The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
+    standardize : bool
+        Whether every feature was brought to mean 0 and variance 1.
     """
 
     rows: tuple[Row, ...]
@@ -301,6 +273,7 @@ class Comparison(Reportable, Shown):
     error_unit: str = ""
     kept: float = 1.0
     stacked: StackedMean | None = None
+    standardize: bool = False
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
@@ -313,18 +286,9 @@ class Comparison(Reportable, Shown):
         rows = _rows_of(solution, choices, scored, risk)
         best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
-        columns = solution.points.shape[1] if solution.points is not None else solution.features.dimension  # type: ignore[union-attr]
-        comparison = cls(
-            rows,
-            winner,
-            risk,
-            problem.spectrum.gamma,
-            solution.kernel,
-            name_of_rule(parts.rule),
-            problem.n,
-            columns,
-            gram_reason=solution.plan.reason,
-        )
+        sizes = problem.n, solution.features.dimension if solution.features else solution.points.shape[1]  # type: ignore[union-attr]
+        about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
+        comparison = cls(rows, winner, risk, *about, *sizes, gram_reason=solution.plan.reason)
         return comparison if solution.accumulated is None else comparison._with_features(solution)
 
     def _with_features(self, solution: Solution) -> Comparison:
@@ -374,7 +338,8 @@ class Comparison(Reportable, Shown):
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
                 )
-        if round(self.best.improvement or 0.0, 2) > 100:
+        stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
+        if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
@@ -494,19 +459,17 @@ def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> lis
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
     """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
-    own = [choice if isinstance(choice.rule, LeaveOneOut) else None for choice in choices]
-    missing = {
-        place: Candidates(choice.filter, choice.grid)
-        for place, choice in enumerate(choices)
-        if own[place] is None
-        and (problem.n <= REFIT_UP_TO or LeaveOneOut.is_cheap(problem, Candidates(choice.filter, choice.grid)))
+    scored: list[Choice | None] = [each if isinstance(each.rule, LeaveOneOut) else None for each in choices]
+    others = {
+        place: Candidates(choices[place].filter, choices[place].grid) for place, own in enumerate(scored) if not own
     }
-    scores = LeaveOneOut().prepare(problem, list(missing.values()))
-    found = {
-        place: replace(choices[place], gains=scores.gains(number, each.grid), unshrunk=float(scores.unshrunk))
-        for number, (place, each) in enumerate(missing.items())
-    }
-    return [found.get(place, each) for place, each in enumerate(own)]
+    if problem.n > REFIT_UP_TO:
+        others = {place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)}
+    scores = LeaveOneOut().prepare(problem, list(others.values()))
+    for number, (place, each) in enumerate(others.items()):
+        gains = scores.gains(number, each.grid)
+        scored[place] = replace(choices[place], gains=gains, unshrunk=float(scores.unshrunk))
+    return scored
 
 
 def _json_safe(value: Any) -> Any:

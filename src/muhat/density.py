@@ -26,17 +26,13 @@ from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.kernels._base import terms
 from muhat.mean import KernelMean
 
-WIDEST = 1e3
-"""The largest variance of a component, in units of the points' own: a wider one is flat to the kernel."""
+WIDEST, MARGIN = 1e3, 1.0
+"""The largest variance of a component, and how far its mean may lie outside the box of the points, in units of their
+spread: what is wider is flat to the kernel, and what is further away no point attracts."""
 
-WINDOW = 20
-"""Steps of the solver over which ``tol`` is measured: single ones are small where the path bends."""
-
-MEMORY = 100
-"""Earlier steps from which the solver learns curvature: where components overlap, ten take ten times the steps."""
-
-MARGIN = 1.0
-"""How far a mean may lie outside the box of the points, in units of their spread: further away no point attracts it."""
+WINDOW, MEMORY = 20, 100
+"""Steps of the solver over which ``tol`` is measured, as single ones are small where the path bends; and from which it
+learns curvature: where components overlap, ten take ten times the steps."""
 
 
 class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
@@ -54,16 +50,13 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     mean : KernelMean, default=None
         How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or multiple of Gaussians, and
         any gram but random features, whose functions are not in the RKHS of the mixtures' means.
-    n_init : int, default=50
-        Runs of K-means, of which the best is the start.
     tol : float, default=1e-6
         The solver has converged when its last 20 steps together have lowered ‖μ_Q − μ‖² by less than this share of it.
-    max_iter : int, default=5000
-        The most steps it takes.
+    n_init, max_iter : int, default=50 and 5000
+        Runs of K-means, of which the best is the start, and the most steps of the solver.
     early_stopping : float, default=None
         If given, the solver stops instead as soon as one step lowers ‖μ_Q − μ‖² by less than this share of ‖μ‖²: 1e-6
-        takes some ten steps. This keeps Q near its K-means start, which regularises, as μ is only an estimate: on seven
-        of the nine data sets of Table 2 KME's mixture is more likely on new rows after 40 steps than at convergence
+        takes some ten steps. This keeps Q near its K-means start, which regularises, as μ is only an estimate
         (docs/evidence.md). Such a stop is asked for and no convergence: ``converged_`` is False, without a warning.
     min_variance : float, default=1e-2
         The least variance of a component, as a share of the features' average one: none collapses onto a point.

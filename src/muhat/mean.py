@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import Parts, as_gram, as_kernel, choices_by
-from muhat._radius import SampleMean, radius_of
+from muhat._radius import HasRadius
 from muhat._shown import ShownEstimator
 from muhat._validation import (
     as_frame,
@@ -29,7 +29,9 @@ from muhat._validation import (
     checked_weights,
     is_dask,
 )
-from muhat.data import ROWS, ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch, is_empty
+from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch, is_empty
+from muhat.data._sources import ROWS
+from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
 from muhat.filters import KME
 from muhat.gram import Accumulation, Approximation, BlockGram, BlockProblem, DenseGram, DenseProblem, FeatureMap
@@ -167,14 +169,8 @@ def target_weights(target: Element | None, points: Array | None, present: Array 
     """Return the weights that a target has on the sample's own rows, of those that have a mass."""
     if not isinstance(target, Embedding) or points is None or present is None:
         return None
-    places: dict[bytes, list[int]] = {}
-    for place, row in enumerate(points + 0):  # no row has a negative zero
-        places.setdefault(row.tobytes(), []).append(place)
-    found = [places.get(row.tobytes()) for row in target.points.astype(points.dtype) + 0]
-    tau = np.zeros(len(points))
-    for weight, equal in zip(target.weights, found, strict=True):
-        if equal:
-            tau[equal.pop(0)] += weight
+    places, tau = places_of(target.points, points), np.zeros(len(points))
+    tau[places[places >= 0]] = target.weights[places >= 0]
     return TargetWeights(tau[present], float(target.weights.sum()) if (target.weights >= 0).all() else None)
 
 
@@ -196,7 +192,7 @@ def _held(
 def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array) -> list[Choice]:
     """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
     check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
-    filters = parts.bounded(problem, kernel)
+    filters = [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
     if parts.has_choice or problem.n >= rules[0].least_points:
         return choices_by(rules, problem, filters)
     return [unscored_choice(rules[0], filters[0])]
@@ -231,7 +227,7 @@ class _AvailableForBatches:
         return MethodType(self.method, estimator)
 
 
-class KernelMean(ShownEstimator, BaseEstimator):
+class KernelMean(HasRadius, ShownEstimator, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -252,11 +248,9 @@ class KernelMean(ShownEstimator, BaseEstimator):
     gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact products with it in
         memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)`` by so many features of each row, for any
-        number of rows. ``'auto'`` is dense up to 5000 rows, if they fit in memory. Beyond, 500 landmarks are taken if
-        the mean on them is off by less than a tenth of KME's standard error. If not, the mean of up to 50,000 rows in
-        memory (20,000 in batches or of dask) is exact, and only shrunk on landmarks; more rows get up to 4000
-        landmarks, and a warning where these are too few. ``partial_fit`` and iterators, whose rows do not come again,
-        have 500. ``gram_reason_`` says which, why, and what it costs.
+        number of rows. ``'auto'`` is dense up to 5000 rows, if they fit in memory, and beyond as exact as the data
+        deserve: on landmarks, as many as KME's standard error asks for, or with the exact mean (docs/scale.md).
+        ``gram_reason_`` says which, why, and what it costs.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
 
@@ -266,18 +260,14 @@ class KernelMean(ShownEstimator, BaseEstimator):
         β, the weights of the estimate on the sample; on the m landmarks or features where it is held by these.
     embedding_ : Embedding or FeatureEmbedding
         The estimate: a function that can be called, measured, added and compared.
-    filter_ : Shrinker
-        The filter, the winner if there were several.
-    choice_ : Choice
-        Its parameter, with the grid it was chosen from and the scores of all.
-    choices_ : list of Choice
-        The choices of all filters that were tried.
+    filter_, rule_ : Shrinker and Rule
+        The filter, the winner if there were several, and the rule that chose: the one asked for, or its stand-in.
+    choice_, choices_ : Choice and list of Choice
+        Its parameter, with the grid it was chosen from and the scores of all; and those of all filters that were tried.
     kernel_ : Kernel
         The kernel, every parameter a number.
     eigenvalues_ : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; None where none were needed.
-    rule_ : Rule
-        The rule that chose: the one asked for, or the one that stood in for it.
     gram_, gram_reason_ : str or Approximation, and str
         How the Gram matrix was held, and why.
     features_ : FeatureMap
@@ -435,28 +425,6 @@ class KernelMean(ShownEstimator, BaseEstimator):
         own = 0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
 
-    def radius(
-        self, confidence: float = 0.95, method: str = "empirical-bernstein", variance: float | None = None
-    ) -> float:
-        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
-
-        It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and ``approximation_error_`` for one on
-        landmarks. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not part of them.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            The probability that μ is no further away.
-        method : {'empirical-bernstein', 'bernstein', 'mcdiarmid', 'asymptotic'}, default='empirical-bernstein'
-            Bounds for kernels that have one, by the variance that the rows show or by the largest there can be; or the
-            limit law of n‖μ̂ − μ‖², which is shorter and right for some hundred rows.
-        variance : float, default=None
-            E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
-        """
-        check_is_fitted(self, "embedding_")
-        mean = SampleMean(self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread)
-        return radius_of(mean, self.embedding_, confidence, method, variance)
-
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
         if not hasattr(self, "choice_"):
@@ -499,7 +467,7 @@ class KernelMean(ShownEstimator, BaseEstimator):
                         next(rows, None)  # raises what cut it short
                     raise
         except BaseException as problem:
-            if stream.has_rows:
+            if stream.accumulated is not None:
                 self._continue(stream)
                 problem.add_note(f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit.")
             raise
@@ -565,11 +533,6 @@ class _Stream:
         parts.check_batches(rows_again=False)
         plan = plan_one_pass(parts.gram)
         return cls(parts, plan, parts.rules(plan.access))
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether there are any."""
-        return self.accumulated is not None
 
     def add(self, X: Array, weights: Array | None = None) -> _Stream:
         """Return the stream with these rows too."""

@@ -25,7 +25,7 @@ from muhat.cli._apply import fitted_winner
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._report import ReportFile, check_report, noted_warnings
-from muhat.comparison import Comparison, Row, compare, passes
+from muhat.comparison import Comparison, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
@@ -47,11 +47,8 @@ SHARE_OF_MEMORY = 0.25
 QUIET_UP_TO = 1000
 """Rows up to which a comparison takes about a second."""
 
-SMALL = 0.1
-"""Percentages below which two decimals would not show three digits."""
-
-NOTHING = 1e-8
-"""Percentages below which there is only rounding."""
+SMALL, NOTHING = 0.1, 1e-8
+"""Percentages below which two decimals would not show three digits, and below which there is only rounding."""
 
 
 def compare_command(
@@ -130,7 +127,7 @@ def compare_command(
     if figure is not None:
         save(comparison_figure(comparison), figure)
     if report is not None:
-        settings = {"standardize": standardize, **reading}
+        settings = {name: value for name, value in reading.items() if value}
         comparison.to_html(report, data=sample, code="\n".join(lines), settings=settings, warnings=warned)
     with standard_output():
         if as_json:
@@ -199,8 +196,7 @@ def _wine() -> DataSet:
     """Return the data that are compared on where no file is named."""
     from sklearn.datasets import load_wine  # here, as it takes long to import
 
-    bunch = load_wine()
-    return DataSet("wine", bunch.data, tuple(bunch.feature_names))
+    return DataSet("wine", load_wine().data, tuple(load_wine().feature_names))
 
 
 def check_figure(path: Path) -> None:
@@ -255,20 +251,15 @@ def _table(comparison: Comparison) -> Table:
     table.add_column("")
     for row in comparison.rows:
         best = row is comparison.best
-        marks = ["best"] * best + ["edge"] * row.at_edge
-        table.add_row(*_cells(row), ", ".join(marks), style="bold" if best else None)
+        score = "–" if row.score is None else f"{row.score:#.6g}"
+        marks = ", ".join(["best"] * best + ["edge"] * row.at_edge)
+        cells = row.name, row.setting, score, row.gain_text, _percentage(100 * row.strength), marks
+        table.add_row(*cells, style="bold" if best else None)
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last of its grid")
     return table
 
 
-def _cells(row: Row) -> list[str]:
-    score = "–" if row.score is None else f"{row.score:#.6g}"
-    return [row.name, row.setting, score, row.gain_text, _percentage(100 * row.strength)]
-
-
 def _percentage(value: float) -> str:
     """Return a percentage with two decimals, a small one with three digits."""
-    if abs(value) >= SMALL or abs(value) < NOTHING:
-        return f"{round(value, 2) + 0.0:.2f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}" if NOTHING <= abs(value) < SMALL else f"{round(value, 2) + 0.0:.2f}"

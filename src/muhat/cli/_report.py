@@ -55,15 +55,17 @@ def two_samples_lines(
     reading: dict[str, Any],
     test: TwoSampleTest,
     standardize: bool,
-    columns: Sequence[str],
 ) -> str:
     """Return the lines of Python that test as ``muhat test`` does."""
     given = {name: value for name, value in reading.items() if value}
     if by is None:
-        rows = [
-            _call("read_table", str(file), columns=list(columns), separator=given.get("separator")) for file in files
+        names = "TwoSampleTest, read_table"
+        lines = [
+            f"first = {_call('read_table', str(files[0]), **given)}",
+            f"second = {_call('read_table', str(files[1]), **given)}",
+            "order = [second.feature_names.index(name) for name in first.feature_names]",
+            "X, Y = first.data, second.data[:, order]",
         ]
-        names, lines = "TwoSampleTest, read_table", [f"X = {rows[0]}.data", f"Y = {rows[1]}.data"]
     else:
         given["drop"] = (*given.get("drop", ()), by)
         names = "TwoSampleTest, open_batches"
@@ -88,6 +90,23 @@ def independence_lines(
     if standardize:
         lines.append("X, Y = (StandardScaler().fit_transform(each) for each in (X, Y))")
     return "\n".join([*_imports("IndependenceTest, read_table", standardize), *lines, f"result = {test!r}.test(X, Y)"])
+
+
+def predict_lines(file: Path, target: str, reading: dict[str, Any], bandwidth: str | None, standardize: bool) -> str:
+    """Return the lines of Python that fit as ``muhat predict`` does."""
+    model = "ConditionalMean()" if bandwidth is None else f"ConditionalMean(bandwidth={bandwidth!r})"
+    made = f"make_pipeline(StandardScaler(), {model})" if standardize else model
+    return "\n".join(
+        [
+            "import numpy as np",
+            *["from sklearn.pipeline import make_pipeline"] * standardize,
+            *_imports("ConditionalMean, read_table", standardize)[1:],
+            f"table = {_call('read_table', str(file), **{name: value for name, value in reading.items() if value})}",
+            f"place = table.feature_names.index({target!r})",
+            "X, y = np.delete(table.data, place, axis=1), table.data[:, place]",
+            f"model = {made}.fit(X, y)",
+        ]
+    )
 
 
 def _imports(names: str, standardize: bool) -> list[str]:

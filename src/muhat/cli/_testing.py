@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,9 +19,11 @@ from typer import Argument, Exit, Option, echo
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
-from muhat.cli._compare import check_figure
+from muhat.cli._compare import QUIET_UP_TO, check_figure
+from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._report import ReportFile, check_report, independence_lines, noted_warnings, two_samples_lines
-from muhat.data import DataSet, open_batches, read_table
+from muhat.cli._samples import LargeSample, are_large, check_same_columns, encoded, opened, read_sample, values_of
+from muhat.data import ColumnMoments, DataSet, StreamSource, open_batches, read_table
 from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
@@ -50,6 +54,11 @@ FailBelow = Annotated[
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
 Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")]
+Drop = Annotated[
+    list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
+]
+OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")]
+OneHot = Annotated[bool, Option("--one-hot", help="Make an indicator of each value of a text column.")]
 Separator = Annotated[
     str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
 ]
@@ -73,10 +82,9 @@ def two_samples_command(
     random_state: RandomState = 0,
     standardize: Standardize = True,
     fail_below: FailBelow = None,
-    drop: Annotated[
-        list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
-    ] = None,
-    only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
+    drop: Drop = None,
+    only_numeric: OnlyNumeric = False,
+    one_hot: OneHot = False,
     separator: Separator = None,
     out: Out = None,
     report: ReportFile = None,
@@ -88,24 +96,24 @@ def two_samples_command(
         check_figure(out)
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
-    with noted_warnings() as warned:
-        first, second = _two_files(files, reading) if by is None else _one_file(files, by, reading)
-    pool = np.concatenate([first.data, second.data])
-    if standardize:
-        pool = _standardized(pool)
-    X, Y = (_frame(rows, first.feature_names) for rows in np.split(pool, [len(first.data)]))
     test = TwoSampleTest(kernel or None, n_permutations=permutations, random_state=random_state)
-    result = test.test(X, Y)
-    if report is not None:
-        settings = {"random_state": random_state, "standardize": standardize, **{k: v for k, v in reading.items() if v}}
-        lines = two_samples_lines(files, by, reading, test, standardize, first.feature_names)
-        samples = {first.name: first, second.name: second}
-        result.to_html(report, data=samples, code=lines, settings=settings, warnings=warned, level=level)
+    if by is None and not one_hot and report is None and len(files) == 2 and are_large(files):
+        names, result = _test_large(test, files, reading, standardize)
+    else:
+        with noted_warnings() as warned:
+            first, second = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
+        names = (first.name, second.name)
+        result = _test_read(test, first, second, standardize)
+        if report is not None:
+            given = {name: value for name, value in reading.items() if value}
+            settings = {"random_state": random_state, "standardize": standardize, **given}
+            lines = "" if one_hot else two_samples_lines(files, by, reading, test, standardize)
+            result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
-            echo(json.dumps({"samples": [first.name, second.name], **result.to_dict(level)}, allow_nan=False))
+            echo(json.dumps({"samples": [*names], **result.to_dict(level)}, allow_nan=False))
         else:
-            _print_two_samples(result, first, second, level)
+            _print_two_samples(result, names, level)
     _finish(result, out, fail_below)
 
 
@@ -140,7 +148,8 @@ def independence_command(
     if standardize:
         X, Y = _standardized(X), _standardized(Y)
     test = IndependenceTest(kernel or None, n_permutations=permutations, random_state=random_state)
-    result = test.test(X, Y)
+    with spinner(f"testing {len(X):,} rows", shown=sys.stderr.isatty() and len(X) > QUIET_UP_TO):
+        result = test.test(X, Y)
     if report is not None:
         settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
         settings["standardize"] = standardize
@@ -152,10 +161,10 @@ def independence_command(
                 json.dumps({"data": table.name, "x": names[0], "y": names[1], **result.to_dict(level)}, allow_nan=False)
             )
         else:
-            console = _console()
-            _say(console, f"{table.name}: {len(X)} rows, x = {x}, y = {y}")
+            console = console_of()
+            print_sentence(console, f"{table.name}: {len(X)} rows, x = {x}, y = {y}")
             console.print(_statistics_table(result))
-            _say(console, result.verdict(level))
+            print_sentence(console, result.verdict(level))
     _finish(result, out, fail_below)
 
 
@@ -179,28 +188,51 @@ def _finish(result: Result, out: Path | None, fail_below: float | None) -> None:
         raise Exit(FOUND)
 
 
-def _two_files(files: Sequence[Path], reading: dict[str, Any]) -> tuple[DataSet, DataSet]:
+def _test_read(test: TwoSampleTest, first: DataSet, second: DataSet, standardize: bool) -> TwoSampleResult:
+    """Test samples that are in memory."""
+    pool = np.concatenate([first.data, second.data])
+    if standardize:
+        pool = _standardized(pool)
+    X, Y = (named_rows(replace(first, data=rows)) for rows in np.split(pool, [len(first.data)]))
+    with spinner(f"testing {len(pool):,} rows", shown=sys.stderr.isatty() and len(pool) > QUIET_UP_TO):
+        return test.test(X, Y)
+
+
+def _test_large(
+    test: TwoSampleTest, files: Sequence[Path], reading: dict[str, Any], standardize: bool
+) -> tuple[tuple[str, str], TwoSampleResult]:
+    """Test files that are read in each of the passes, and return their names and the result."""
+    x = opened(files[0], reading)
+    y = opened(files[1], reading, x.columns)
+    shown, passes = sys.stderr.isatty(), ["measuring columns"] * standardize + ["drawing rows", "adding up features"]
+    with ProgressBatches(x, passes, shown=shown) as of_x, ProgressBatches(y, passes, shown=shown) as of_y:
+        moments = None
+        if standardize:
+            moments = StreamSource(of_x).total(ColumnMoments.from_batch)
+            moments += StreamSource(of_y).total(ColumnMoments.from_batch)
+        samples = (LargeSample(x.columns, batches, moments) for batches in (of_x, of_y))
+        return (x.name, y.name), test.test(*samples)
+
+
+def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> tuple[DataSet, DataSet]:
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
         raise ValueError(refusal("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}"))
-    first, second = (read_table(file, **reading) for file in files)
-    for one, other in ((first, second), (second, first)):
-        missing = [name for name in one.feature_names if name not in other.feature_names]
-        if missing:
-            needed = f"both files must have the same columns, such as {missing[0]!r} of {one.name}"
-            advice = "drop what only one of them has with --drop"
-            raise ValueError(refusal(other.name, needed, ", ".join(map(repr, other.feature_names[:LISTED])), advice))
-    order = [second.feature_names.index(name) for name in first.feature_names]
-    return first, replace(second, data=second.data[:, order], feature_names=first.feature_names)
+    samples = [read_sample(file, reading, one_hot) for file in files]
+    check_same_columns(samples)
+    values = values_of(samples)
+    first, second = (encoded(each, samples[0].table.feature_names, values) for each in samples)
+    return first, second
 
 
-def _one_file(files: Sequence[Path], by: str, reading: dict[str, Any]) -> tuple[DataSet, DataSet]:
+def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> tuple[DataSet, DataSet]:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
         raise ValueError(refusal("--by", "one file is needed with it", len(files), "leave it out for two files"))
-    batches = open_batches(files[0], **{**reading, "drop": (*reading["drop"], by)})
-    table, labels = batches.read(), np.array(batches.words(by))
+    sample = read_sample(files[0], reading, one_hot, label=by)
+    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    labels = np.array(open_batches(files[0], **{**reading, "drop": (*reading["drop"], by)}).words(by))
     values = np.unique(labels)
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
@@ -219,26 +251,30 @@ def _standardized(rows: Array) -> Array:
     return centred / spread
 
 
-def _frame(rows: Array, names: Sequence[str]) -> Any:
+def named_rows(sample: DataSet) -> Any:
     """Return rows with the names of their columns."""
     import pyarrow
 
-    return pyarrow.table(dict(zip(names, rows.T, strict=True)))
+    return pyarrow.table(dict(zip(sample.feature_names, sample.data.T, strict=True)))
 
 
-def _console() -> Console:
+def console_of() -> Console:
+    """Return the terminal, or what stands for it, for text as it is."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def _say(console: Console, sentence: str) -> None:
+def print_sentence(console: Console, sentence: str) -> None:
+    """Print a sentence, in one line unless it is on a terminal."""
     console.print(sentence, soft_wrap=not console.is_terminal)
 
 
-def _print_two_samples(result: TwoSampleResult, first: DataSet, second: DataSet, level: float) -> None:
+def _print_two_samples(result: TwoSampleResult, names: tuple[str, str], level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
-    console = _console()
-    sizes = ", ".join(f"{each.name}: {len(each.data)} rows" for each in (first, second))
-    _say(console, f"{sizes}; {len(result.features)} columns, MMD {result.mmd:.3g} ({result.best.kernels[0]!r})")
+    console = console_of()
+    sizes = ", ".join(f"{name}: {rows} rows" for name, rows in zip(names, (result.n, result.m), strict=True))
+    print_sentence(
+        console, f"{sizes}; {len(result.features)} columns, MMD {result.mmd:.3g} ({result.best.kernels[0]!r})"
+    )
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column by itself", no_wrap=True)
     for title in ("shift\n(standard deviations)", "difference\n(% of the most)", "p, corrected\nfor all columns"):
@@ -246,9 +282,9 @@ def _print_two_samples(result: TwoSampleResult, first: DataSet, second: DataSet,
     for each in result.features[:LISTED]:
         table.add_row(each.name, f"{each.shift:+.2f}", f"{100 * each.share:.2f}", f"{each.p_value:.3g}")
     console.print(table)
-    for one, rows, other in ((first, result.rows_x, second), (second, result.rows_y, first)):
-        _say(console, f"Rows of {one.name} that are least like {other.name}: {', '.join(map(str, rows[:ROWS]))}.")
-    _say(console, result.verdict(level))
+    for one, rows, other in zip(names, (result.rows_x, result.rows_y), names[::-1], strict=True):
+        print_sentence(console, f"Rows of {one} that are least like {other}: {', '.join(map(str, rows[:ROWS]))}.")
+    print_sentence(console, result.verdict(level))
 
 
 def _statistics_table(result: Result) -> Table:

@@ -19,10 +19,9 @@ from itertools import chain
 import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
-from muhat._arrays import Array, rounding, share_between_cores, slices
+from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
 from muhat._messages import refusal
 from muhat.filters import Filter
-from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates
 from muhat.selection._contour import CHECKED, Contour, Interval, Nodes, _ladder
 from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY, REFIT_UP_TO

@@ -13,8 +13,8 @@ from muhat.data._sources import (
     checked_batch,
     is_empty,
 )
-from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of
+from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, places_of
 
 __all__ = ["BatchError", "DataSet", "FileBatches", "checked_batch", "is_empty", "open_batches", "read_table"]
 __all__ += ["ArraySource", "DaskSource", "SampleBatch", "Source", "StreamSource", "TransformedSource"]
-__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of"]
+__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "places_of"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
-from operator import add
+from operator import add, call
 from typing import Any
 
 import numpy as np
@@ -76,11 +76,11 @@ class DaskSource(Source):
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches, computed on the workers."""
         from dask import delayed
 
         on_block = partial(_total_of_block, work, self.columns, len(self.blocks))  # sent to the workers once
-        called, added, once = (delayed(each, pure=False, traverse=False) for each in (_called, _added, on_block))
+        parts = (call, partial(reduce, add), on_block)
+        called, added, once = (delayed(each, pure=False, traverse=False) for each in parts)
         level = [called(once, block.rows, block.number, block.start) for block in self.blocks]
         while len(level) > 1:
             level = [added(level[first : first + FAN_IN]) for first in range(0, len(level), FAN_IN)]
@@ -95,14 +95,6 @@ def _total_of_block(
         rows = rows.astype(columns.dtype)  # what is missing in a column of whole numbers becomes NaN
     with limit_cores(max(1, available_cores() // n_blocks)):
         return ArraySource(checked_batch(rows, number, columns, start), first=start).total(work)
-
-
-def _called(function: Callable[..., Sum], *arguments: Any) -> Sum:
-    return function(*arguments)
-
-
-def _added(parts: list[Sum]) -> Sum:
-    return reduce(add, parts)
 
 
 def _computed(wanted: Any, work: Any = None) -> Any:

@@ -61,24 +61,15 @@ MOST_LABELS = 20
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A sample with names.
-
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    data : array of shape (n, d)
-        The points, in rows; unscaled.
-    feature_names : tuple of str
-        The names of the d columns.
-    left_out : tuple of str
-        The names of the columns of its file that were not read.
-    """
+    """A sample with names."""
 
     name: str
     data: Array
+    """The points, in rows; unscaled."""
     feature_names: tuple[str, ...]
+    """The names of the columns."""
     left_out: tuple[str, ...] = field(default=(), kw_only=True)
+    """The names of the columns of its file that were not read."""
 
 
 class FileBatchError(FileError, BatchError):
@@ -94,16 +85,10 @@ class FileBatches:
 
     Attributes
     ----------
-    name : str
-        The name of the file without its ending.
-    columns : tuple of str
-        The names of the features.
-    left_out : tuple of str
-        The names of the columns that are not read.
-    n : int or None
-        Number of rows; of a text file it is known after the first pass.
-    rows : int
-        The number of rows of every batch but the last, which may have fewer.
+    name, columns, left_out : str and tuples of str
+        The name of the file without its ending, those of the features, and those of the columns that are not read.
+    n, rows : int
+        The number of rows, of a text file known after the first pass, and of every batch but the last.
     """
 
     def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
@@ -129,10 +114,7 @@ class FileBatches:
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
 
-        Raises
-        ------
-        BatchError
-            If a batch cannot be read as numbers, none of them missing, or if the file is no longer what it was.
+        A batch that cannot be read as numbers, none of them missing, is a BatchError, as is a file that has changed.
         """
         batch, n_waiting = 0, 0
         waiting: list[Array] = []
@@ -239,12 +221,8 @@ def open_batches(
     Raises
     ------
     FileError
-        If the file is none that can be read, as far as that is seen without reading it to its end.
-
-    Warns
-    -----
-    UserWarning
-        If a column looks like a row number, an id or a label, or if the header looks like numbers.
+        If the file is none that can be read, as far as that is seen without reading it to its end. A column that looks
+        like a row number, an id or a label, and a header that looks like numbers, are warned about.
 
     Examples
     --------
@@ -271,24 +249,10 @@ def read_table(
     only_numeric: bool = False,
     separator: str | None = None,
 ) -> DataSet:
-    """Read a sample from a file, points in rows.
+    """Read a sample from a file, points in rows, with the arguments of `open_batches`.
 
-    Parameters
-    ----------
-    path : str or path
-        A file that `open_batches` reads.
-    drop, columns, only_numeric, separator
-        Which columns to read, and what divides the fields of a text file, as in `open_batches`.
-
-    Returns
-    -------
-    table : DataSet
-        The sample, named after the file; columns without names are called ``column 1`` and so on.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read as numbers, none of them missing.
+    Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers, none of them
+    missing, is refused with a FileError.
 
     Examples
     --------

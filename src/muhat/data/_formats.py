@@ -17,14 +17,13 @@ from muhat._arrays import Array, has_finite_sum
 from muhat._files import FileError
 from muhat._messages import refusal, unknown_name
 
-READABLE = "a readable file is needed"
-
 PARQUET_BUFFER = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
 
 LOOKED_AT = 1000
 """How many rows are looked at when a file is opened, for what its columns seem to hold."""
 
+READABLE = "a readable file is needed"
 LISTED = 3
 """How many places an error names."""
 
@@ -51,10 +50,9 @@ class RowsError(FileError):
         return refusal(who, needed, f"{got} in {where}" if where else got, advice)
 
 
-def not_numeric(
-    who: str, name: str, value: object, place: str, advice: str = "drop or encode that column"
-) -> RowsError:
+def not_numeric(who: str, name: str, value: object, place: str, advice: str = "") -> RowsError:
     """Return the error of a value in a column that is no number."""
+    advice = advice or "drop or encode that column"
     return RowsError(who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True)
 
 
@@ -163,13 +161,11 @@ class NumpyTable(Table):
         """Read it by memory maps, one for each chunk: the pages of one that stays open would count as our memory."""
         loaded = self._load() if self.path.suffix.lower() == ".npz" else None
         for start in range(0, self.n or 0, rows):
-            values = self._numbers((self._load() if loaded is None else loaded)[start : start + rows])
+            array = (self._load() if loaded is None else loaded)[start : start + rows]
+            every = self.kept == list(range(array.shape[1]))
+            dtype = np.float32 if array.dtype == np.float32 else np.float64
+            values = np.array(array if every else array[:, self.kept], dtype, order="C")
             yield from self._finite(self.who, values, range(start, start + rows))
-
-    def _numbers(self, array: Array) -> Array:
-        every = self.kept == list(range(array.shape[1]))
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
-        return np.array(array if every else array[:, self.kept], dtype, order="C")
 
     def _load(self) -> Array:
         """Return the array in the file, or refuse what is no table of numbers."""
@@ -227,7 +223,6 @@ class ArrowTable(Table):
                 start += len(values)
 
     def words(self, name: str) -> list[str]:
-        """Return a column of any type as words."""
         batches = (batch for file in self.files for batch in file.batches([name]))
         return [str(value) for batch in batches for value in batch.to_pydict()[name]]
 

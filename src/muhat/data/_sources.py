@@ -47,7 +47,6 @@ class LocalSource(Source):
     """Batches that are worked on in this process, one after the other."""
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches."""
         return reduce(add, map(work, self))
 
     @abstractmethod
@@ -123,7 +122,6 @@ class TransformedSource(Source):
     change: Callable[[Array], Array]
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches of transformed rows."""
         return self.source.total(partial(_on_transformed, work, self.change))
 
 
@@ -134,12 +132,7 @@ def _on_transformed(work: Callable[[SampleBatch], Sum], change: Callable[[Array]
 class BatchError(ValueError):
     """A batch that is refused, with one sentence that says which and why.
 
-    Attributes
-    ----------
-    batch : int
-        Its number, from 0.
-    row : int or None
-        The first row in it that is wrong, from 0; None where no single row is.
+    ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0; None where no row is.
     """
 
     def __init__(self, message: str, batch: int, row: int | None = None) -> None:

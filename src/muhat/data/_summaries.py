@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +35,15 @@ def folds_of(X: Array, n_splits: int, random_state: int) -> Array:
     turn = np.empty(len(X), np.uint64)
     turn[order] = np.arange(len(X)) - first
     return ((hashed % np.uint64(n_splits) + turn) % np.uint64(n_splits)).astype(np.int64)
+
+
+def places_of(points: Array, rows: Array) -> Array:
+    """Return which row each point is, −1 where none is left: of equal rows, as many as there are equal points."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for place, row in zip(range(len(rows) - 1, -1, -1), rows[::-1] + 0, strict=True):  # no row has a negative zero
+        places[row.tobytes()].append(place)
+    found = [places[point.tobytes()] for point in points.astype(rows.dtype) + 0]
+    return np.array([equal.pop() if equal else -1 for equal in found], dtype=np.intp)
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,8 @@ from muhat.data._formats import (
 )
 
 MISSING = {"", "?", ".", "-", "na", "n/a", "#n/a", "nan", "null", "none"}
-"""What stands for a missing value in a text file, in lower case."""
-
 BOOLEANS = {"true": 1.0, "false": 0.0}
+"""What stands for a missing value and for truth in a text file, in lower case."""
 
 SEPARATORS = "\t;,| "
 """Tried in this order: a semicolon that divides all rows alike leaves commas to be decimal; a space is any blank."""
@@ -46,11 +45,8 @@ SEPARATORS = "\t;,| "
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 """How separators are named that are hard to type."""
 
-HEAD = 20
-"""How many lines tell the separator."""
-
-FIELDS_LOOKED_AT = 100_000
-"""The most fields that are looked at when a file is opened, so that wide files open quickly too."""
+HEAD, FIELDS_LOOKED_AT = 20, 100_000
+"""How many lines tell the separator, and the most fields that are looked at to open a file, which may be wide."""
 
 CHUNK_CHARACTERS = 2**21
 BLOCK_BYTES = 2**19
@@ -133,7 +129,6 @@ class TextTable(Table):
                 number += text.count("\n")
 
     def words(self, name: str) -> list[str]:
-        """Return a column as it is written."""
         place = self.names.index(name)
         with _opened(self.path, self.who) as file:
             lines = _split(_uncommented(islice(file, self.before, None)), self.separator)
@@ -204,9 +199,8 @@ class TextTable(Table):
             value = _number(field)
             if value is None and field.lower() not in MISSING:
                 _check_text(self.who, field, number)
-                decimal_comma = re.fullmatch(r"[+-]?\d+,\d+", field)
-                advice = "write decimals with a point" if decimal_comma else "drop or encode that column"
-                raise not_numeric(self.who, name, field, place, advice)
+                is_decimal_comma = re.fullmatch(r"[+-]?\d+,\d+", field)
+                raise not_numeric(self.who, name, field, place, "write decimals with a point" * bool(is_decimal_comma))
             numbers.append(np.nan if value is None else value)
         return numbers
 

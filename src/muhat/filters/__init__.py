@@ -7,6 +7,7 @@ from muhat.filters._spectral import (
     IteratedTikhonov,
     Landweber,
     NuMethod,
+    Showalter,
     SimpleShrinkage,
     Tikhonov,
     TruncatedSVD,
@@ -19,10 +20,11 @@ FILTERS: dict[str, type[Shrinker]] = {
     "iterated-tikhonov": IteratedTikhonov,
     "landweber": Landweber,
     "nu-method": NuMethod,
+    "showalter": Showalter,
     "tsvd": TruncatedSVD,
     "componentwise": Componentwise,
 }
-"""The estimators of the paper by name."""
+"""The estimators of the paper, and Showalter's filter, by name."""
 
 ALIASES = {"tikhonov": "f-kmse", "accelerated-landweber": "nu-method"}
 """Other names of the same."""
@@ -38,4 +40,4 @@ def name_of(filter: Shrinker) -> str:
 
 __all__ = ["ALIASES", "AUTO", "FILTERS", "Filter", "Iteration", "Shrinker", "name_of"]
 __all__ += ["KME", "IteratedTikhonov", "Landweber", "SimpleShrinkage", "Tikhonov"]
-__all__ += ["Componentwise", "NuMethod", "TruncatedSVD"]
+__all__ += ["Componentwise", "NuMethod", "Showalter", "TruncatedSVD"]

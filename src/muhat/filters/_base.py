@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat._messages import refusal
 from muhat.gram import Access, Components, Problem
-from muhat.gram._problem import quotient
 
 GRID_SIZE = 50
 """How many parameters a default grid has, at most."""
@@ -81,18 +80,11 @@ class Filter(Shrinker):
     complex numbers it is scored by exact leave-one-out at no extra price: the score checks its own error, and points
     are left out by refits where the function does not continue to complex numbers.
 
-    Attributes
-    ----------
-    B, C : float
-        The constants of Definition 1: |s_λ| ≤ B and |r_λ| ≤ C on [0, κ²], r_λ = 1 − s_λ.
-    qualification : float
-        η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η.
     """
 
     analytic: ClassVar[bool] = True
-    B: float = float("nan")
-    C: float = float("nan")
     qualification: float = float("nan")
+    """η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η, r_λ = 1 − s_λ."""
 
     @property
     def needs(self) -> Access:  # type: ignore[override]
@@ -116,11 +108,9 @@ class Filter(Shrinker):
         return np.stack([self.shrinkage(gamma, parameter) for parameter in grid.tolist()])
 
     def on(self, components: Components, grid: Array) -> Array:
-        """Return s of every component for every parameter."""
         return self.path(components.gamma, grid)
 
     def at_zero(self, grid: Array) -> Array:
-        """Return s_λ(0) for every parameter."""
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
@@ -136,16 +126,11 @@ class Filter(Shrinker):
         return np.concatenate([NONE, *parts])
 
     def check(self, grid: Array) -> Array:
-        """Return the grid as an array of positive numbers, or refuse it."""
         values = as_numbers(grid)
         if values.ndim != 1 or not values.size or not ((values > 0) & (values < np.inf)).all():
             needed = "λ must be positive and finite, a number or a list of them"
             raise ValueError(refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less"))
         return values
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """Return the constant D of Definition 1 for an exponent η ≤ η0."""
-        return float("nan")
 
     def as_lambda(self, parameter: float) -> float:
         """Return the λ that the parameter acts as."""
@@ -170,7 +155,6 @@ class Formula(Filter):
     """A filter whose ``shrinkage`` is one formula, which takes a column of parameters as well as one."""
 
     def path(self, gamma: Array, grid: Array) -> Array:
-        """Return s_λ(γ) for every λ of the grid at once."""
         column = grid.reshape(-1, *[1] * np.ndim(gamma))
         return self.shrinkage(np.asarray(gamma)[None], column)
 
@@ -182,7 +166,6 @@ class Iteration(Filter):
     """The largest t that can be asked for."""
 
     def check(self, grid: Array) -> Array:
-        """Return the grid as an array of whole numbers, or refuse it."""
         values = as_numbers(grid)
         whole = (values >= 1) & (values <= self.most) & (values == np.floor(values))
         if values.ndim != 1 or not values.size or not whole.all():
@@ -199,7 +182,6 @@ class Iteration(Filter):
         return np.unique(np.geomspace(1, self.from_lambda(lam), GRID_SIZE).round().astype(np.int64))
 
     def around(self, problem: Problem, grid: Array, index: int) -> Array:
-        """Return t on either side of the one at the index."""
         return np.setdiff1d(super().around(problem, grid, index).round().astype(np.int64), grid)
 
     def products(self, parameter: float) -> float:

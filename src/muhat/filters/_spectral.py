@@ -1,4 +1,4 @@
-"""The estimators of the paper: the filters s_λ(γ) of its Table 1, γ an eigenvalue of K/n, and the rule of Theorem 2."""
+"""The filters s_λ(γ) of the paper's Table 1, γ an eigenvalue of K/n, Showalter's, and the rule of Theorem 2."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from numbers import Integral
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.special import gamma as gamma_function
-from scipy.special import jv
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat._messages import refusal
 from muhat._validation import positive
 from muhat.filters._base import Formula, Iteration, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem
-from muhat.gram._problem import quotient
 
 ROUNDING = 1e-14
 """A minimiser below this is a rounding error of zero: nothing is to be shrunk."""
@@ -26,30 +23,23 @@ AROUND = np.geomspace(1e-2, 1e2, 32)
 THRESHOLDS = 100
 """The most thresholds that truncated SVD chooses from."""
 
-FEW = 128
-"""Iterations of the ν-method that are cheap to score, whatever the rank."""
-
-STEPS_BEYOND = 16
-"""How many more numbers of iterations the ν-method tries where the best is the most there are."""
+FEW, STEPS_BEYOND = 128, 16
+"""Iterations of the ν-method that are cheap to score, and how many more numbers are tried beyond the most there are."""
 
 DISTINCT = 1 + 1e-8
 """Eigenvalues whose quotient is less are one: no threshold goes between them."""
 
-ALONE = 1e-9
-"""Effective sizes closer to one than this are a single point, which tells nothing of its noise."""
-
-SAME = 1e-8
-"""Eigenvalues closer than this share of the largest belong to one eigenspace."""
+ALONE, SAME = 1e-9, 1e-8
+"""Effective sizes this close to one are a single point, which tells nothing of its noise; eigenvalues closer than this
+share of the largest belong to one eigenspace."""
 
 
 class Constant(Formula):
     """s_λ does not depend on γ."""
 
     constant: ClassVar[bool] = True
-    B = 1.0
 
     def products(self, parameter: float) -> float:
-        """No product is needed."""
         return 0
 
 
@@ -58,32 +48,20 @@ class KME(Constant):
     """s(γ) = 1: the empirical kernel mean μ̂, no shrinkage."""
 
     parameterless: ClassVar[bool] = True
-    C = 0.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any = 0.0) -> Array:
-        """s(γ) = 1."""
         return np.ones_like(gamma * parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """r = 0."""
-        return 0.0
 
 
 @dataclass
 class SimpleShrinkage(Constant):
     """s_λ(γ) = 1/(1+λ): S-KMSE, equation 3 of the paper, α = λ/(1+λ)."""
 
-    C = 1.0
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1/(1+λ)."""
         return np.ones_like(gamma) / (1 + parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """|r_λ| γ^η ≤ λ^η κ^(2η) for η ≤ 1."""
-        return kappa2**eta
 
     def check(self, grid: Array) -> Array:
         """Return the grid as an array of positive numbers; infinity, which is the target itself, is one."""
@@ -98,10 +76,8 @@ class SimpleShrinkage(Constant):
         and target, r = n(ϱ−ρ)/(n(n−2)ρ+ϱ) with ρ the mean of K and ϱ that of its diagonal.
         """
         left_out = problem.left_out.sums
-        r = np.divide(
-            -left_out.linear, left_out.quadratic, out=np.zeros_like(left_out.linear), where=left_out.quadratic > 0
-        )
-        r = np.clip(r, 0, 1)
+        linear, quadratic = left_out.linear, left_out.quadratic
+        r = np.clip(np.divide(-linear, quadratic, out=np.zeros_like(linear), where=quadratic > 0), 0, 1)
         with np.errstate(divide="ignore"):
             best = np.unique(r / (1 - r))
         inside = best[(best > ROUNDING) & np.isfinite(best)]
@@ -114,17 +90,10 @@ class SimpleShrinkage(Constant):
 class Tikhonov(Formula):
     """s_λ(γ) = γ/(γ+λ): F-KMSE (section 3 of the paper)."""
 
-    B = 1.0
-    C = 1.0
     qualification = 1.0
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = γ/(γ+λ)."""
         return gamma / (gamma + parameter)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """λ γ^η/(γ+λ) ≤ η^η (1−η)^(1−η) λ^η for η ≤ 1."""
-        return _largest_residual(eta, order=1)
 
 
 @dataclass
@@ -138,8 +107,6 @@ class IteratedTikhonov(Formula):
     """
 
     order: int = 3
-    B = 1.0
-    C = 1.0
 
     @property
     def qualification(self) -> float:  # type: ignore[override]
@@ -147,19 +114,9 @@ class IteratedTikhonov(Formula):
         return float(self.order)
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1 − (λ/(γ+λ))^t."""
         if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
         return -np.expm1(-int(self.order) * _log1p(gamma / parameter))  # all digits of what is small, too
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """(λ/(γ+λ))^t γ^η ≤ η^η (t−η)^(t−η)/t^t λ^η for η ≤ t."""
-        return _largest_residual(eta, self.order)
-
-
-def _largest_residual(eta: float, order: int) -> float:
-    """Return η^η (t−η)^(t−η)/t^t, the largest (λ/(γ+λ))^t (γ/λ)^η, at γ/λ = η/(t−η)."""
-    return float(eta**eta * (order - eta) ** (order - eta) / order**order)
 
 
 @dataclass
@@ -174,8 +131,6 @@ class Landweber(Formula, Iteration):
 
     eta: float | None = None
     most: ClassVar[int] = 10**15
-    B = 1.0
-    C = 1.0
     qualification = float("inf")
 
     @property
@@ -193,19 +148,12 @@ class Landweber(Formula, Iteration):
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_t(γ) = 1 − (1 − ηγ)^t."""
         return -np.expm1(parameter * _log1p(-self.step * gamma))
 
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """(1 − γ/κ²)^t γ^η ≤ exp(−tγ/κ²) γ^η ≤ (η/e)^η (κ²/t)^η."""
-        return float((eta / np.e) ** eta)
-
     def as_lambda(self, parameter: float) -> float:
-        """λ = 1/(ηt)."""
         return 1 / (self.step * parameter)
 
     def from_lambda(self, lam: float) -> float:
-        """t = 1/(ηλ), at least 1."""
         return max(1, round(min(1 / (self.step * lam), self.most)))
 
 
@@ -224,12 +172,6 @@ class NuMethod(Iteration):
     nu: float = 1.0
     kappa2: float | None = None
     most: ClassVar[int] = 100_000
-    C = 1.0
-
-    @property
-    def B(self) -> float:  # type: ignore[override]
-        """ω_1, the overshoot of the first step at γ = κ²."""
-        return self.coefficients(1)[1]
 
     @property
     def qualification(self) -> float:  # type: ignore[override]
@@ -260,7 +202,6 @@ class NuMethod(Iteration):
         return momentum, 4 * (2 * t + 2 * nu - 1) * (t + nu - 1) / common
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_t(γ), by its recurrence."""
         return self.path(gamma, np.array([parameter], dtype=np.int64))[0]
 
     def path(self, gamma: Array, grid: Array) -> Array:
@@ -288,20 +229,21 @@ class NuMethod(Iteration):
         beyond = np.geomspace(grid[-1], min(4 * grid[-1], self.most), STEPS_BEYOND)
         return np.append(more, np.setdiff1d(beyond.round().astype(np.int64), grid))
 
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """Return sup_z Γ(2ν+½) (z/2)^(2η−2ν+½) |J_(2ν−½)(z)|: for long iterations p_t tends to a Bessel function."""
-        order = 2 * self.nu - 0.5
-        z = np.linspace(1e-3, 50 + 10 * order, 20_000)
-        values = (z / 2) ** (2 * eta - order) * np.abs(jv(order, z))
-        return float(gamma_function(order + 1) * values.max())
-
     def as_lambda(self, parameter: float) -> float:
-        """λ = κ²/t²."""
         return self.scale / parameter**2
 
     def from_lambda(self, lam: float) -> float:
-        """t = √(κ²/λ), at least 1."""
         return max(1, round(min(float(np.sqrt(self.scale / lam)), self.most)))
+
+
+@dataclass
+class Showalter(Formula):
+    """s_λ(γ) = 1 − exp(−γ/λ): gradient flow, Landweber's iteration with steps that vanish, stopped at time 1/λ."""
+
+    qualification = float("inf")
+
+    def shrinkage(self, gamma: Array, parameter: Any) -> Array:
+        return -np.expm1(-gamma / parameter)
 
 
 def _log1p(x: Array) -> Array:
@@ -322,17 +264,10 @@ class TruncatedSVD(Formula):
 
     analytic: ClassVar[bool] = False
     needs = Access.LEADING
-    B = 1.0
-    C = 1.0
     qualification = float("inf")
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """s_λ(γ) = 1 if γ ≥ λ else 0."""
         return (gamma >= parameter).astype(gamma.dtype)
-
-    def D(self, eta: float, kappa2: float = 1.0) -> float:
-        """γ^η < λ^η wherever r_λ = 1."""
-        return 1.0
 
     def grid(self, problem: Problem) -> Array:
         """Return thresholds that keep from nothing to all, at most a hundred, denser among the first."""
@@ -377,7 +312,6 @@ class Componentwise(Shrinker):
     parameterless: ClassVar[bool] = True
 
     def on(self, components: Components, grid: Array) -> Array:
-        """Return s_i of every component."""
         gap = components.mean - components.target
         spaces = _eigenspaces(components.gamma)
         squared_gap = _sum_within(spaces, gap**2)

@@ -7,13 +7,12 @@ adds half a percent to it, and nobody can tell.
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.data import ArraySource, ReservoirSample, Source
+from muhat.data import ArraySource, ReservoirSample, Source, places_of
 from muhat.gram._exact_mean import ExactMeanFeatures
 from muhat.gram._feature_problem import Accumulation
 from muhat.gram._nystrom import Nystrom, NystromFeatures
@@ -25,11 +24,9 @@ ENOUGH = 0.1
 PROBED = 2000
 """Rows on which it is measured."""
 
-MOST_PAIRS = 50_000**2
-"""Pairs of rows of which the kernel is computed, three times, for an exact mean: about half a minute."""
-
-MOST_WORK = 10**6 * 500**2
-"""Rows times squared landmarks that are worked on unasked: about a minute."""
+MOST_PAIRS, MOST_WORK = 50_000**2, 10**6 * 500**2
+"""Pairs of rows of which the kernel is computed for an exact mean, and rows times squared landmarks that are worked on
+unasked: about half a minute and one."""
 
 LARGER = (1000, 2000, 4000)
 """Numbers of landmarks that are tried where 500 are too few."""
@@ -121,11 +118,3 @@ def accuracy_on(features: NystromFeatures, drawn: ReservoirSample, weights: Arra
     deviation = np.sqrt(2 * (p**2 @ R**2 @ p**2)) / pairs
     squared = max(p @ R @ p / pairs, 0) + deviation + residual / size
     return Accuracy(float(np.sqrt(squared)), float(np.sqrt(max(own - p @ K @ p / pairs, 0) / size)))
-
-
-def places_of(landmarks: Array, rows: Array) -> Array:
-    """Return which rows were drawn as landmarks: of equal rows as many as there are equal landmarks."""
-    places: dict[bytes, list[int]] = defaultdict(list)
-    for place in range(len(rows) - 1, -1, -1):
-        places[rows[place].tobytes()].append(place)
-    return np.array([places[landmark.tobytes()].pop() for landmark in landmarks], dtype=np.intp)

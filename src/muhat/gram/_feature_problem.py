@@ -10,24 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient, rounding
 from muhat._messages import refusal
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.gram._problem import (
-    Access,
-    Components,
-    Eigenvalues,
-    HeldOut,
-    LeftOut,
-    Removal,
-    Rows,
-    SpectralProblem,
-    TargetWeights,
-    quotient,
-)
+from muhat.gram._problem import Access, Components, Eigenvalues, HeldOut, LeftOut, Rows, SpectralProblem, TargetWeights
 from muhat.kernels import Kernel
 
 ERROR_ROWS = 2000
@@ -147,7 +136,7 @@ class FeatureProblem(SpectralProblem):
         least, largest = self.mass_range
         if self.source is not None and (least < largest or self.target_weights is not None):
             return LeftOut(*self.sum_over_rows(_left_out))
-        removal = Removal(np.array([1 / self.spectrum.effective_size]), None)
+        removal = Rows(np.ones(1), np.array([1 / self.spectrum.effective_size])).removal
         mean, target, _ = self.norms
         return LeftOut.from_sums(removal, np.ones(1), self.trace[None], mean, target, self.norms)
 
@@ -186,14 +175,12 @@ class FeatureProblem(SpectralProblem):
         return self.features.rotated(self.V)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
-        """Return the sums of what the work returns for each batch, in one pass over the rows."""
         assert self.source is not None, "rules that look at rows are not asked where rows are gone"
         without_source = copy(self)
         without_source.source = None
         return list(self.source.total(partial(_work_on, without_source, work, arguments)))
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
-        """Return the coordinates, in feature space, of f* + s(Ĉ)(μ̂ − f*) beside (1 − s(0)) f*."""
         shrunk = s * self.components.mean - (s - s_at_zero) * self.components.target
         return self.V @ shrunk
 

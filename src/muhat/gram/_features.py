@@ -20,26 +20,18 @@ class FeatureMap(ABC):
 
     A map is never changed once it is made. It can be pickled, and sent to other machines so that all have the same; two
     maps are equal if they have the same kernel, type and landmarks or frequencies.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        k, with every parameter a number.
-    dtype : dtype
-        The type of the points that the map was made for.
-    n_components : int
-        The number m of landmarks or random features that were asked for.
-    size : int
-        The number of features r, at most m.
-    dimension : int
-        The number of columns d that points have.
     """
 
     kernel: Kernel
+    """k, with every parameter a number."""
     dtype: np.dtype[Any]
+    """The type of the points that the map was made for."""
     n_components: int
+    """The number m of landmarks or random features that were asked for."""
     size: int
+    """The number of features r, at most m."""
     dimension: int
+    """The number of columns d that points have."""
     made_from: ClassVar[str]
     """The attribute that has the landmarks or frequencies."""
     projects: ClassVar[bool] = True

@@ -10,20 +10,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat._arrays import Array, rounding, slices
+from muhat._arrays import Array, quotient, rounding, slices
 from muhat._messages import refusal
 from muhat._validation import check_finite, check_semidefinite, check_values
-from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target, quotient
+from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target
 from muhat.kernels import Kernel
 
-SMALL = 64
-"""Rows up to which leading eigenpairs come from all of them."""
+SMALL, SEARCHED = 64, 10
+"""Rows up to which leading eigenpairs come from all of them, and the fewest vectors that they are looked for in."""
 
 AT_ONCE = 512
 """Rows of a matrix that are brought to a higher precision together."""
-
-SEARCHED = 10
-"""The least number of vectors that leading eigenpairs are looked for in."""
 
 
 @dataclass(eq=False)
@@ -137,7 +134,6 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         return Rows(self.spectrum.U, self.masses, self.target_weights)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
-        """Return what the work returns for all rows at once."""
         return work(self, self.rows, *arguments)
 
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
@@ -218,11 +214,6 @@ class BlockGram:
         # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
         floor = n * rounding(gamma) * gamma[-1]
         return Spectrum.from_pairs(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
-
-    def residual(self, pairs: Spectrum) -> float:
-        """Return the largest ‖Au − γu‖ of some eigenpairs, relative to the largest eigenvalue."""
-        gaps = self.product(pairs.U) - pairs.gamma * pairs.U
-        return float(np.linalg.norm(gaps, axis=0).max()) / (pairs.largest or 1.0)
 
 
 @dataclass(eq=False)

@@ -118,11 +118,9 @@ class Nystrom(Approximation):
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
-        """Return this with given landmarks transformed as the rows were, of which X are some."""
         return self if isinstance(self.landmarks, str) else replace(self, landmarks=transform(self._given(X)))
 
     def check(self, kernel: Kernel) -> None:
-        """Refuse parameters that are none, and a kernel that is known by its matrix only."""
         if _needs_matrix(kernel):
             needed, advice = "a kernel that can be called on points is needed", "use gram='dense', or the kernel itself"
             raise ValueError(refusal("Nystrom", needed, repr(kernel), advice))
@@ -150,7 +148,12 @@ class Nystrom(Approximation):
         if self.landmarks == "uniform":
             rows = rng.choice(n, m, replace=False, shuffle=False)
         elif self.landmarks == "k-means++":
-            rows = _spread(X, m, self.random_state)
+            from sklearn.cluster import kmeans_plusplus  # here, as it takes long to import
+
+            # From the centre and in units of the spread, because scikit-learn's distances lose digits, and overflow.
+            moved = X - X.mean(axis=0)
+            unit, seed = float(np.abs(moved).max()) or 1.0, np.random.RandomState(self.random_state)
+            rows = kmeans_plusplus(moved / unit, m, random_state=seed)[1]
         else:
             pilot = NystromFeatures(kernel, X[rng.choice(n, m, replace=False)], X.dtype)
             scores = leverage(pilot(X), kernel.diagonal(X), m)
@@ -186,16 +189,6 @@ def _needs_matrix(kernel: Kernel) -> bool:
     """Whether a kernel is known, in some part, only by its matrix."""
     parts = getattr(kernel, "parts", {}).values()
     return isinstance(kernel, Precomputed) or any(_needs_matrix(part) for part in parts)
-
-
-def _spread(X: Array, m: int, random_state: int) -> Array:
-    """Return the numbers of m rows drawn by k-means++: each by its squared distance to those before it."""
-    from sklearn.cluster import kmeans_plusplus  # here, as it takes long to import
-
-    # From the centre and in units of the spread, because scikit-learn's distances lose digits, and overflow.
-    moved = X - X.mean(axis=0)
-    unit = float(np.abs(moved).max()) or 1.0
-    return kmeans_plusplus(moved / unit, m, random_state=np.random.RandomState(random_state))[1]
 
 
 def leverage(Z: Array, diagonal: Array, m: int) -> Array:

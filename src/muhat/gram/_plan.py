@@ -22,11 +22,8 @@ GRAMS = ("auto", "dense", "blocks", *APPROXIMATIONS)
 DENSE_UP_TO = 5000
 """Rows up to which an eigendecomposition takes less than about a minute."""
 
-MATRICES = 4
-"""How many matrices of all pairs a dense fit holds at its peak, by measurement."""
-
-SHARE = 0.5
-"""The share of the available memory that a fit may plan on."""
+MATRICES, SHARE = 4, 0.5
+"""How many matrices of all pairs a dense fit holds at its peak, and the share of the memory at hand it may plan on."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any, Protocol
 
@@ -134,17 +134,13 @@ class TargetWeights:
         return np.divide(self.total, rest, out=np.ones_like(rest), where=rest > SPENT * self.total)
 
 
-@dataclass
 class Removal:
     """What leaving out point i does: mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
 
     m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
     """
 
-    p: InitVar[Array]
-    target: InitVar[TargetWeights | None]
-
-    def __post_init__(self, p: Array, target: TargetWeights | None) -> None:
+    def __init__(self, p: Array, target: TargetWeights | None) -> None:
         self.rest = 1 - p  # c
         self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)
         self.beta = (0 if target is None else self.kappa * target.tau) - p / self.rest
@@ -348,15 +344,3 @@ class HeldOut:
             target=target,
             kappa=kappa,
         )
-
-
-def summed(parts: Sequence[list[Array]]) -> list[Array]:
-    """Return the sums of several lists of arrays, place by place."""
-    return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
-
-
-def quotient(numerator: Array, denominator: Array) -> Array:
-    """Return numerator/denominator, zero where the denominator is."""
-    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
-    out = np.zeros(shape, np.result_type(numerator, denominator))
-    return np.divide(numerator, denominator, out=out, where=denominator != 0)

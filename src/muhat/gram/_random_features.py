@@ -10,19 +10,11 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._validation import positive, whole_number
+from muhat._validation import whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.kernels import (
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Matern,
-    Mixture,
-    RationalQuadratic,
-    Scaled,
-)
+from muhat.kernels import Kernel, Laplacian, Mixture, Scaled
+from muhat.kernels._averages import AVERAGES, bandwidth_law
 
 DEFAULT_SIZE = 1000
 """The number of features."""
@@ -83,17 +75,7 @@ class FourierFeatures(FeatureMap):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [1.0]])
-    >>> z = RandomFeatures(1000).resolve(Gaussian(1.0), X)
-    >>> f = FeatureEmbedding(z, z(X).mean(axis=0))
-    >>> bool(abs(f(np.array([[0.5]])) - 0.8825) < 0.01)
-    True
-    """
+    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span."""
 
     features: FourierFeatures
     coordinates: Array
@@ -116,12 +98,10 @@ class FeatureEmbedding(Element):
         return values
 
     def inner(self, other: FeatureEmbedding) -> float:
-        """Return the inner product ⟨f, g⟩ of the coordinates."""
         self._check_same_space(other)
         return float(self.coordinates @ other.coordinates)
 
     def squared_norm(self) -> float:
-        """Return ‖f‖² = ‖c‖²."""
         return float(self.coordinates @ self.coordinates)
 
     def loss(self, P: Mixture) -> float:
@@ -176,7 +156,6 @@ class RandomFeatures(Approximation):
     random_state: int = 0
 
     def check(self, kernel: Kernel) -> None:
-        """Refuse parameters that are none, and a kernel that has no random features."""
         whole_number(self, "random_state", self.random_state, 0)
         m = self._size
         if m % 2:
@@ -206,34 +185,14 @@ Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 def frequency_law(kernel: Any) -> Law:
     """Return the law whose characteristic function the kernel is a multiple of.
 
-    For a Gaussian ω ~ N(0, I)/σ; for a Laplacian ω_k ~ Cauchy/σ, independent; for a Matérn ω ~ t/σ, multivariate with
-    2ν degrees of freedom: N(0, I) over √(χ²/2ν); for a rational quadratic N(0, I)√g/σ with g ~ Gamma(α, α), of which
-    the inverse multiquadric is α = 1/2. A factor of the kernel is in the features.
+    For a Laplacian ω_k ~ Cauchy/σ, independent; the others are Gaussian kernels averaged over bandwidths. A factor of
+    the kernel is in the features.
     """
     if isinstance(kernel, Scaled):
         return frequency_law(kernel.kernel)
-    if isinstance(kernel, Gaussian) or (isinstance(kernel, Matern) and kernel.nu == np.inf):
-        return lambda rng, shape: rng.standard_normal(shape) / _sigma(kernel)
+    if isinstance(kernel, AVERAGES):
+        return lambda rng, shape: bandwidth_law(kernel).drawn_frequencies(rng, shape)
     if isinstance(kernel, Laplacian):
-        return lambda rng, shape: rng.standard_cauchy(shape) / _sigma(kernel)
-    if isinstance(kernel, RationalQuadratic | InverseMultiquadric):
-        alpha = positive(kernel, "alpha", kernel.alpha) if isinstance(kernel, RationalQuadratic) else 0.5
-        return lambda rng, shape: (
-            rng.standard_normal(shape) * np.sqrt(rng.gamma(alpha, 1 / alpha, (shape[0], 1))) / _sigma(kernel)
-        )
-    if not isinstance(kernel, Matern):
-        needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
-        raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
-    freedom = 2 * positive(kernel, "nu", kernel.nu, ", or infinity")
-
-    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        normal = rng.standard_normal(shape)
-        # For tiny ν, χ² may be zero; beyond 1/ε the phase of a wave is lost to rounding anyway.
-        spread = np.maximum(rng.chisquare(freedom, (shape[0], 1)) / freedom, np.finfo(np.float64).eps ** 2)
-        return normal / np.sqrt(spread) / _sigma(kernel)
-
-    return draw
-
-
-def _sigma(kernel: Any) -> float:
-    return positive(kernel, "bandwidth", kernel.bandwidth, ", a number that resolve(X) can learn from a sample")
+        return lambda rng, shape: rng.standard_cauchy(shape) / kernel._sigma()
+    needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
+    raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))

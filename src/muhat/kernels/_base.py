@@ -43,13 +43,6 @@ class Kernel(BaseEstimator):
 
         V has a row, or a number, for each y_j. With ``Y=None`` these are the rows of X, and each value serves both
         halves of the Gram matrix.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from muhat.kernels import Gaussian
-        >>> Gaussian(1.0).product(np.array([[0.0], [2.0]]), np.ones(2)).round(4)
-        array([1.1353, 1.1353])
         """
         V, (X, other) = as_array(V), as_two_samples(X, Y)
         if V.ndim not in (1, 2) or len(V) != len(other) or V.dtype.kind not in "fiub":
@@ -110,7 +103,6 @@ class Composite(Kernel):
         return all(part.positive_semidefinite for part in self.parts.values())
 
     def resolve(self, X: Array) -> Self:
-        """Resolve every part."""
         parts = {name: part.resolve(X) for name, part in self.parts.items()}
         return type(self)(**{**self.get_params(deep=False), **parts})
 
@@ -127,7 +119,6 @@ class Pair(Composite):
         return self.combine(self.left(X, Y), self.right(X, Y))
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
         return self.combine(self.left.diagonal(X), self.right.diagonal(X))
 
     @property
@@ -167,12 +158,10 @@ class Scaled(Composite):
         return positive(self, "factor", self.factor) * self.kernel.product(X, V, Y)
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
         return positive(self, "factor", self.factor) * self.kernel.diagonal(X)
 
     @property
     def bound(self) -> float:
-        """κ², scaled."""
         return positive(self, "factor", self.factor) * self.kernel.bound
 
 

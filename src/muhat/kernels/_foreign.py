@@ -52,7 +52,6 @@ class SklearnKernel(Foreign):
         return self._called(self.kernel, X, None if Y is None else other, shape=(len(X), len(other)))
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i)."""
         X = as_points(X)
         return self._called(self.kernel.diag, X, shape=(len(X),))
 
@@ -111,7 +110,6 @@ class Precomputed(Foreign):
         return self._known[np.ix_(rows, rows if Y is None else self._rows(Y))]
 
     def diagonal(self, X: Array) -> Array:
-        """Return the matrix's diagonal at the row numbers X."""
         rows = self._rows(X)
         return self._known[rows, rows]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import comb, factorial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
-from muhat._validation import as_two_samples, check_semidefinite, check_symmetric, frozen, positive, whole_number
+from muhat._validation import as_two_samples, check_semidefinite, check_symmetric, frozen, whole_number
+from muhat.kernels._averages import AVERAGES, bandwidth_law
 from muhat.kernels._base import Kernel, terms
-from muhat.kernels._own import Gaussian, InverseMultiquadric, Linear, Matern, Polynomial, RationalQuadratic
+from muhat.kernels._own import Linear, Polynomial
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,8 +129,9 @@ class Mixture:
     def characteristic_function(self, omega: Array) -> Array:
         """Return φ_P(ω) = E exp(i⟨ω, X⟩) = Σ_j π_j exp(i⟨ω, θ_j⟩ − ½ ωᵀS_jω) at the rows ω, as complex numbers."""
         omega = as_two_samples(omega, self.means)[0].astype(np.float64, copy=False)
-        spread = np.einsum("ni,jik,nk->jn", omega, self.covariances, omega, optimize=True)
-        return self.weights @ np.exp(1j * (self.means @ omega.T) - spread / 2)
+        angles, spread = self.means @ omega.T, ((omega @ self.covariances) * omega).sum(axis=-1)
+        heights = self.weights[:, None] * np.exp(-spread / 2)
+        return (heights * np.cos(angles)).sum(axis=0) + 1j * (heights * np.sin(angles)).sum(axis=0)
 
     @cached_property
     def _own_pairs(self) -> tuple[Array, Array]:
@@ -269,26 +270,13 @@ class _OfPolynomial:
 
 def has_closed_form(kernel: Kernel) -> bool:
     """Whether the kernel mean of a Gaussian is known in closed form."""
-    return all(isinstance(part, (*_GAUSSIANS, Linear, Polynomial)) for _, part in terms(kernel))
-
-
-_GAUSSIANS = (Gaussian, Matern, RationalQuadratic, InverseMultiquadric)
-"""Kernels that are Gaussian ones, averaged over bandwidths."""
+    return all(isinstance(part, (*AVERAGES, Linear, Polynomial)) for _, part in terms(kernel))
 
 
 def _closed_form(kernel: Kernel) -> _OfGaussians | _OfPolynomial:
     """Return the expectations of a kernel, or refuse it."""
-    if isinstance(kernel, _GAUSSIANS):
-        hint = ", a number that resolve(X) can learn from a sample"
-        sigma = positive(kernel, "bandwidth", kernel.bandwidth, hint)
-        if isinstance(kernel, Matern) and kernel._order < np.inf:  # σ√g, g ~ Gamma(ν, ν)
-            factors, scales = _gamma_nodes(kernel._order)
-            return _OfGaussians(factors, sigma * np.sqrt(scales))
-        if isinstance(kernel, RationalQuadratic | InverseMultiquadric):  # σ/√g, g ~ Gamma(α, α)
-            alpha = positive(kernel, "alpha", kernel.alpha) if isinstance(kernel, RationalQuadratic) else 0.5
-            factors, scales = _gamma_nodes(alpha)
-            return _OfGaussians(factors, sigma / np.sqrt(scales))
-        return _OfGaussians(np.ones(1), np.array([sigma]))
+    if isinstance(kernel, AVERAGES):
+        return _OfGaussians(*bandwidth_law(kernel).nodes())
     if isinstance(kernel, Linear):
         return _OfPolynomial(1, 1.0, 0.0)
     if isinstance(kernel, Polynomial):
@@ -307,31 +295,6 @@ WELL_CONDITIONED = 1e4
 
 PAIR_ENTRIES = 2**21
 """Of the matrices S_j + T_l that are held at once."""
-
-STEP = 0.3
-"""Between the nodes of the trapezoidal rule in log g, in units of the width 1/√(1 + α) of its density."""
-
-FARTHEST = 700.0
-"""The largest |log g|, beyond which g is no float."""
-
-TAIL = 30.0
-"""The logarithm of the share of the largest density at which its tails are cut off."""
-
-
-@lru_cache(maxsize=32)
-def _gamma_nodes(alpha: float) -> tuple[Array, Array]:
-    """Return weights and nodes of the law Gamma(α, α), whose mean is one, by the trapezoidal rule in u = log g."""
-
-    def excess(u: float) -> float:  # the log density of u is α(u − e^u), largest at 0
-        return alpha * (np.exp(u) - u - 1) - TAIL
-
-    least = -TAIL / alpha - 2
-    low = brentq(excess, least, 0.0) if least > -FARTHEST else -FARTHEST
-    high = brentq(excess, 0.0, np.log(TAIL / alpha + 2) + 2)
-    step = STEP / np.sqrt(1 + alpha)
-    u = np.arange(low, high + step, step)
-    density = np.exp(alpha * (u - np.exp(u) + 1))
-    return density / density.sum(), np.exp(u)
 
 
 def _pairs(P: Mixture, Q: Mixture) -> tuple[Array, Array]:

@@ -34,7 +34,6 @@ class Linear(Kernel):
         return X @ ((X if Y is None else Y).T @ V)
 
     def diagonal(self, X: Array) -> Array:
-        """Return ‖x_i‖²."""
         X = as_points(X)
         return np.einsum("ij,ij->i", X, X)
 
@@ -58,7 +57,6 @@ class Polynomial(Kernel):
         return self._power(Linear()(X, Y))
 
     def diagonal(self, X: Array) -> Array:
-        """Return (γ‖x_i‖² + c)^p."""
         return self._power(Linear().diagonal(X))
 
     def _power(self, products: Array) -> Array:
@@ -94,7 +92,6 @@ class Radial(Kernel):
         return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth)
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i) = 1."""
         X = as_points(X)
         return np.ones(len(X), X.dtype)
 
@@ -105,7 +102,6 @@ class Radial(Kernel):
 
     @property
     def bound(self) -> float:
-        """κ² = 1."""
         return 1.0
 
     @property
@@ -158,10 +154,8 @@ class Matern(Radial):
 
     Parameters
     ----------
-    bandwidth : float or 'median', default='median'
-        σ, as for Gaussian.
-    nu : float, default=1.5
-        Smoothness ν > 0; 1/2, 3/2 and 5/2 have closed forms, infinity is the Gaussian kernel.
+    bandwidth, nu : float, default='median' and 1.5
+        σ, as for Gaussian, and the smoothness ν > 0: 1/2, 3/2 and 5/2 have closed forms, infinity is the Gaussian.
     """
 
     nu: float = 1.5
@@ -222,10 +216,8 @@ class RationalQuadratic(Radial):
 
     Parameters
     ----------
-    bandwidth : float or 'median', default='median'
-        σ, as for Gaussian.
-    alpha : float, default=1.0
-        α > 0; the smaller, the heavier the tails.
+    bandwidth, alpha : float, default='median' and 1.0
+        σ, as for Gaussian, and α > 0; the smaller, the heavier the tails.
     """
 
     alpha: float = 1.0
@@ -256,11 +248,8 @@ class Laplacian(Radial):
 EXACT_UP_TO = 2000
 """Rows up to which every pair is measured (2 million pairs)."""
 
-PAIRS = 2_000_000
-"""Pairs that are measured beyond that, drawn with a fixed seed."""
-
-CHUNK = 50_000
-"""Pairs that are measured at a time."""
+PAIRS, CHUNK = 2_000_000, 50_000
+"""Pairs that are measured beyond that, drawn with a fixed seed, and of those at a time."""
 
 
 def median_distance(X: Array, metric: Metric) -> float:

@@ -17,11 +17,9 @@ from numpy.polynomial import chebyshev
 from muhat._arrays import Array, available_cores, share_between_cores, slices
 from muhat._validation import as_two_samples
 
-TILE = 640
-"""Rows and columns of a tile: small enough for the cache, large enough that threads seldom wait for each other."""
-
-MIRRORED = 256
-"""The same where a tile is also written in its mirror's place."""
+TILE, MIRRORED = 640, 256
+"""Rows and columns of a tile, and of one that is also written in its mirror's place: small enough for the cache, large
+enough that threads seldom wait for each other."""
 
 CENTRED_BY = 1000
 """Rows whose median is the centre."""
@@ -29,11 +27,8 @@ CENTRED_BY = 1000
 ACCURATE = 1e-13
 """Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
 
-SUMS_PER_CORE = 4
-"""Partial sums of a symmetric product; with some to spare, a fast thread seldom waits for a slow one."""
-
-BYTES_OF_SUMS = 2**28
-"""What all partial sums may take together."""
+SUMS_PER_CORE, BYTES_OF_SUMS = 4, 2**28
+"""Partial sums of a symmetric product, with some to spare for fast threads, and what all may take together."""
 
 Profile = Callable[[Array], Array]
 """From exponents to values, perhaps in place."""
@@ -202,11 +197,8 @@ COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)
 DEGREE = 5
 """Of the odd polynomial that stands for w² coth(w/2)."""
 
-TOLERANCE = {"float64": 1e-14, "float32": 2e-7}
-"""The quotient's share of the relative error of exp(x)."""
-
-SQUARINGS = {"float64": 6, "float32": 3}
-"""The most there may be: each of them doubles the rounding error."""
+TOLERANCE, SQUARINGS = {"float64": 1e-14, "float32": 2e-7}, {"float64": 6, "float32": 3}
+"""The quotient's share of the relative error of exp(x), and the most squarings, each of which doubles the rounding."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else 
 
 from muhat.paper import (
     appendix,
+    conditional_accuracy,
+    conditional_saturation,
     figure_1,
     figure_2,
     figure_3a,
@@ -13,13 +15,14 @@ from muhat.paper import (
     figure_3c,
     finite_populations,
     loss,
+    radius_coverage,
     table_2,
     when_it_pays,
 )
 from muhat.paper._claims import Claim
 from muhat.paper._experiment import Experiment, Results
 from muhat.paper._figures import draw
-from muhat.paper._page import evidence_page
+from muhat.paper._page import Page, evidence_page
 from muhat.paper._results import read_finished, read_results
 from muhat.paper._run import reproduce
 from muhat.paper._workers import TaskError
@@ -33,10 +36,26 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 """The experiments by name, in the order of the paper."""
 
+PAGES: dict[str, Page] = {
+    "evidence": Page(EXPERIMENTS),
+    "conditional-evidence": Page(
+        {
+            module.EXPERIMENT.name: module.EXPERIMENT
+            for module in (conditional_accuracy, conditional_saturation, radius_coverage)
+        },
+        title="Conditional means and the radius: the evidence",
+        preface="Claims of `ConditionalMean` and of `KernelMean.radius`, measured by `muhat reproduce conditional`.",
+        says="claim",
+    ),
+}
+"""The pages of results, by the names of their files; those after the first are of what the paper does not have."""
+
 __all__ = [
     "EXPERIMENTS",
+    "PAGES",
     "Claim",
     "Experiment",
+    "Page",
     "Results",
     "TaskError",
     "draw",

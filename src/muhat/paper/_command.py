@@ -14,6 +14,7 @@ from muhat._messages import unknown_name
 from muhat.cli import say
 from muhat.paper import (
     EXPERIMENTS,
+    PAGES,
     Experiment,
     TaskError,
     draw,
@@ -28,13 +29,25 @@ from muhat.plots import save
 FORMATS = (".png", ".svg")
 RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
 
+ALL: dict[str, Experiment] = {name: each for page in PAGES.values() for name, each in page.experiments.items()}
+"""The experiments of all pages."""
+
+GROUPS = {name.removesuffix("-evidence"): list(page.experiments) for name, page in PAGES.items() if name != "evidence"}
+"""The experiments of a page beyond the paper, by the name that stands for all of them."""
+
+LIST = ", "
+
 FAILED = 2
 """The exit status of a run that failed."""
 
 
 def reproduce_command(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Which: {', '.join(EXPERIMENTS)}; all if none is named.")
+        list[str] | None,
+        typer.Argument(
+            help=f"Which: {', '.join(EXPERIMENTS)}, all of these if none is named; beyond the paper, "
+            f"{'; '.join(f'{name} for {LIST.join(group)}' for name, group in GROUPS.items())}."
+        ),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")] = False,
@@ -61,24 +74,31 @@ def reproduce_command(
     Interrupted at any moment, the same command resumes.
     """
     if list_them:
-        for experiment in EXPERIMENTS.values():
+        for experiment in ALL.values():
             typer.echo(f"{experiment.name:20}{experiment.title}")
         return
-    chosen = [_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    wanted = [each for name in names or EXPERIMENTS for each in GROUPS.get(name, [name])]
+    chosen = [_experiment(name) for name in dict.fromkeys(wanted)]
     folder = out or (QUICK_RESULTS if quick else RESULTS)
-    place = page or folder / "evidence.md"
+    first = page or folder / "evidence.md"
+    pages = {
+        first if name == "evidence" else first.with_name(f"{name}.md"): each
+        for name, each in PAGES.items()
+        if not {experiment.name for experiment in chosen}.isdisjoint(each.experiments)
+    }
     if data is not None:
         os.environ[FOLDER_VARIABLE] = str(data.resolve())
     _check_data(chosen, quick)
-    _check_outputs(chosen, folder, place)
+    _check_outputs(chosen, folder, pages)
 
     def write() -> None:
         for experiment in chosen:
             figure = draw(experiment, read_results(folder, experiment.name))
             for form in FORMATS:
                 save(figure, folder / f"{experiment.name}{form}")
-        finished = read_finished(folder, EXPERIMENTS.values())
-        atomic_write(place, evidence_page(EXPERIMENTS, finished, folder, place).encode())
+        for path, shown in pages.items():
+            finished = read_finished(folder, shown.experiments.values())
+            atomic_write(path, evidence_page(shown, finished, folder, path).encode())
 
     try:
         reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, cluster=cluster, then=write)
@@ -87,13 +107,14 @@ def reproduce_command(
         raise typer.Exit(FAILED) from problem
     if quick:
         typer.echo("Quick run, far below the paper's sizes: no verdicts.")
-    typer.echo(f"Evidence: {place}")
+    for path in pages:
+        typer.echo(f"Evidence: {path}")
 
 
 def _experiment(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
-        raise ValueError(unknown_name("reproduce", name, EXPERIMENTS))
-    return EXPERIMENTS[name]
+    if name not in ALL:
+        raise ValueError(unknown_name("reproduce", name, [*ALL, *GROUPS]))
+    return ALL[name]
 
 
 def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
@@ -109,9 +130,9 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
             say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
 
 
-def _check_outputs(chosen: Iterable[Experiment], folder: Path, page: Path) -> None:
+def _check_outputs(chosen: Iterable[Experiment], folder: Path, pages: Iterable[Path]) -> None:
     """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
-    outputs = [page, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS))]
+    outputs = [*pages, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS))]
     for path in outputs:
         if folder.is_dir() or path.parent.resolve() != folder.resolve():
             check_writable(path)

@@ -14,6 +14,7 @@ from muhat.gram import Components, Problem
 from muhat.kernels import Kernel
 from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, LeaveOneOut
+from muhat.selection._base import Candidates
 from muhat.stacking import stacked_means
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
@@ -41,6 +42,7 @@ NAMES = {
     "landweber": "Landweber",
     "nu-method": "ν-method",
     "iterated-tikhonov": "iterated Tikhonov",
+    "showalter": "Showalter",
     "tsvd": "truncated SVD",
     "componentwise": "component-wise",
     "auto": "auto",
@@ -135,33 +137,33 @@ def _by_leave_one_out(
     All samples share the grid of a filter, with ``FINER`` times as many values as usual in place of a refinement for
     each; filters that no rule can score on a batch are looked at one by one.
     """
-    filters = [filter_named(name, kappa2) for name in names]
-    pairs = [
-        _one_by_one(exact, filter) if name in LEFT_OUT else _all_at_once(exact, filter)
-        for name, filter in zip(names, filters, strict=True)
-    ]
-    losses = exact.of_shrinkage(np.stack([kept for kept, _ in pairs]))
-    best = np.argmax([gains for _, gains in pairs], axis=0)
+    alone = [name for name in names if name in LEFT_OUT]
+    together = [name for name in names if name not in LEFT_OUT]
+    kept, gains = _all_at_once(exact, [filter_named(name, kappa2) for name in together])
+    for name in alone:
+        choices = [LeaveOneOut().choices(problem, [filter_named(name, kappa2)])[0] for problem in exact.problems]
+        kept.append(np.stack([choice.shrinkage(each) for choice, each in zip(choices, exact.problems, strict=True)]))
+        gains.append(np.array([choice.gain for choice in choices]))
+    losses, best = exact.of_shrinkage(np.stack(kept)), np.argmax(gains, axis=0)
     auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
-    return dict(zip(names, losses.T, strict=True)), auto
+    return dict(zip([*together, *alone], losses.T, strict=True)), auto
 
 
-def _all_at_once(exact: ExactLosses, filter: Shrinker) -> tuple[Array, Array]:
-    """Return what the filter keeps of the components of each sample, and its gain over KME as the sample tells it."""
-    grid = None if filter.constant else _finer(filter.grid(exact.problem))
-    choice = LeaveOneOut(grid=grid).choices(exact.problem, [filter])[0]
-    return choice.shrinkage(exact.problem), np.broadcast_to(choice.gain, len(exact.cross))
+def _all_at_once(exact: ExactLosses, filters: Sequence[Shrinker]) -> tuple[list[Array], list[Array]]:
+    """Return what each filter keeps of the components of each sample, and its gain over KME as the sample tells it."""
+    rule, problem = LeaveOneOut(), exact.problem
+    candidates = [
+        Candidates(filter, np.zeros(1) if filter.parameterless else _finer(filter, filter.grid(problem)))
+        for filter in filters
+    ]
+    choices = rule.refined(rule.prepare(problem, candidates), candidates)
+    return [choice.shrinkage(problem) for choice in choices], [choice.gain for choice in choices]
 
 
-def _one_by_one(exact: ExactLosses, filter: Shrinker) -> tuple[Array, Array]:
-    """Return the same from each sample by itself."""
-    choices = [LeaveOneOut().choices(problem, [filter])[0] for problem in exact.problems]
-    kept = [choice.shrinkage(problem) for choice, problem in zip(choices, exact.problems, strict=True)]
-    return np.stack(kept), np.array([choice.gain for choice in choices])
-
-
-def _finer(grid: Array) -> Array:
+def _finer(filter: Shrinker, grid: Array) -> Array:
     """Return a grid with more values between each two, evenly spaced in their logarithms; whole numbers stay whole."""
+    if filter.constant:
+        return grid
     places = np.arange(FINER * (len(grid) - 1) + 1) / FINER
     values = np.exp(np.interp(places, np.arange(len(grid)), np.log(grid)))
     return np.unique(np.rint(values).astype(grid.dtype)) if grid.dtype.kind == "i" else values

@@ -191,10 +191,16 @@ def letter_panels(axes: Iterable[Any], titles: Sequence[str]) -> None:
 
 def percent_scale(ax: Any) -> None:
     """Make the vertical axis linear up to one percent and logarithmic beyond, labelled with plain numbers."""
-    from matplotlib.ticker import FuncFormatter
-
     ax.set_yscale("symlog", linthresh=1.0)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    plain_numbers(ax.yaxis)
+
+
+def plain_numbers(axis: Any) -> None:
+    """Label an axis with plain numbers, at its major ticks alone."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_handle(**style: Any) -> Any:

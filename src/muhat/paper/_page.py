@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,15 +14,30 @@ QUICK = "quick run"
 """What stands in place of a verdict that a small experiment cannot give."""
 
 
-def evidence_page(
-    experiments: Mapping[str, Experiment], results: Mapping[str, Results], folder: Path, beside: Path
-) -> str:
-    """Return the evidence page in Markdown.
+PREFACE = (
+    "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and Schölkopf, "
+    "2014), computed by `muhat reproduce`, which also writes this page."
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of results: its experiments, by name and in their order, and what stands above them."""
+
+    experiments: Mapping[str, Experiment]
+    title: str = "The paper's evidence"
+    preface: str = PREFACE
+    says: str = "the paper says"
+    """The title of the column of claims."""
+
+
+def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, beside: Path) -> str:
+    """Return a page of evidence in Markdown.
 
     Parameters
     ----------
-    experiments : mapping of str to Experiment
-        The experiments by name, in the order of the page.
+    page : Page
+        Its experiments, and what stands above them.
     results : mapping of str to Results
         What is there of them, by name.
     folder : path
@@ -30,21 +46,19 @@ def evidence_page(
         Where the page will be, from which it links to them.
     """
     links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
-    found = [(experiment, results[name]) for name, experiment in experiments.items() if name in results]
-    parts = ["# The paper's evidence", _preface(found), "## Claims", _claims(found)]
+    found = [(experiment, results[name]) for name, experiment in page.experiments.items() if name in results]
+    parts = [f"# {page.title}", _preface(page, found), "## Claims", _claims(page, found)]
     for experiment, result in found:
         parts += [f"## {experiment.name}: {experiment.title}", _section(experiment, result, links)]
     return "\n\n".join(parts) + "\n"
 
 
-def _preface(found: list[tuple[Experiment, Results]]) -> str:
+def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
     commits = sorted({str(results.provenance.get("commit") or "unknown") for _, results in found})
     seconds = sum(results.provenance["seconds"] for _, results in found)
     small = ", ".join(experiment.name for experiment, results in found if experiment.is_quick(results))
     lines = [
-        "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and "
-        "Schölkopf, 2014), computed by `muhat reproduce`, which also writes this page. Brackets are 95 % confidence "
-        "intervals unless said otherwise.",
+        f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
     if small:
@@ -52,8 +66,8 @@ def _preface(found: list[tuple[Experiment, Results]]) -> str:
     return "\n\n".join(lines)
 
 
-def _claims(found: list[tuple[Experiment, Results]]) -> str:
-    lines = ["| where | the paper says | we find | verdict |", "|---|---|---|---|"]
+def _claims(page: Page, found: list[tuple[Experiment, Results]]) -> str:
+    lines = [f"| where | {page.says} | we find | verdict |", "|---|---|---|---|"]
     for experiment, results in found:
         for claim in experiment.claims(results):
             verdict = QUICK if experiment.is_quick(results) else f"**{claim.verdict}**"

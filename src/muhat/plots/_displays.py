@@ -15,19 +15,15 @@ from muhat.filters import Filter
 from muhat.mean import KernelMean
 from muhat.plots._style import STYLES, axes_or_new, logarithmic, require_matplotlib, style, without_frame, zero_is_kme
 
+CURVE_POINTS = 600
 DECADES = 6
 """How far below the largest eigenvalue the picture of the filters goes."""
 
 OFF_SCALE = 1.5
 """A choice this many times worse than KME as the best is better is written in the legend instead of drawn."""
 
-CURVE_POINTS = 600
-
-LEAST_SCALE = 1.0
-"""What the axes reach to, in percent, where all there is to show is less."""
-
-SHORT_LABELS = 0.1
-"""A strength, in percent, below which labels have so many digits that fewer fit under the axis."""
+LEAST_SCALE, SHORT_LABELS = 1.0, 0.1
+"""What the axes reach to, in percent, where all is less; and from where on labels are so long that fewer fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +63,7 @@ class Display:
         raise NotImplementedError
 
     def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where; by default a new figure.
-        legend : bool, default=True
-            Whether a legend is put beside the axes.
-
-        Returns
-        -------
-        self : Display
-            With ``ax_`` and ``figure_``, where it was drawn.
-        """
+        """Draw it on the axes given or in a new figure, and return it with these as ``ax_`` and ``figure_``."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self._draw(self.ax_)
@@ -142,8 +125,13 @@ class LeaveOneOutDisplay(Display):
 
     def legend(self) -> dict[str, Curve]:
         """Return the curves by what a legend calls them; a choice that is off the scale is marked there."""
-        limits = self.limits
-        return {curve.label if limits.contain(curve.chosen) else _off_scale(curve): curve for curve in self.curves}
+        return {self._label(curve): curve for curve in self.curves}
+
+    def _label(self, curve: Curve) -> str:
+        value = curve.chosen[1]
+        text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        off_scale = f", off scale: {text.replace('-', '−')} %"
+        return curve.label + ("" if self.limits.contain(curve.chosen) else off_scale)
 
     @property
     def limits(self) -> Limits:
@@ -153,12 +141,6 @@ class LeaveOneOutDisplay(Display):
         peaks = [float(curve.x[curve.y.argmax()]) for curve in self.curves if curve.y.max() > 0]
         right = min(1.5 * max([0.0, *peaks, *(x for x, _ in shown)]), 102)
         return Limits(right or LEAST_SCALE, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale)
-
-
-def _off_scale(curve: Curve) -> str:
-    value = curve.chosen[1]
-    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{curve.label}, off scale: {text.replace('-', '−')} %"
 
 
 @dataclass(frozen=True)
@@ -191,7 +173,6 @@ class FilterDisplay(Display):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
-        """Return the display of a comparison's filters."""
         shown = comparison.eigenvalues > 10.0**-DECADES * comparison.eigenvalues.max()
         gamma = comparison.eigenvalues[shown]
         return cls(gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows])

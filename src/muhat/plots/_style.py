@@ -17,11 +17,12 @@ STYLES = {
     "iterated-tikhonov": ("#56B4E9", "D"),
     "landweber": ("#D55E00", "^"),
     "nu-method": ("#CC79A7", "v"),
+    "showalter": ("#882255", "X"),
     "tsvd": ("#009E73", "P"),
     "componentwise": ("#F0E442", "h"),
 }
-"""A colour for each filter, the same in every picture (Okabe and Ito's, which colour-blind readers can distinguish),
-and a marker for those who print in black and white."""
+"""A colour for each filter, the same in every picture (Okabe and Ito's, and Tol's wine, which colour-blind readers can
+distinguish), and a marker for those who print in black and white."""
 
 COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 

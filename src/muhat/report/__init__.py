@@ -13,6 +13,7 @@ from muhat.report._document import (
     Series,
     Spark,
     Table,
+    number,
 )
 from muhat.report._page import render
 from muhat.report._results import report_of
@@ -30,6 +31,7 @@ __all__ = [
     "Series",
     "Spark",
     "Table",
+    "number",
     "render",
     "report_of",
 ]

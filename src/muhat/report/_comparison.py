@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
 from muhat.comparison import Comparison, Row
+from muhat.filters import FILTERS
 from muhat.plots import Curve, FilterDisplay, LeaveOneOutDisplay
 from muhat.report._data import Context, count, data_section
 from muhat.report._document import (
@@ -33,6 +35,8 @@ COLOURS = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-meth
 DECADES = 12
 """How far below the largest eigenvalue the picture of the spectrum goes."""
 
+SCALED = "Every column was brought to mean 0 and variance 1 first."
+
 CONTRIBUTES = 0.0005
 """The weight from which on a candidate of the stacked mean is shown."""
 
@@ -54,6 +58,7 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         "kernel": repr(comparison.kernel),
         "parameters chosen by": comparison.selection,
         "matrix of all pairs": f"{comparison.gram} ({comparison.gram_reason})",
+        "standardize": comparison.standardize,
         **context.settings,
     }
     size = f"{count(comparison.n, 'row')} of {count(comparison.d, 'column')} were compared on."
@@ -65,7 +70,7 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         tone=tone,
         facts=_facts(comparison),
         sections=sections,
-        data=data_section(context, samples, [size] * (not samples)),
+        data=data_section(context, samples, [size] * (not samples) + [SCALED] * comparison.standardize),
         assumptions=_assumptions(comparison),
         code=context.code or _code(comparison),
         provenance=Context(settings=settings).provenance(),
@@ -105,7 +110,7 @@ def _table(comparison: Comparison) -> Table:
                 Cell(row.name),
                 Cell(row.setting or "none"),
                 Cell(number(row.score, 6), _value(row.score)),
-                Cell(row.gain_text, _value(row.improvement)),
+                Cell(row.gain_text.replace("-", "−"), _value(row.improvement)),
                 Cell(number(100 * row.strength), 100 * row.strength),
                 Cell(", ".join(words)),
             ]
@@ -291,7 +296,12 @@ def _assumptions(comparison: Comparison) -> list[str]:
 
 def _code(comparison: Comparison) -> str:
     kernel = re.match(r"\w+", repr(comparison.kernel))
-    names = f"compare, {kernel[0]}" if kernel else "compare"
-    gram = "" if comparison.gram == "dense" else f", gram={comparison.gram!r}"
-    call = f"comparison = compare(X, kernel={comparison.kernel!r}, selection={comparison.selection!r}{gram})"
+    names = f"{kernel[0]}, compare" if kernel else "compare"
+    options: dict[str, Any] = {"kernel": comparison.kernel}
+    if {row.name for row in comparison.rows} != set(FILTERS):
+        options["filters"] = [row.name for row in comparison.rows]
+    for name, default in (("selection", "loo"), ("standardize", False), ("gram", "dense")):
+        if getattr(comparison, name) != default:
+            options[name] = getattr(comparison, name)
+    call = f"comparison = compare(X, {', '.join(f'{name}={value!r}' for name, value in options.items())})"
     return f'from muhat import {names}\n{call}\ncomparison.to_html("report.html")'

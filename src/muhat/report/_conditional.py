@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from muhat._arrays import Array
+from muhat._messages import refusal
 from muhat.conditional import ConditionalMean
 from muhat.filters import Iteration, name_of
 from muhat.kernels import Linear
@@ -37,19 +39,30 @@ MOST_FANNED, MOST_DOTS, MOST_OUTPUTS, BINS = 200, 1000, 4, 40
 """Rows of the fan, dots of a scatter plot, outputs with figures, and bins of a histogram."""
 
 
-def conditional_report(model: ConditionalMean, context: Context) -> Report:
+def pipeline_report(pipeline: Pipeline, context: Context) -> Report:
+    """Return the page of a pipeline that ends in a conditional mean, in the units of the rows that it is given."""
+    if not isinstance(pipeline[-1], ConditionalMean):
+        needed = "a pipeline that ends in a ConditionalMean is needed"
+        raise TypeError(refusal("report_of", needed, type(pipeline[-1]).__name__))
+    return conditional_report(pipeline[-1], context, pipeline[:-1].transform)
+
+
+def conditional_report(
+    model: ConditionalMean, context: Context, transform: Callable[[Array], Array] = np.asarray
+) -> Report:
     """Return the page of a fitted conditional mean; the data, if given, are rows of x to show predictions at."""
-    samples = context.samples("x")
+    samples = context.samples("x", "new rows")
     name = str(context.settings.get("y", "y"))
     outputs = _Outputs.from_model(model, name)
     badge, tone = _badge(model, outputs)
+    columns = _listed_columns(model, samples)
     sections = (
         [Section("Rows left out", (), (), [plot for each in outputs for plot in each.plots()])] if outputs else []
     )
-    fans = _fans(model, samples, name)
+    fans = _fans(model, samples, name, transform)
     if fans:
         sections.append(Section("How y spreads", (), (), fans))
-    sections.append(_filters_section(model))
+    sections += [*context.sections, _filters_section(model)]
     settings = {
         "kernel on x": repr(model.kernel_),
         "kernel on y": repr(model.kernel_y_),
@@ -58,7 +71,7 @@ def conditional_report(model: ConditionalMean, context: Context) -> Report:
     }
     return Report(
         kind="Prediction",
-        question=f"How well can {shortened(name, 60)} be predicted from {_listed_columns(model)}, and how sure?",
+        question=f"How well can {shortened(name, 60)} be predicted from {columns}, and how sure?",
         verdict=_verdict(model, outputs, name),
         badge=badge,
         tone=tone,
@@ -186,15 +199,20 @@ def _setting(choice: Any) -> str:
     return f"{symbol} = {number(choice.parameter)}"
 
 
-def _fans(model: ConditionalMean, samples: Sequence[Sample], name: str) -> list[Plot]:
-    """Return the quantiles of y at the rows given, in the order of their medians."""
-    if not samples or samples[0].rows.shape[1] != model.n_features_in_:
+def _fans(
+    model: ConditionalMean, samples: Sequence[Sample], name: str, transform: Callable[[Array], Array]
+) -> list[Plot]:
+    """Return the quantiles of y at the rows given last, in the order of their medians."""
+    if not samples or samples[-1].rows.shape[1] != model.n_features_in_:
         return []
-    rows = samples[0].rows
+    rows = samples[-1].rows
     some = np.random.default_rng(0).permutation(len(rows))[:MOST_FANNED]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of names, which an array has not
-        quantiles = np.asarray(model.predict_quantiles(rows[some], LEVELS))
+        try:
+            quantiles = np.asarray(model.predict_quantiles(transform(rows[some]), LEVELS))
+        except ValueError:  # a fit that does not hold the weight of each output has no quantiles
+            return []
     quantiles = quantiles[:, None] if quantiles.ndim == 2 else quantiles
     names = [name] if quantiles.shape[1] == 1 else [f"{name} {place}" for place in range(quantiles.shape[1])]
     return [_fan(each, quantiles[:, place], some) for place, each in enumerate(names[:MOST_OUTPUTS])]
@@ -324,8 +342,8 @@ def _assumptions(model: ConditionalMean) -> list[str]:
     ]
 
 
-def _listed_columns(model: ConditionalMean) -> str:
-    names = getattr(model, "feature_names_in_", None)
+def _listed_columns(model: ConditionalMean, samples: Sequence[Sample]) -> str:
+    names = samples[0].columns if samples else getattr(model, "feature_names_in_", None)
     if names is None or len(names) > 4:
         return count(model.n_features_in_, "column")
     words = [shortened(str(name), 30) for name in names]

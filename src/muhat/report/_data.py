@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,27 +43,32 @@ class Context:
         The lines of Python that give the same.
     settings : mapping
         What was asked for, such as the seed, by name.
-    warnings : sequence of str
-        What the reader has to be warned of.
+    warnings : sequence of str or None
+        What the reader has to be warned of; None if that is not known.
     level : float
         The level of the verdict of a test.
+    sections : sequence of Section
+        What a page of a conditional mean shows beside its own.
     """
 
     data: Any = None
     code: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str] | None = None
     level: float = LEVEL
+    sections: Sequence[Section] = ()
 
     def samples(self, *names: str) -> list[Sample]:
         """Return the samples, named as in the data or else as here."""
         if self.data is None:
             return []
         if isinstance(self.data, Mapping):
-            return [Sample.from_rows(rows, str(name)) for name, rows in self.data.items()]
-        if isinstance(self.data, tuple):
-            return [Sample.from_rows(rows, name) for rows, name in zip(self.data, names, strict=True)]
-        return [Sample.from_rows(self.data, names[0])]
+            return [replace(Sample.from_rows(rows, ""), name=str(name)) for name, rows in self.data.items()]
+        several = self.data if isinstance(self.data, tuple) else (self.data,)
+        found = [Sample.from_rows(rows, name) for rows, name in zip(several, names, strict=False)]
+        if len({each.name for each in found}) == len(found):
+            return found
+        return [replace(each, name=f"{each.name} ({place})") for place, each in enumerate(found, 1)]
 
     def provenance(self) -> dict[str, str]:
         """Return versions, the day, and all settings."""
@@ -123,8 +128,8 @@ def data_section(context: Context, samples: Sequence[Sample], sentences: Sequenc
         for each in samples
         if len(each.rows) < each.n
     ]
-    warnings = list(dict.fromkeys(context.warnings))
-    if samples and not warnings:
+    warnings = list(dict.fromkeys(context.warnings or ()))
+    if context.warnings is not None and not warnings:
         said.append("Reading them gave no warning.")
     blocks = [_columns_table(samples)] if samples and all(_is_numeric(each.rows) for each in samples) else []
     return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)

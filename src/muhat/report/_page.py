@@ -17,7 +17,7 @@ from muhat import __version__
 from muhat.report._document import Bars, Cell, Fact, Report, Section, Table
 from muhat.report._figures import bars_html, plot_html, shortened, spark_svg
 
-LONG_FACT = 12
+LONG_FACT = 9
 """Characters from which on a fact is set in smaller type."""
 
 MOST_OF_A_NAME = 48

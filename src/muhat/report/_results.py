@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from muhat._messages import refusal
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
 from muhat.report._comparison import comparison_report
-from muhat.report._conditional import conditional_report
+from muhat.report._conditional import conditional_report, pipeline_report
 from muhat.report._data import Context
 from muhat.report._document import Report
 from muhat.report._testing import independence_report, two_samples_report
@@ -22,7 +24,7 @@ def report_of(result: Any, context: Context) -> Report:
 
     Parameters
     ----------
-    result : Comparison, TwoSampleResult, IndependenceResult or ConditionalMean
+    result : Comparison, TwoSampleResult, IndependenceResult, ConditionalMean, or a pipeline that ends in one
         The result.
     context : Context
         What the page says beside it.
@@ -34,3 +36,4 @@ report_of.register(Comparison)(comparison_report)
 report_of.register(TwoSampleResult)(two_samples_report)
 report_of.register(IndependenceResult)(independence_report)
 report_of.register(ConditionalMean)(conditional_report)
+report_of.register(Pipeline, pipeline_report)

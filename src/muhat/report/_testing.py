@@ -41,7 +41,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     samples = context.samples("X", "Y")
     first, second = [shortened(each.name) for each in samples] if len(samples) == 2 else ("X", "Y")
     differ = result.p_value <= context.level
-    n, m = len(result.witness_x), len(result.witness_y)
+    n, m = result.n, result.m
     where = Section(
         "Where they differ",
         [
@@ -68,6 +68,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
             *_sureness(result, context.level, "the two samples came from one distribution"),
             "The p-values of single columns are corrected for their number. A column may differ only together with "
             "others: then no single one shows it.",
+            *_together(result),
             EXCHANGEABLE,
         ],
         code=context.code or _code("TwoSampleTest", result, "X, Y"),
@@ -123,10 +124,11 @@ def _provenance(result: Result, context: Context) -> dict[str, str]:
 
 def _sureness(result: Result, level: float, null: str) -> list[str]:
     least = 1 / (result.n_permutations + 1)
+    is_exact = not isinstance(result, TwoSampleResult) or result.is_exact
+    exactly = ". This holds exactly, for any number of rows and any distribution" if is_exact else ", approximately"
     lines = [
         f"If {null}, a p-value of {number(result.p_value)} or less would come up in at most "
-        f"{number(100 * result.p_value)} % of such tests. This holds exactly, for any number of rows and any "
-        "distribution.",
+        f"{number(100 * result.p_value)} % of such tests{exactly}.",
         f"{count(len(result.tests), 'statistic')} share the permutations, and p is for all of them together: nothing "
         "has to be corrected.",
         f"The least p that {count(result.n_permutations, 'permutation')} can give is {number(least)}.",
@@ -136,6 +138,20 @@ def _sureness(result: Result, level: float, null: str) -> list[str]:
     else:
         lines.append("A small p says that there is a difference, not that it is large: see the effect size above.")
     return lines
+
+
+def _together(result: TwoSampleResult) -> list[str]:
+    """Return what is to be said where rows were not permuted one by one."""
+    if result.rows_together == 1:
+        return []
+    if result.is_exact:
+        return [
+            f"Rows were permuted in bins of {result.rows_together:,}, drawn at random, as there are many: p is exact."
+        ]
+    return [
+        f"Blocks of {result.rows_together:,} rows that follow each other were permuted together, as rows depend on "
+        "those before them: p is approximate, and better the more blocks there are."
+    ]
 
 
 def _row_numbers(rows: Array) -> str:
@@ -181,7 +197,7 @@ def _witness_plot(result: TwoSampleResult, first: str, second: str) -> Plot:
     pooled = np.concatenate([result.witness_x, result.witness_y])
     edges = np.histogram_bin_edges(pooled, BINS)
     series = []
-    for name, values, colour in ((first, result.witness_x, 2), (second, result.witness_y, 1)):
+    for name, values, colour in ((first, result.witness_x, 2), (second, result.witness_y, 1)):  # of some rows, if many
         shares = 100 * np.histogram(values, edges)[0] / len(values)
         readings = [
             ((left + right) / 2, float(share), f"{number(share)} % of the rows, from {number(left)} to {number(right)}")
@@ -243,7 +259,11 @@ def _statistics(result: Result) -> Section:
     """Return the table of all statistics."""
     tests = sorted(result.tests, key=lambda each: -each.standardized)[:MOST_STATISTICS]
     rows = [
-        [Cell(str(each)), Cell(f"{each.standardized:.2f}", each.standardized), Cell(number(each.p_value), each.p_value)]
+        [
+            Cell(str(each)),
+            Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized),
+            Cell(number(each.p_value), each.p_value),
+        ]
         for each in tests
     ]
     titles = ["statistic", "above its mean, standard deviations", "p by itself"]

@@ -50,14 +50,10 @@ class Choice:
 
     Attributes
     ----------
-    rule : Rule
-        The rule that chose.
-    filter : Shrinker
-        The filter.
-    parameter : float or int
-        λ, or the number of iterations t; None where the filter has none.
-    index : int
-        Its place in the grid.
+    rule, filter : Rule and Shrinker
+        The rule that chose, and the filter.
+    parameter, index : float or int, and int
+        λ, or the number of iterations t, None where the filter has none; and its place in the grid.
     grid, gains, scores, strengths : array of shape (parameters,)
         The candidates, with the gain, the score and the strength of each. A score is the smaller the better; a gain is
         how much smaller than KME's it is, computed as such and not as a difference of scores, of which it may be the

@@ -154,17 +154,14 @@ def _ladder(reach: float, only_likely: bool) -> list[Ellipse]:
 
 def accurate_contour(filter: Filter, grid: Array, interval: Interval) -> Contour | None:
     """Return a cheap contour around [0, 1] on which a filter is accurate for its whole grid, if there is one."""
-    reach = (
-        min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / interval.largest if not filter.constant else 1.0
-    )
+    least = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1]))
+    reach = 1.0 if filter.constant else least / interval.largest
     stated = type(filter).as_lambda is not Filter.as_lambda
-    contours = (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated))
-    return next((contour for contour in contours if is_accurate(contour, filter, grid, interval)), None)
-
-
-def is_accurate(contour: Contour, filter: Filter, grid: Array, interval: Interval) -> bool:
-    """Whether a contour is accurate for a filter's whole grid; its ends, the likeliest to fail, are looked at first."""
-    return all(contour.error(filter, part, interval) <= ACCURATE for part in (grid[[0, -1]], grid))
+    for contour in (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated)):
+        # The ends of the grid are the likeliest to fail.
+        if all(contour.error(filter, part, interval) <= ACCURATE for part in (grid[[0, -1]], grid)):
+            return contour
+    return None
 
 
 @dataclass(frozen=True)

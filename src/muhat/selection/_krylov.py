@@ -15,13 +15,12 @@ from typing import cast
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient, rounding
 from muhat._messages import refusal
 from muhat._validation import check_semidefinite
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
-from muhat.gram._problem import quotient
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
 SETTLED = 1e-11
@@ -123,7 +122,7 @@ class Krylov(Scores):
 
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
         """Advance until every solution has settled; return an estimate of the relative error of each."""
-        exact = [_products_needed(each) for each in candidates]
+        exact = [np.array([cast(Filter, each.filter).products(t) for t in each.grid.tolist()]) for each in candidates]
         last = max(float(each.max()) for each in exact)
         look = int(max(last, 1)) if last <= self.limit else FIRST_LOOK
         while True:
@@ -182,13 +181,10 @@ class Krylov(Scores):
         doubtful = (len(choice.grid) == 1) | (choice.gains + error * np.abs(self.unshrunk) >= choice.gain)
         unsettled = error[doubtful & (error > self.tolerance)]
         if unsettled.size:
-            warnings.warn(
-                f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {self.steps} products with A, "
-                f"all that {MEMORY // 10**6} MB of memory allow; its relative error is about {unsettled.max():.1g}, "
-                "less with a larger λ or fewer iterations.",
-                UserWarning,
-                stacklevel=4,
-            )
+            spent = f"{self.steps} products with A, all that {MEMORY // 10**6} MB of memory allow"
+            error_now = f"its relative error is about {unsettled.max():.1g}, less with a larger λ or fewer iterations"
+            message = f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {spent}; {error_now}."
+            warnings.warn(message, UserWarning, stacklevel=4)
         solution = None
         if not choice.filter.constant:
             solution = self.problem.root_masses * self.solution(candidates, choice.index)
@@ -370,7 +366,8 @@ class Leading:
     def __init__(self, problem: BlockProblem, count: int) -> None:
         self.problem = problem
         self.pairs = problem.gram.leading(count)
-        self.residual = problem.gram.residual(self.pairs)
+        gaps = problem.gram.product(self.pairs.U) - self.pairs.gamma * self.pairs.U
+        self.residual = float(np.linalg.norm(gaps, axis=0).max()) / (self.pairs.largest or 1.0)
         b = problem.mean_values - problem.target_values
         self.projected = self.pairs.project(b)
         self.behind = float(np.sum((b - self.pairs.U @ self.projected) ** 2))
@@ -419,11 +416,6 @@ class Leading:
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
     """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
     return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
-
-
-def _products_needed(candidates: Candidates) -> Array:
-    """Return after how many products each solution is exact: infinite unless the filter is a polynomial."""
-    return np.array([cast(Filter, candidates.filter).products(parameter) for parameter in candidates.grid.tolist()])
 
 
 def _distances(some: Array, others: Array) -> Array:

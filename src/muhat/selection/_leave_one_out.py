@@ -88,12 +88,11 @@ class LeftOutScores(Scores):
         self.contours = {place: contour for place, contour in found.items() if contour is not None}
         self.parts: dict[int, list[Any]] = self._on_contours(self.contours)
         if len(found) > len(self.contours):
-            self._state_price([type(self.filters[place]).__name__ for place in found.keys() - self.contours.keys()])
-            refits = problem.sum_over_rows(_rows_left_out)
-            self.parts |= dict.fromkeys(found.keys() - self.contours.keys(), refits)
+            others = found.keys() - self.contours.keys()
+            self._state_price([type(self.filters[place]).__name__ for place in others])
+            self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
     def gains(self, place: int, grid: Array) -> Array:
-        """Return what each parameter gains over KME."""
         filter = self.filters[place]
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
@@ -119,13 +118,10 @@ class LeftOutScores(Scores):
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
         if self.problem.n > REFIT_UP_TO:
-            warnings.warn(
-                f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; leaving out each of {self.problem.n} "
-                "points takes as many eigendecompositions. selection='gcv' (the paper's choice for truncated SVD) or "
-                "'kfold' takes one or five.",
-                UserWarning,
-                stacklevel=2,
-            )
+            price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
+            advice = "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five"
+            message = f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; {price}. {advice}."
+            warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def _contour_of(problem: SpectralProblem, candidates: Candidates) -> Contour | None:

@@ -62,7 +62,6 @@ class GCV(Scored):
         return not filter.constant
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the least score."""
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
         return [self._choice_on_blocks(cast(BlockProblem, problem), filter) for filter in filters]
@@ -85,7 +84,6 @@ class GCV(Scored):
         return leading.with_solution(choice, kept[choice.index])
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> GCVScores:
-        """Return the scores, for which the eigenvalues are enough."""
         return GCVScores(problem, candidates)
 
 
@@ -139,7 +137,6 @@ class KFold(Scored):
         return self.n_splits if isinstance(self.n_splits, Integral) else 2
 
     def check(self, filter: Shrinker) -> None:
-        """Refuse a number of folds or a seed that is none, and a grid that does not fit."""
         super().check(filter)
         whole_number(self, "n_splits", self.n_splits, 2)
         whole_number(self, "random_state", self.random_state, 0)
@@ -149,7 +146,6 @@ class KFold(Scored):
         return filter.needs if filter.needs == Access.PRODUCTS else Access.SPECTRUM
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the least score."""
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
@@ -158,7 +154,6 @@ class KFold(Scored):
         return [krylov.with_solution(choice) for choice in self.refined(krylov, candidates)]
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> FoldScores:
-        """Return the sample without each fold."""
         if problem.fold_sums is not None:
             check_rest(self, 1 - float(problem.fold_sums.mass.max()))
             return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums))
@@ -182,7 +177,6 @@ class FoldScores(Scores):
         self.without, self.unshrunk = without, without.unshrunk
 
     def gains(self, place: int, grid: Array) -> Array:
-        """Return what each parameter gains over KME."""
         return self.without.gains(self.filters[place], grid)
 
 
@@ -194,7 +188,6 @@ class Given(Rule):
         raise NotImplementedError
 
     def check(self, filter: Shrinker) -> None:
-        """Refuse a parameter that does not fit the filter."""
         self.parameter(filter, n=2)
 
     def needs(self, filter: Shrinker) -> Access:
@@ -202,7 +195,6 @@ class Given(Rule):
         return filter.needs
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return the given parameter for each filter, with its strength."""
         return [self._choice(problem, filter) for filter in filters]
 
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
@@ -222,18 +214,11 @@ class Given(Rule):
 
 @dataclass
 class Fixed(Given):
-    """The parameter you give: λ, or the number of iterations t.
-
-    Parameters
-    ----------
-    value : float or int
-        The parameter.
-    """
+    """The parameter you give as ``value``: λ, or the number of iterations t."""
 
     value: Any
 
     def parameter(self, filter: Shrinker, n: int) -> Array:
-        """Return the value, checked."""
         grid = checked_grid(self, filter, self.value)
         if len(grid) != 1:
             advice = "give a grid to LeaveOneOut, GCV or KFold"
@@ -247,17 +232,14 @@ class Rate(Given):
 
     Parameters
     ----------
-    c : float, default=1.0
-        c > 0.
-    beta : float, default=1.5
-        β > 0; Theorem 1 needs β > 1.
+    c, beta : float, default=1.0 and 1.5
+        c > 0 and β > 0; Theorem 1 needs β > 1.
     """
 
     c: float = 1.0
     beta: float = 1.5
 
     def parameter(self, filter: Shrinker, n: int) -> Array:
-        """Return the parameter that acts as λ = c n^(−β)."""
         lam = positive(self, "c", self.c) * n ** -positive(self, "beta", self.beta)
         if not isinstance(filter, Filter):
             got = f"{type(filter).__name__}, which has none"

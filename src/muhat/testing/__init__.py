@@ -1,16 +1,21 @@
-"""Tests of two samples and of independence: many statistics on one set of permutations, one exact p-value."""
+"""Tests of two samples, of independence and of drift: many statistics on one set of permutations, one exact p-value."""
 
+from muhat.testing._drift import DriftDetector, DriftResult
 from muhat.testing._independence import IndependenceTest
 from muhat.testing._results import IndependenceResult, Result, SingleTest, TwoSampleResult
+from muhat.testing._shrunk_covariance import ShrunkCovariance
 from muhat.testing._statistics import MMD, STATISTICS, ShrunkMeans, Spectral, Statistic
 from muhat.testing._two_samples import TwoSampleTest
 
 __all__ = [
     "MMD",
     "STATISTICS",
+    "DriftDetector",
+    "DriftResult",
     "IndependenceResult",
     "IndependenceTest",
     "Result",
+    "ShrunkCovariance",
     "ShrunkMeans",
     "SingleTest",
     "Spectral",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import joblib
 import numpy as np
@@ -14,9 +14,9 @@ from muhat._arrays import BLAS_ON_ONE_THREAD, Array, available_cores, limit_core
 from muhat._messages import refusal
 from muhat._validation import as_frame, checked_sample, whole_number
 from muhat.testing._ladder import check_bandwidths
-from muhat.testing._statistics import Statistic, as_statistics
+from muhat.testing._statistics import STATISTICS, Statistic, as_statistics
 
-DEFAULT_STATISTICS = ("mmd", "spectral")
+DEFAULT_STATISTICS = ("mmd", "spectral", "kernel-fisher")
 """What is asked without a word: differences as a whole, and those in fine structure."""
 
 WORTH_A_THREAD = 100
@@ -32,6 +32,9 @@ class PermutationTest(BaseEstimator):
     random_state: Any
     n_jobs: int | None
 
+    names: ClassVar[Mapping[str, Callable[[], Statistic]]] = STATISTICS
+    """The statistics that can be asked for by name."""
+
     def _check(self) -> list[Statistic]:
         """Refuse parameters that are none; return the statistics."""
         whole_number(self, "n_permutations", self.n_permutations)
@@ -39,7 +42,7 @@ class PermutationTest(BaseEstimator):
         if self.n_jobs is not None and (not isinstance(self.n_jobs, int) or self.n_jobs == 0):
             needed = "n_jobs must be a whole number, not zero, or None"
             raise ValueError(refusal(type(self).__name__, needed, repr(self.n_jobs)))
-        return as_statistics(self.statistics)
+        return as_statistics(self.statistics, self.names)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))

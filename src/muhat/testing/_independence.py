@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import Array, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
 from muhat._messages import refusal
 from muhat.kernels import Gaussian, Kernel
-from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
+from muhat.testing._base import PermutationTest
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
-from muhat.testing._permutations import PermutationTable, draw_orders
+from muhat.testing._permutations import Law, PermutationTable, draw_orders
 from muhat.testing._results import IndependenceResult, of_table
+from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
 from muhat.testing._spectrum import PooledSpectrum
-from muhat.testing._statistics import Statistic
+from muhat.testing._statistics import STATISTICS, Filtered, Statistic
 
 MOST_ROWS = 2000
 """Rows beyond which the matrices of all statistics do not fit in memory comfortably."""
 
 STEPS = 4
 """Bandwidths of x, and of y, if nothing else is asked for."""
+
+SHARES = (1e-1, 1e-2, 1e-3)
+"""λ of x, and of y, as shares of the largest eigenvalue, if nothing else is asked for."""
 
 AT_ONCE = 2**22
 """Values of y's matrices that are gathered at a time (32 MB)."""
@@ -43,7 +51,8 @@ class IndependenceTest(PermutationTest):
         For kernels whose bandwidth is not a number: how many, in equal ratios over the distances of x or y (4 if not
         given), the median of x or y, or the bandwidths themselves.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
-        The weights h and h', each with each: 'mmd' and 'mmd' is HSIC.
+        The weights h and h', each with each: 'mmd' and 'mmd' is HSIC. For few rows also 'scose', 'fcose' or
+        ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk.
     n_permutations : int, default=999
         Where there are no more orders than that, all of them are taken instead of random ones.
     random_state : int, RandomState or None, default=None
@@ -62,13 +71,15 @@ class IndependenceTest(PermutationTest):
     0.001
     """
 
+    names: ClassVar[Mapping[str, Callable[[], Statistic]]] = {**STATISTICS, **COSE}
+
     def __init__(
         self,
         kernel: Any = None,
         *,
         kernel_y: Any = None,
         bandwidths: Any = None,
-        statistics: Any = DEFAULT_STATISTICS,
+        statistics: Any = ("mmd", "spectral"),
         n_permutations: int = 999,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -84,20 +95,40 @@ class IndependenceTest(PermutationTest):
     def test(self, X: Any, Y: Any) -> IndependenceResult:
         """Test whether the rows of X, of shape (n, d), are independent of those of Y, of shape (n, e)."""
         statistics = self._check()
+        statistics = [
+            replace(each, shares=SHARES) if isinstance(each, Filtered) and each.shares is None else each
+            for each in statistics
+        ]
         if any(each.unbiased for each in statistics):
             needed = "statistics must not be unbiased"
             raise ValueError(refusal("IndependenceTest", needed, "unbiased=True", "leave it out"))
         kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
         kernels_y = kernels_x if self.kernel_y is None else as_kernels(self.kernel_y)
         X, Y = self._pairs(X, Y)
+        for each in statistics:
+            if isinstance(each, ShrunkCovariance):
+                each.check(len(X))
         rng = self._rng()
         order = rng.permutation(len(X))  # of the rows of both: what is chosen does not depend on the order of the rows
         orders, is_complete = draw_orders(len(X), self.n_permutations, rng)
-        x, y = (self._weighted(kernels, statistics, rows[order]) for kernels, rows in ((kernels_x, X), (kernels_y, Y)))
-        values = self._statistics(x[1], y[1], orders)
-        candidates = [((k, other), (h, g)) for k, h in x[0] for other, g in y[0]]
-        table = PermutationTable(values, np.abs(values).max(axis=1))
-        (kernel_x, kernel_y), _ = candidates[table.loudest]
+        X, Y = X[order], Y[order]
+        x, y = self._side(kernels_x, statistics, X), self._side(kernels_y, statistics, Y)
+        if not (x.spectra and y.spectra):
+            got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
+            raise ValueError(refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice))
+        candidates: list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
+        candidates = [((k, other), (h, g)) for k, h in x.candidates for other, g in y.candidates]
+        values, laws = [], []
+        if candidates:
+            values, laws = [self._statistics(x.matrices(), y.matrices(), orders)], [x.law_with(y)]
+        for shrunk in (each for each in statistics if isinstance(each, ShrunkCovariance)):
+            for (k, one), (other, two) in product(x.spectra, y.spectra):
+                values.append(_shrunk(shrunk, one, two, orders))
+                laws.append(Law.of_values(values[-1]))
+                candidates.append(((k, other), (shrunk,)))
+        joined = np.concatenate(values)
+        table = PermutationTable(joined, np.abs(joined).max(axis=1), Law.of_all(laws))
+        kernel_x, kernel_y = candidates[table.loudest][0]
         return IndependenceResult(
             **of_table(table, candidates),
             is_complete=is_complete,
@@ -105,23 +136,12 @@ class IndependenceTest(PermutationTest):
             correlation=_correlation(kernel_x, X, kernel_y, Y),
         )
 
-    def _weighted(
-        self, kernels: list[Kernel], statistics: list[Statistic], rows: Array
-    ) -> tuple[list[tuple[Kernel, Statistic]], Array]:
-        """Return every kernel with every statistic on one side, and the matrices U h(Γ) Uᵀ of all of them."""
-
-        def matrices(kernel: Kernel) -> tuple[list[Statistic], list[Array]]:
-            spectrum = PooledSpectrum.from_rows(kernel, rows)
-            resolved = spectrum.resolve(statistics)
-            return resolved, [(spectrum.U * each.weight(spectrum.gamma)) @ spectrum.U.T for each in resolved]
-
+    def _side(self, kernels: list[Kernel], statistics: list[Statistic], rows: Array) -> _Side:
+        """Return the spectra of one side at every bandwidth."""
         ladder = kernels_at_bandwidths(kernels, STEPS if self.bandwidths is None else self.bandwidths, rows)
-        found = self._map(matrices, ladder, len(rows))
-        candidates = [(kernel, each) for kernel, (resolved, _) in zip(ladder, found, strict=True) for each in resolved]
-        if not candidates:
-            got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-            raise ValueError(refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice))
-        return candidates, np.array([S for _, each in found for S in each])
+        spectra = self._map(lambda kernel: PooledSpectrum.from_rows(kernel, rows), ladder, len(rows))
+        told = [(kernel, spectrum) for kernel, spectrum in zip(ladder, spectra, strict=True) if spectrum.gamma.size]
+        return _Side(told, [each for each in statistics if not isinstance(each, ShrunkCovariance)])
 
     def _statistics(self, S: Array, R: Array, orders: Array) -> Array:
         """Return Σ_ij S_ij R_π(i)π(j) for each matrix S of x with each R of y, and every order π of the rows."""
@@ -151,6 +171,44 @@ class IndependenceTest(PermutationTest):
             if not np.ptp(rows, axis=0).any():
                 raise ValueError(refusal("IndependenceTest", f"rows of {name} that differ are needed", "equal ones"))
         return X, Y
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The spectra of x or of y, and every weight on each of them."""
+
+    spectra: list[tuple[Kernel, PooledSpectrum]]
+    statistics: list[Statistic]
+
+    @cached_property
+    def candidates(self) -> list[tuple[Kernel, Statistic]]:
+        """Every kernel with every statistic, parameters resolved."""
+        return [(kernel, each) for kernel, spectrum in self.spectra for each in spectrum.resolve(self.statistics)]
+
+    @cached_property
+    def weights(self) -> list[tuple[PooledSpectrum, Array]]:
+        """The spectrum and h(γ) of every candidate."""
+        resolved = [(spectrum, each) for _, spectrum in self.spectra for each in spectrum.resolve(self.statistics)]
+        return [(spectrum, each.weight(spectrum.gamma)) for spectrum, each in resolved]
+
+    def matrices(self) -> Array:
+        """U h(Γ) Uᵀ of every candidate."""
+        return np.array([(spectrum.U * h) @ spectrum.U.T for spectrum, h in self.weights])
+
+    def law_with(self, other: _Side) -> Law:
+        """Return the law of Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)² in theory: the mean of each square is 1/(n − 1)."""
+
+        def sums(side: _Side, power: int) -> Array:
+            return np.array([(h**power).sum() / (len(each.U) - 1) ** (power / 2) for each, h in side.weights])
+
+        return Law.of_squares(*(np.outer(sums(self, power), sums(other, power)).ravel() for power in (1, 2, 3)))
+
+
+def _shrunk(statistic: ShrunkCovariance, x: PooledSpectrum, y: PooledSpectrum, orders: Array) -> Array:
+    """Return ‖Σ_λ‖² of the shrunk cross-covariance for every order of the rows of y: shape (1, orders)."""
+    K, L = ((each.U * each.gamma) @ each.U.T for each in (x, y))
+    with BLAS_ON_ONE_THREAD:
+        return np.array([[statistic.squared_norm(K * L[np.ix_(order, order)]) for order in orders]])
 
 
 def _correlation(kernel_x: Kernel, X: Array, kernel_y: Kernel, Y: Array) -> float:

@@ -16,8 +16,8 @@ from muhat._validation import positive
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.kernels._own import Metric, Radial, distances_of_pairs
 
-STEPS = 10
-"""Bandwidths of a ladder."""
+STEPS, FEWER = 14, 6
+"""Bandwidths of a ladder: for the Gaussian kernel, and for any other."""
 
 ENDS = (0.05, 0.95)
 """Where a ladder begins and ends: half the first quantile of the distances, and twice the second."""
@@ -54,7 +54,7 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
         if not isinstance(kernel, Radial) or isinstance(kernel.bandwidth, Real) or isinstance(bandwidths, str):
             found.append(kernel.resolve(Z))
         elif bandwidths is None or isinstance(bandwidths, Integral):
-            steps = STEPS if bandwidths is None else int(bandwidths)
+            steps = int(bandwidths or (STEPS if isinstance(kernel, Gaussian) else FEWER))
             found += [replace(kernel, bandwidth=sigma) for sigma in ladder(Z, kernel._metric, steps).tolist()]
         else:
             found += [replace(kernel, bandwidth=float(sigma)) for sigma in bandwidths]

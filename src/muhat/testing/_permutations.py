@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
@@ -19,6 +20,15 @@ TIE = 1e-12
 
 COMBINED_TIE = 1e-9
 """The same for the combination, whose rounding is that of the statistics over their standard deviation."""
+
+NEARLY_CONSTANT = 1e-6
+"""A statistic whose permutations differ by less than this share of its scale has nothing to say."""
+
+SHARPNESS = 5.0
+"""How close the combination is to the largest score: at 1 many scores that are large count, at ∞ one is enough."""
+
+LEAST_SKEWNESS = 1e-2
+"""Skewness below which a law is as good as normal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +68,45 @@ def draw_orders(n: int, n_permutations: int, rng: np.random.Generator) -> tuple[
 
 
 @dataclass(frozen=True, eq=False)
+class Law:
+    """What permutations of each statistic are distributed like, in theory: its mean, standard deviation and skewness.
+
+    T = Σ_k h_k Z_k² of independent standard normal Z has the mean Σh, the variance 2Σh² and the skewness
+    √8 Σh³/(Σh²)^3/2. A law only says on which scale statistics are compared: no p-value relies on it.
+    """
+
+    mean: Array
+    spread: Array
+    skewness: Array
+
+    @classmethod
+    def of_squares(cls, first: Array, second: Array, third: Array, offset: Array | float = 0.0) -> Law:
+        """Return the law of Σ h_k Z_k² + offset from Σh, Σh² and Σh³ of each statistic."""
+        spread = np.sqrt(2 * second)
+        return cls(first + offset, spread, np.divide(8 * third, spread**3, out=np.zeros_like(third), where=spread > 0))
+
+    @classmethod
+    def of_all(cls, laws: Sequence[Law]) -> Law:
+        """Return the laws of several groups of statistics as one."""
+        return cls(
+            *(np.concatenate(each) for each in zip(*((x.mean, x.spread, x.skewness) for x in laws), strict=True))
+        )
+
+    @classmethod
+    def of_values(cls, values: Array) -> Law:
+        """Return the mean and standard deviation of the permutations themselves, as of a normal law."""
+        return cls(values.mean(axis=1), values.std(axis=1), np.zeros(len(values)))
+
+    def scores(self, values: Array) -> Array:
+        """Return the standard normal value as far out as each of the values, by Wilson and Hilferty's cube root."""
+        mean, spread, skewness = (each[:, None] for each in (self.mean, self.spread, self.skewness))
+        out = np.divide(values - mean, spread, out=np.zeros_like(values), where=spread > 0)
+        g = np.maximum(skewness, LEAST_SKEWNESS)
+        cubed = np.maximum(1 + g * out / 2, 1e-3)  # of a χ² over its mean; the cube root is steep at zero
+        return np.where(skewness < LEAST_SKEWNESS, out, 6 / g * (np.cbrt(cubed) - 1) + g / 6)
+
+
+@dataclass(frozen=True, eq=False)
 class PermutationTable:
     """The values T_j(b) of every statistic j for every permutation b, of which b = 0 is as observed.
 
@@ -69,6 +118,8 @@ class PermutationTable:
     values: Array
     scales: Array
     """Of each statistic: what its rounding errors are measured in."""
+    law: Law | None = None
+    """On which scale the statistics are compared with each other."""
 
     @cached_property
     def p_values(self) -> Array:
@@ -78,20 +129,26 @@ class PermutationTable:
 
     @cached_property
     def standardized(self) -> Array:
-        """(T_j(b) − mean_j)/sd_j over all permutations; zero for a statistic that no permutation changes."""
-        centred = self.values - self.values.mean(axis=1, keepdims=True)
-        spread = centred.std(axis=1, keepdims=True)
-        return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > TIE * self.scales[:, None])
+        """The normal score of every value by its statistic's law; by mean and spread of the row, if none is known."""
+        return (Law.of_values(self.values) if self.law is None else self.law).scores(self.values)
 
     @cached_property
     def varies(self) -> Array:
         """Which statistics some permutation changes: the others have nothing to say."""
-        return np.asarray(self.standardized.any(axis=1))
+        return np.asarray(self.values.std(axis=1) > NEARLY_CONSTANT * self.scales)
+
+    @cached_property
+    def largest(self) -> Array:
+        """The largest score of every permutation, of the statistics that vary."""
+        return self.standardized[self.varies].max(axis=0) if self.varies.any() else np.zeros(self.values.shape[1])
 
     @cached_property
     def combined(self) -> Array:
-        """The largest standardized statistic of every permutation, of those that vary."""
-        return self.standardized[self.varies].max(axis=0) if self.varies.any() else self.standardized[0]
+        """The soft maximum log(mean_j exp(c z_j))/c of the scores of every permutation, of the statistics that vary."""
+        if not self.varies.any():
+            return self.largest
+        below = np.exp(SHARPNESS * (self.standardized[self.varies] - self.largest))
+        return np.asarray(self.largest + np.log(below.mean(axis=0)) / SHARPNESS)
 
     @property
     def p_value(self) -> float:
@@ -100,11 +157,11 @@ class PermutationTable:
 
     @property
     def corrected(self) -> Array:
-        """The p-value of every statistic, corrected for there being many: its value against the largest ones."""
-        observed = self.standardized[:, 0] - COMBINED_TIE * np.abs(self.combined).max()
-        return np.where(self.varies, (self.combined >= observed[:, None]).mean(axis=1), 1.0)
+        """The p-value of every statistic, corrected for there being many: its score against the largest ones."""
+        observed = self.standardized[:, 0] - COMBINED_TIE * np.abs(self.largest).max()
+        return np.where(self.varies, (self.largest >= observed[:, None]).mean(axis=1), 1.0)
 
     @property
     def loudest(self) -> int:
-        """The statistic that is largest as observed."""
+        """The statistic whose score is largest as observed."""
         return int(np.where(self.varies, self.standardized[:, 0], -np.inf).argmax())

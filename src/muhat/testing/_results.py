@@ -29,15 +29,16 @@ class SingleTest:
     kernels: tuple[Kernel, ...]
     """The kernel; for independence, that of x and that of y."""
     statistics: tuple[Statistic, ...]
-    """The statistic with its λ or t; for independence, the weights h of x and of y."""
+    """The statistic with its λ or t; for independence, the weights h of x and of y, or one of both."""
     value: float
     p_value: float
     standardized: float
-    """How many standard deviations the value lies above its mean over the permutations."""
+    """The normal score of the value: as far out as so many standard deviations of a normal law."""
 
     def __str__(self) -> str:
-        parts = [f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True)]
-        return " × ".join(parts)
+        if len(self.statistics) < len(self.kernels):
+            return f"{self.statistics[0]} of {' × '.join(map(short, self.kernels))}"
+        return " × ".join(f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""
@@ -65,7 +66,7 @@ class Result(Reportable, Shown):
     p_value : float
         Exact for all statistics together: under the null hypothesis P(p ≤ α) ≤ α for every α; never zero.
     statistic : float
-        The combination of all statistics: the largest one, standardized by its permutations.
+        The combination of all statistics: the soft maximum of their normal scores.
     permuted : array of shape (n_permutations,)
         The same for every permutation.
     n_permutations : int
@@ -149,6 +150,9 @@ class TwoSampleResult(Result):
         Whether the p-value is exact; it is approximate where rows that depend on each other were permuted in blocks.
     mmd : float
         The effect size: the distance of the two kernel means, for the kernel that spoke.
+    mmd_interval : tuple of two floats
+        An approximate 95 % confidence interval of that distance between the distributions the samples come from. The
+        distance of the samples is larger by its noise, and may lie above the interval where there is no difference.
     witness : Embedding or FeatureEmbedding
         The function that the statistic which spoke is largest for: above zero where the first sample has more mass.
     witness_x, witness_y : arrays of shape (n,) and (m,)
@@ -157,6 +161,8 @@ class TwoSampleResult(Result):
         The numbers of these rows.
     features : tuple of FeatureDifference
         Every feature by itself, the one that differs most first.
+    most_telling_x, most_telling_y : arrays of shape (n, 2) and (m, 2)
+        The values of the two features that differ most, where the witness was evaluated.
     """
 
     n: int
@@ -164,12 +170,15 @@ class TwoSampleResult(Result):
     rows_together: int
     is_exact: bool
     mmd: float
+    mmd_interval: tuple[float, float]
     witness: Element
     witness_x: Array
     witness_y: Array
     numbers_x: Array
     numbers_y: Array
     features: tuple[FeatureDifference, ...]
+    most_telling_x: Array
+    most_telling_y: Array
 
     @property
     def rows_x(self) -> Array:
@@ -206,6 +215,7 @@ class TwoSampleResult(Result):
             "rows_together": self.rows_together,
             "is_exact": self.is_exact,
             "mmd": self.mmd,
+            "mmd_interval": list(self.mmd_interval),
             "rows_x": self.rows_x[:SHOWN].tolist(),
             "rows_y": self.rows_y[:SHOWN].tolist(),
             "features": [{field.name: getattr(each, field.name) for field in fields(each)} for each in self.features],

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.testing._permutations import COMBINED_TIE, TIE, PermutationTable
+from muhat.testing._permutations import COMBINED_TIE, Law, PermutationTable
 
-PILOT = 499
-"""Permutations that say how the statistics are standardized; they count in no p-value."""
+FOR_FEATURES = 499
+"""Permutations for the p-values of single features, which are not sequential."""
 
 CHUNK = 100
 """Permutations that are drawn at first; after that, as many as there have been."""
@@ -25,22 +25,19 @@ AT_ONCE = 2**25
 class SequentialTable(PermutationTable):
     """The values of the permutations up to where it was clear that p is large.
 
-    Statistics are standardized by permutations drawn for that alone, so that the combination is one function of the
-    labels, whatever was observed. Permutations are then drawn until h of them are as large as observed: with l drawn,
-    p = h/l. If B come first, p = (1 + their number)/(B + 1). P(p ≤ α) ≤ α for every α (Besag and Clifford 1991).
+    By their laws the combination of the statistics is one function of the labels, whatever was observed. Permutations
+    are drawn until h of them are as large as observed: with l drawn, p = h/l. If B come first, p = (1 + their number)/
+    (B + 1). P(p ≤ α) ≤ α for every α (Besag and Clifford 1991).
     """
 
-    centres: Array
-    spreads: Array
-    enough: int
+    enough: int = 1
     """h."""
 
     @cached_property
-    def standardized(self) -> Array:
-        """(T_j(b) − mean_j)/sd_j with the moments of other permutations; zero for one that none of these changes."""
-        centred = self.values - self.centres[:, None]
-        spread = self.spreads[:, None]
-        return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > TIE * self.scales[:, None])
+    def varies(self) -> Array:
+        """Which statistics are combined, whatever was drawn."""
+        assert self.law is not None
+        return np.asarray(self.law.spread > 0)
 
     @cached_property
     def exceeding(self) -> Array:
@@ -62,20 +59,18 @@ class SequentialTable(PermutationTable):
 
 
 def permute_until_clear(
-    values_of: Callable[[Array], Array], draw: Callable[[int], Array], enough: int, most: int
+    values_of: Callable[[Array], Array], law: Law, draw: Callable[[int], Array], enough: int, most: int
 ) -> tuple[SequentialTable, Array]:
-    """Return the table of as many permutations as it takes, and the observed labels with those that standardize.
+    """Return the table of as many permutations as it takes, and the labels of some others for single features.
 
     ``values_of`` gives the statistics of columns of labels, ``draw`` the observed labels and so many random ones.
     """
-    pilot = draw(min(PILOT, most))
-    first = values_of(pilot)
-    centres, spreads = first[:, 1:].mean(axis=1), first[:, 1:].std(axis=1)
-    scales, values = np.abs(first).max(axis=1), first[:, :1]
+    others = draw(min(FOR_FEATURES, most))
+    values = values_of(others[:, :1])
     while True:
         drawn = values.shape[1] - 1
-        more = min(max(CHUNK, drawn), max(1, AT_ONCE // len(pilot)), most - drawn)
+        more = min(max(CHUNK, drawn), max(1, AT_ONCE // len(others)), most - drawn)
         values = np.concatenate([values, values_of(draw(more)[:, 1:])], axis=1)
-        table = SequentialTable(values, scales, centres, spreads, enough)
+        table = SequentialTable(values, np.abs(values).max(axis=1), law, enough)
         if table.is_clear or drawn + more == most:
-            return table, pilot
+            return table, others

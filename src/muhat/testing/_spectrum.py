@@ -13,7 +13,11 @@ from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
+from muhat.testing._permutations import Law
 from muhat.testing._statistics import MMD, Statistic
+
+NORMAL_95 = 1.959964
+"""The normal quantile of a two-sided interval of 95 %."""
 
 ROWS = 8192
 """Rows of which the labels are held as numbers at a time."""
@@ -87,16 +91,48 @@ class PooledSpectrum:
             T[unbiased] = (q - inside) / (n * (n - 1)) + (q - total + inside) / (m * (m - 1)) + 2 * q / (n * m)
         return T, scales
 
+    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+        """Return what permutations of every statistic are distributed like, in theory.
+
+        The mean of (u_kᵀ w)² over all permutations is (1/n + 1/m) ‖u_k‖²/(N − 1); for large samples its square root is
+        normal. A U-statistic has the mean zero.
+        """
+        N, n = len(labels), int(labels[:, 0].sum())
+        squares = np.einsum("ik,ik->k", self.U, self.U)  # one each, but for units of several rows
+        h = np.array([each.weight(self.gamma) for each in statistics]).reshape(len(statistics), len(self.gamma))
+        h = N / (N - 1) * (1 / n + 1 / (N - n)) * h * squares
+        first = h.sum(axis=1)
+        unbiased = np.array([each.unbiased for each in statistics], dtype=bool)
+        return Law.of_squares(first, (h**2).sum(axis=1), (h**3).sum(axis=1), np.where(unbiased, -first, 0.0))
+
     def mmd(self, labels: Array) -> float:
         """Return ‖μ̂_X − μ̂_Y‖."""
         T, _ = self.statistics([MMD()], labels[:, None])
         return float(np.sqrt(np.maximum(T.sum(), 0)))
 
+    def mmd_interval(self, labels: Array) -> tuple[float, float]:
+        """Return an approximate 95 % confidence interval of the distance ‖μ_X − μ_Y‖ between the distributions.
+
+        The U-statistic of MMD² has about the variance 4 Var f(x)/n + 4 Var f(y)/m, with f = μ_X − μ_Y, and that which
+        it has where both are equal: the first counts where they are far apart, the second where they are not.
+        """
+        observed, unbiased = labels[:, None], [MMD(unbiased=True)]
+        squared = float(self.statistics(unbiased, observed)[0][0, 0])
+        f = len(labels) * self.U @ (self.gamma * (self.U.T @ signed(labels)))
+        variance = sum(4 * f[each].var(ddof=1) / each.sum() for each in (labels, ~labels))
+        reach = NORMAL_95 * np.sqrt(variance + self.law(unbiased, observed).spread[0] ** 2)
+        return tuple(float(np.sqrt(max(squared + side, 0.0))) for side in (-reach, reach))  # type: ignore[return-value]
+
     def witness(self, statistic: Statistic, labels: Array) -> Element:
         """Return the function whose mean over X less that over Y is T: for h(γ) = γ, μ̂_X − μ̂_Y."""
-        n = labels.sum()
-        w = np.where(labels, 1 / n, -1 / (len(labels) - n))
-        return self.function(np.sqrt(len(labels) / self.gamma) * statistic.weight(self.gamma) * (self.U.T @ w))
+        a = self.U.T @ signed(labels)
+        return self.function(np.sqrt(len(labels) / self.gamma) * statistic.weight(self.gamma) * a)
+
+
+def signed(labels: Array) -> Array:
+    """Return w: 1/n on the first sample and −1/m on the second."""
+    n = labels.sum()
+    return np.where(labels, 1 / n, -1 / (len(labels) - n))
 
 
 def is_kept(gamma: Array, n: int) -> Array:

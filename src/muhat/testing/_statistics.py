@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
 from muhat._parts import as_filter
+from muhat._validation import positive
 from muhat.filters import Filter, Iteration, name_of
 
-SHARES = (1e-1, 1e-2, 1e-3)
+SHARES = (10**-1.0, 10**-1.5, 10**-2.0, 10**-2.5, 10**-3.0)
 """The λ that a filter without a parameter takes, as shares of the largest eigenvalue."""
 
 
@@ -66,30 +67,42 @@ class Filtered(Statistic):
     filter : str or Filter, default='tsvd'
         The filter, a function of γ.
     parameter : float or sequence of them, default=None
-        λ or the number of iterations t, several for a statistic each; by default λ is 0.1, 0.01 and 0.001 of the
-        largest eigenvalue, and t acts as these.
+        λ or the number of iterations t, several for a statistic each; by default what acts as the shares.
     unbiased : bool, default=False
         Whether the U-statistic is taken; for samples of one size both are the same test.
+    shares : sequence of float, default=None
+        λ as shares of the largest eigenvalue, where no parameter is given: by default 0.1, 0.032, 0.01, 0.0032 and
+        0.001; for independence 0.1, 0.01 and 0.001.
     """
 
     filter: Any = "tsvd"
     parameter: Any = None
     unbiased: bool = False
+    shares: Any = None
 
     def resolve(self, gamma: Array, kappa2: float) -> list[Statistic]:
         """Return a statistic for each parameter, the filter's steps bound to κ²."""
         filter = cast(Filter, checked_filter(self).bounded_by(kappa2))
         if filter.parameterless:
             return [replace(self, filter=filter, parameter=1.0)]
-        if self.parameter is None:
-            grid = np.unique([filter.from_lambda(share * gamma.max()) for share in SHARES])
-        else:
-            grid = filter.check(self.parameter)
-        return [replace(self, filter=filter, parameter=parameter) for parameter in grid.tolist()]
+        if self.parameter is not None:
+            return [replace(self, filter=filter, parameter=each) for each in filter.check(self.parameter).tolist()]
+        shares = {filter.from_lambda(share * gamma.max()): share for share in self.shares or SHARES}
+        return [replace(self, filter=filter, parameter=each, shares=(share,)) for each, share in shares.items()]
 
     def shrinkage(self, gamma: Array) -> Array:
         """Return s_λ(γ)."""
         return self.filter.shrinkage(gamma, self.parameter)
+
+    @property
+    def relative(self) -> str:
+        """It with λ as a share of the largest eigenvalue γ₁, where it was given so."""
+        if not self.shares or len(self.shares) > 1:
+            return str(self)
+        return (
+            f"{type(self).__name__}({name_of(as_filter(self.filter))}, {self.shares[0]:.2g} γ₁)"
+            + ", unbiased" * self.unbiased
+        )
 
     def __str__(self) -> str:
         filter = as_filter(self.filter)
@@ -120,31 +133,38 @@ class ShrunkMeans(Filtered):
         return gamma * self.shrinkage(gamma) ** 2
 
 
-STATISTICS: dict[str, type[Statistic]] = {"mmd": MMD, "spectral": Spectral, "shrunk-means": ShrunkMeans}
-"""The statistics by name."""
+STATISTICS: dict[str, Callable[[], Statistic]] = {
+    "mmd": MMD,
+    "spectral": Spectral,
+    "kernel-fisher": partial(Spectral, "f-kmse"),
+    "shrunk-means": ShrunkMeans,
+}
+"""The statistics by name; with Tikhonov's filter the spectral one is the test of kernel Fisher discriminants."""
 
 
-def as_statistics(statistics: Any) -> list[Statistic]:
+def as_statistics(statistics: Any, names: Mapping[str, Callable[[], Statistic]] = STATISTICS) -> list[Statistic]:
     """Return the statistics that a name, an object or a list of these stands for."""
     given = list(statistics) if isinstance(statistics, Sequence) and not isinstance(statistics, str) else [statistics]
     if not given:
         raise ValueError(refusal("statistics", "at least one statistic is needed", "an empty list"))
-    found = [_as_statistic(each) for each in given]
+    found = [_as_statistic(each, names) for each in given]
     for each in found:
         if isinstance(each, Filtered):
             filter = checked_filter(each)
             if each.parameter is not None:
                 filter.check(each.parameter)
+            for share in each.shares or ():
+                positive(type(each).__name__, "each of shares", share)
     return found
 
 
-def _as_statistic(statistic: Any) -> Statistic:
+def _as_statistic(statistic: Any, names: Mapping[str, Callable[[], Statistic]]) -> Statistic:
     if isinstance(statistic, Statistic):
         return statistic
     if isinstance(statistic, str):
-        if statistic in STATISTICS:
-            return STATISTICS[statistic]()
-        raise ValueError(unknown_name("statistics", statistic, STATISTICS))
+        if statistic in names:
+            return names[statistic]()
+        raise ValueError(unknown_name("statistics", statistic, names))
     needed = "a name, a statistic such as Spectral('landweber') or a list of these is needed"
     raise TypeError(refusal("statistics", needed, f"{type(statistic).__name__} {statistic!r}"))
 

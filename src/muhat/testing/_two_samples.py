@@ -17,7 +17,7 @@ from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
-from muhat.testing._permutations import PermutationTable, Relabelings
+from muhat.testing._permutations import Law, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool, Sample, as_source
 from muhat.testing._results import TwoSampleResult, of_table
 from muhat.testing._sequential import permute_until_clear
@@ -37,18 +37,18 @@ class TwoSampleTest(PermutationTest):
     """Test whether two samples come from one distribution, with one exact p-value for many kernels and statistics.
 
     The rows are pooled and shuffled. Bandwidths, λ and eigendecompositions come from the pool whatever the labels are;
-    then labels are permuted. All statistics share the permutations, and the largest standardized one is compared with
-    the largest of every permutation: the p-value is exact for every sample size and level, and never zero.
+    then labels are permuted. All statistics share the permutations, and one soft maximum of their normal scores is
+    compared with that of every permutation: the p-value is exact for every sample size and level, and never zero.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
         Gaussian and Laplacian, if not given.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled distances (10 if not
-        given), the median, or the bandwidths themselves.
-    statistics : str, Statistic or list of these, default=('mmd', 'spectral')
-        'mmd', 'spectral', 'shrunk-means' or objects such as ``Spectral("landweber", parameter=[10, 100])``.
+        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled distances (14 if not
+        given, 6 but for the Gaussian kernel), the median, or the bandwidths themselves.
+    statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
+        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as ``Spectral("landweber", [10, 100])``.
     gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, in blocks that are
         forgotten (for MMD alone), or approximated by features, 300 landmarks by default, drawn from the pool. The
@@ -132,6 +132,8 @@ class TwoSampleTest(PermutationTest):
         witness = spectrum.witness(loudest, pool.observed)
         witness_x, witness_y = pool.evaluated(witness, x, y)
         names = x.names or y.names or tuple(f"column {number}" for number in range(pool.rows.shape[1]))
+        features = pool.features(labels, names)
+        telling = [names.index(each.name) for each in features[:2]]
         return TwoSampleResult(
             **of_table(table, candidates),
             is_complete=is_complete,
@@ -140,25 +142,29 @@ class TwoSampleTest(PermutationTest):
             rows_together=pool.units.size,
             is_exact=self.block_length in (None, 1),
             mmd=spectrum.mmd(pool.observed),
+            mmd_interval=spectrum.mmd_interval(pool.observed),
             witness=witness,
             witness_x=witness_x,
             witness_y=witness_y,
             numbers_x=x.drawn.numbers,
             numbers_y=y.drawn.numbers,
-            features=pool.features(labels, names),
+            features=features,
+            most_telling_x=x.drawn.rows[:, telling],
+            most_telling_y=y.drawn.rows[:, telling],
         )
 
     def _whole_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
         """Return the values of all permutations, the labels of these, and the statistics."""
         labels = draw(self.n_permutations)
 
-        def values_of(spectrum: PooledSpectrum) -> tuple[list[Statistic], Array, Array]:
+        def values_of(spectrum: PooledSpectrum) -> tuple[list[Statistic], Array, Array, Law]:
             resolved = spectrum.resolve(statistics)
-            return resolved, *spectrum.statistics(resolved, labels)
+            return resolved, *spectrum.statistics(resolved, labels), spectrum.law(resolved, labels)
 
-        resolved, values, scales = zip(*pool.map(values_of, ladder, self._map), strict=True)
+        resolved, values, scales, laws = zip(*pool.map(values_of, ladder, self._map), strict=True)
         candidates = _candidates(ladder, resolved)
-        return PermutationTable(np.concatenate(values), np.concatenate(scales)), labels, candidates
+        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws))
+        return table, labels, candidates
 
     def _sequential_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
         """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
@@ -168,8 +174,9 @@ class TwoSampleTest(PermutationTest):
         def values_of(labels: Array) -> Array:
             return np.concatenate(self._map(lambda each: each[0].statistics(each[1], labels)[0], spectra, len(labels)))
 
+        law = Law.of_all([spectrum.law(resolved, pool.observed[:, None]) for spectrum, resolved in spectra])
         assert self.early_stopping is not None
-        return *permute_until_clear(values_of, draw, self.early_stopping, self.n_permutations), candidates
+        return *permute_until_clear(values_of, law, draw, self.early_stopping, self.n_permutations), candidates
 
     def _check(self) -> list[Statistic]:
         """Refuse parameters that are none; return the statistics."""

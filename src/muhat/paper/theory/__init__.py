@@ -1,7 +1,6 @@
 """The paper's theorems as functions: what they say about your n, kernel and filter, and the exact loss."""
 
 from muhat.paper.theory._consistency import (
-    Constants,
     Definition1,
     Rates,
     SmoothOperator,
@@ -10,6 +9,7 @@ from muhat.paper.theory._consistency import (
     rates,
     theorem_3,
 )
+from muhat.paper.theory._constants import Constants
 from muhat.paper.theory._losses import ExactLosses
 from muhat.paper.theory._shrinkage import (
     CharacteristicBound,

@@ -16,6 +16,7 @@ from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Kernel
+from muhat.paper.theory._constants import Constants, stated_constants
 
 SLACK = 1e-6
 """The relative excess over a bound that counts as rounding."""
@@ -28,16 +29,6 @@ EXPONENTS = (0.25, 0.5, 1.0, 2.0)
 
 VISIBLE = 1e-10
 """Residuals |r_λ| below this are taken for zero: 1 − s_λ has lost their digits."""
-
-
-@dataclass(frozen=True)
-class Constants:
-    """The constants of Definition 1, D at every exponent η that was looked at; NaN where a filter states none."""
-
-    B: float
-    C: float
-    D: Array
-    qualification: float
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ def check_definition_1(
     r[r < VISIBLE] = 0
     D = [float(((r * gamma**eta).max(axis=1) / lambdas**eta).max()) for eta in etas]
     measured = Constants(float(np.abs(s).max()), float(r.max()), np.array(D), _slope(lambdas, r[:, gamma > kappa2 / 2]))
-    stated = Constants(filter.B, filter.C, np.array([filter.D(eta, kappa2) for eta in etas]), filter.qualification)
+    stated = stated_constants(filter, etas, kappa2)
     pairs = [(measured.B, stated.B), (measured.C, stated.C), *zip(measured.D, stated.D, strict=True)]
     holds = all(least <= constant * (1 + SLACK) for least, constant in pairs)
     return Definition1(lambdas, np.array(etas), measured, stated, holds)
@@ -217,7 +208,8 @@ def theorem_3(
     filter = _bound_to(filter, kappa2)
     lam = float(_lambdas(who, filter, filter.check(np.array([parameter])), kappa2)[0])
     eta = min(beta, filter.qualification)
-    B, C, D, kappa = filter.B, filter.C, filter.D(eta, kappa2), kappa2**0.5
+    stated = stated_constants(filter, [eta], kappa2)
+    B, C, D, kappa = stated.B, stated.C, float(stated.D[0]), kappa2**0.5
     if np.isnan([B, C, D, eta]).any():
         needed = "a filter that states its constants B, C, D and its qualification is needed"
         advice = "check_definition_1 measures them"

@@ -1,0 +1,210 @@
+"""``muhat drift``: new files against a reference; a table, a verdict, a time line, and a state to resume from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from typer import Argument, Exit, Option, echo
+
+from muhat._files import check_writable
+from muhat._messages import refusal
+from muhat.cli._command_line import say, standard_output
+from muhat.cli._compare import check_figure
+from muhat.cli._progress import spinner
+from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
+from muhat.cli._testing import (
+    FOUND,
+    AsJson,
+    Drop,
+    OneHot,
+    OnlyNumeric,
+    Out,
+    RandomState,
+    Separator,
+    Standardize,
+    console_of,
+    named_rows,
+    print_sentence,
+)
+from muhat.data import DataSet
+from muhat.keep import load
+from muhat.keep import save as keep
+from muhat.plots import figure_of_drift, save
+from muhat.testing import DriftDetector, DriftResult
+
+INDICATOR = " = "
+"""What stands between a text column and its value in the name of an indicator."""
+
+
+def drift_command(
+    files: Annotated[
+        list[Path],
+        Argument(
+            metavar="REFERENCE NEW ...",
+            show_default=False,
+            help="The reference and new batches in order of time, files that muhat compare reads; with --resume, new "
+            "ones only.",
+        ),
+    ],
+    alpha: Annotated[
+        float, Option(metavar="LEVEL", help="The probability of any false alarm over the detector's whole life.")
+    ] = 0.05,
+    horizon: Annotated[
+        int, Option(min=1, metavar="NUMBER", help="Batches over which half of alpha is spread evenly.")
+    ] = 100,
+    block_length: Annotated[
+        int | None,
+        Option(
+            min=1,
+            metavar="ROWS",
+            show_default=False,
+            help="Rows in order of time that depend on each other: approximate.",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None, Option(metavar="STATE", show_default=False, help="A state that --save wrote, to go on from.")
+    ] = None,
+    save_to: Annotated[
+        Path | None,
+        Option("--save", metavar="STATE", show_default=False, help="Where the state goes after every batch."),
+    ] = None,
+    fail_below: Annotated[
+        float | None,
+        Option(metavar="LEVEL", show_default=False, help=f"As --alpha, and exit with {FOUND} if a batch has drifted."),
+    ] = None,
+    random_state: RandomState = 0,
+    standardize: Standardize = True,
+    drop: Drop = None,
+    only_numeric: OnlyNumeric = False,
+    one_hot: OneHot = False,
+    separator: Separator = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test new batches against a reference, with a bound on false alarms over the whole life of the detector."""
+    if out is not None:
+        check_figure(out)
+    if save_to is not None:
+        check_writable(save_to)
+    reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
+    if resume is None:
+        if len(files) < 2:
+            raise ValueError(refusal("muhat drift", "a reference and at least one new file are needed", "1 file"))
+        detector = DriftDetector(
+            alpha=alpha if fail_below is None else fail_below,
+            horizon=horizon,
+            block_length=block_length,
+            standardize=standardize,
+            random_state=random_state,
+        ).fit(_reference(files[0], reading, one_hot, block_length))
+        new = files[1:]
+    else:
+        detector, new = _resumed(resume), files
+        if fail_below not in (None, detector.alpha):
+            needed = f"the alpha of {resume} is needed, {detector.alpha:g}"
+            raise ValueError(refusal("--fail-below", needed, fail_below))
+    results = list(_updates(detector, new, reading, one_hot, save_to))
+    if out is not None:
+        save(figure_of_drift(detector.history_), out)
+    with standard_output():
+        if as_json:
+            batches = [each.to_dict() for each in results]
+            totals = {"n_batches": detector.n_batches_, "n_alarms": detector.n_alarms_, "alpha": detector.alpha}
+            echo(
+                json.dumps(
+                    {"batches": batches, **totals, "spent": detector.spent_, "verdict": detector.verdict()},
+                    allow_nan=False,
+                )
+            )
+        else:
+            _print(detector, results)
+    if fail_below is not None and any(each.is_alarm for each in results):
+        raise Exit(FOUND)
+
+
+def _updates(
+    detector: DriftDetector, files: Sequence[Path], reading: dict[str, Any], one_hot: bool, save_to: Path | None
+) -> Iterator[DriftResult]:
+    """Test the files in turn, and keep the state after each; one that the state has seen is skipped."""
+    for file in files:
+        if are_large([file]) and not one_hot and detector.block_length is None:
+            batch = opened(file, reading, tuple(detector.feature_names_in_))
+        else:
+            batch = named_rows(_as_reference(detector, read_sample(file, reading, one_hot)))
+        if detector.has_seen(batch):
+            say(f"{file} has been tested before and is skipped.")
+            continue
+        with spinner(f"testing {file}", shown=sys.stderr.isatty()):
+            result = detector.update(batch, file.name)
+        if save_to is not None:
+            keep(detector, save_to)
+        yield result
+
+
+def _reference(file: Path, reading: dict[str, Any], one_hot: bool, block_length: int | None) -> Any:
+    """Return the rows of the reference, or a file to draw them from."""
+    if are_large([file]) and not one_hot and block_length is None:
+        return opened(file, reading)
+    sample = read_sample(file, reading, one_hot)
+    return named_rows(encoded(sample, sample.table.feature_names, values_of([sample])))
+
+
+def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
+    """Return a batch with the reference's columns in their order, or refuse it and name one that is missing."""
+    known = list(detector.feature_names_in_)
+    columns: list[str] = []
+    values: dict[str, list[str]] = {name: [] for name in batch.words}
+    for name in known:
+        text, _, value = name.partition(INDICATOR)
+        if name in batch.table.feature_names:
+            columns.append(name)
+        elif text in values:
+            values[text].append(value)
+        else:
+            needed = f"the columns of the reference are needed, such as {name!r}"
+            raise ValueError(refusal(batch.table.name, needed, ", ".join(map(repr, batch.names[:10]))))
+    more = [name for name in batch.table.feature_names if name not in columns]
+    more += [name for name, each in values.items() if not each]
+    if more:
+        needed, advice = "no columns are needed that the reference has not", f"leave it out with --drop {more[0]}"
+        raise ValueError(refusal(batch.table.name, needed, repr(more[0]), advice))
+    return encoded(batch, columns, values)
+
+
+def _resumed(path: Path) -> DriftDetector:
+    """Return the detector of a state, or refuse another kind of model."""
+    detector = load(path)
+    if not isinstance(detector, DriftDetector):
+        needed, advice = "a state that muhat drift --save wrote is needed", "name that"
+        raise ValueError(refusal(str(path), needed, f"a {type(detector).__name__}", advice))
+    return detector
+
+
+def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
+    """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
+    console = console_of()
+    rows = len(detector.reference_)
+    spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {detector.n_batches_} batches"
+    print_sentence(console, f"reference: {rows} rows, {detector.n_features_in_} columns; {spent}")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("batch", overflow="ellipsis", no_wrap=True)
+    for title in ("rows", "MMD", "p", "level"):
+        table.add_column(title, justify="right", no_wrap=True, min_width=6)
+    table.add_column("most changed", overflow="ellipsis", no_wrap=True)
+    table.add_column("", no_wrap=True, min_width=7)
+    for each in results:
+        numbers = (f"{each.n}", f"{each.mmd:.2g}", f"{each.p_value:.2g}", f"{each.level:.2g}")
+        style = "bold" if each.is_alarm else None
+        table.add_row(each.name, *numbers, each.features[0].name, "drifted" * each.is_alarm, style=style)
+    if results:
+        console.print(table)
+    for each in results:
+        if each.is_alarm:
+            print_sentence(console, each.verdict())
+    print_sentence(console, detector.verdict())

@@ -1,0 +1,346 @@
+"""``muhat predict``: what y is and how sure, for new rows or for each row without itself; a table and a figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from typer import Argument, Option, echo
+
+from muhat._arrays import Array
+from muhat._files import atomic_write, check_writable
+from muhat._messages import refusal, unknown_name
+from muhat.cli._command_line import standard_output
+from muhat.cli._compare import check_figure
+from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
+from muhat.conditional import ConditionalMean
+from muhat.conditional._distribution import checked_levels
+from muhat.conditional._estimator import INTERVALS
+from muhat.data import DataSet, read_table
+from muhat.keep import save as save_model
+from muhat.plots import LeftOutDisplay, QuantileDisplay, save
+from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
+from muhat.report import Table as PageTable
+from muhat.report import number as as_text
+
+LISTED = 10
+"""The most rows or features in a table."""
+
+POINTS = 100
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Where along a feature quantiles are drawn, and which."""
+
+ON_PAGE = 1000
+"""The most predictions on a page."""
+
+LOOKED_AT = 500
+"""Rows by which features are told apart."""
+
+
+def predict_command(
+    file: Annotated[Path, Argument(metavar="FILE", show_default=False, help="Rows to learn from.")],
+    new: Annotated[
+        Path | None,
+        Argument(
+            metavar="[NEW]", show_default=False, help="Rows to predict; without, each row of FILE from all others."
+        ),
+    ] = None,
+    target: Annotated[str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")] = "",
+    confidence: Annotated[float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")] = 0.9,
+    intervals: Annotated[
+        str, Option(metavar="NAME", help=f"How they are made: {', '.join(INTERVALS)}.")
+    ] = "jackknife+",
+    bandwidth: Annotated[
+        str | None, Option(metavar="loo", show_default="the median", help="'loo' chooses the bandwidth too.")
+    ] = None,
+    standardize: Annotated[
+        bool, Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
+    ] = True,
+    drop: Annotated[
+        list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
+    ] = None,
+    only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
+    separator: Annotated[
+        str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
+    ] = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")
+    ] = None,
+    save_predictions: Annotated[
+        Path | None, Option(metavar="FILE", show_default=False, help="A .csv file for all predictions and intervals.")
+    ] = None,
+    keep: Annotated[
+        Path | None, Option("--save", metavar="FILE", show_default=False, help="Keep the model, for muhat apply.")
+    ] = None,
+    report: ReportFile = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Predict a column from all others: a table with intervals, how well it does, and a figure."""
+    checked_levels("--confidence", confidence)
+    _check(target, intervals, out, save_predictions, keep)
+    check_report(report)
+    reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
+    with noted_warnings() as warned:
+        sample = _Sample.from_file(file, target, reading)
+        later = None if new is None else _Sample.from_file(new, target, reading, like=sample)
+    scaler = StandardScaler() if standardize else FunctionTransformer()
+    pipeline = make_pipeline(scaler, ConditionalMean(bandwidth=bandwidth)).fit(sample.X, sample.y)
+    result = _Result.from_pipeline(pipeline, sample, confidence, intervals)
+    if later is not None:
+        result = result.on_new(later)
+    if out is not None:
+        save(result.figure(), out)
+    if save_predictions is not None:
+        atomic_write(save_predictions, result.as_csv().encode())
+    if report is not None:
+        data = tuple(each.as_data_set() for each in (sample, later) if each is not None)
+        lines = predict_lines(file, target, reading, bandwidth, standardize)
+        settings = {"y": target, "confidence": confidence, "intervals": intervals, "standardize": standardize}
+        context = Context(data, lines, settings, warned, sections=result.sections())
+        atomic_write(report, render(report_of(pipeline, context)).encode())
+    if keep is not None:
+        pipeline[0].feature_names_in_ = np.array(sample.names, dtype=object)
+        save_model(pipeline if standardize else pipeline[-1], keep)
+    with standard_output():
+        if as_json:
+            figure = None if out is None else str(out)
+            echo(json.dumps({**result.to_dict(), "figure": figure}, allow_nan=False))
+        else:
+            result.print()
+
+
+def _check(target: str, intervals: str, out: Path | None, *files: Path | None) -> None:
+    """Refuse, before the work, what is missing and places where a file cannot go."""
+    if not target:
+        raise ValueError(refusal("--target", "the column to predict is needed", "none", "name it by --target"))
+    if intervals not in INTERVALS:
+        raise ValueError(unknown_name("--intervals", intervals, INTERVALS))
+    if out is not None:
+        check_figure(out)
+    for path in files:
+        if path is not None:
+            check_writable(path)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The rows of a file: features, their names, and the target, if the file has it."""
+
+    name: str
+    X: Array
+    y: Array
+    """NaN where the file does not have it."""
+    names: tuple[str, ...]
+    target: str
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def from_file(cls, file: Path, target: str, reading: dict[str, Any], like: _Sample | None = None) -> _Sample:
+        """Read a file; that a target looks like a label is no reason to warn."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = read_table(file, **reading)
+        for each in caught:
+            if repr(target) not in str(each.message):
+                warnings.warn(each.message, each.category, stacklevel=2)
+        names = tuple(name for name in table.feature_names if name != target)
+        if like is None and (target not in table.feature_names or not names):
+            needed = f"--target must be a column of numbers, and {table.name} must have others"
+            raise ValueError(refusal("--target", needed, f"{target!r} of {_listed(table)}"))
+        wanted = names if like is None else like.names
+        for name in wanted:
+            if name not in table.feature_names:
+                needed = f"column {name!r} is needed, as {like.name if like else file} has it"
+                raise ValueError(refusal(table.name, needed, _listed(table)))
+        columns = [table.feature_names.index(name) for name in wanted]
+        has_target = target in table.feature_names
+        y = table.data[:, table.feature_names.index(target)] if has_target else np.full(len(table.data), np.nan)
+        return cls(table.name, table.data[:, columns], y, wanted, target, table.left_out)
+
+    def as_data_set(self) -> DataSet:
+        """Return the features by themselves."""
+        return DataSet(self.name, self.X, self.names, left_out=self.left_out)
+
+
+def _listed(table: DataSet) -> str:
+    names = table.feature_names
+    return ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """What a model says of its own rows, each from all others, or of new ones."""
+
+    pipeline: Pipeline
+    sample: _Sample
+    confidence: float
+    intervals: str
+    importance: Array
+    """The standard deviation of predictions along each feature, the others at their medians."""
+    shown: str
+    predicted: Array
+    ends: Array
+    true: Array | None
+
+    @classmethod
+    def from_pipeline(cls, pipeline: Pipeline, sample: _Sample, confidence: float, intervals: str) -> _Result:
+        """Return the left-out predictions of the rows that a pipeline was fitted to."""
+        model: ConditionalMean = pipeline[-1]
+        reach = np.quantile(np.abs(model.loo_residuals_), confidence, method="higher")
+        predicted = model.loo_predictions_
+        if intervals == "conformal":
+            model.predict_interval(pipeline[:-1].transform(sample.X[:1]), confidence, intervals)  # refuses too few rows
+        ends = np.column_stack([predicted - reach, predicted + reach])
+        some = sample.X[np.linspace(0, len(sample.X) - 1, min(len(sample.X), LOOKED_AT)).astype(int)]
+        importance = np.empty(sample.X.shape[1])
+        for column in range(len(importance)):
+            points = np.tile(np.median(sample.X, axis=0), (len(some), 1))
+            points[:, column] = some[:, column]
+            importance[column] = pipeline.predict(points).std()
+        shown = f"{sample.name}, each row from all others"
+        return cls(pipeline, sample, confidence, intervals, importance, shown, predicted, ends, sample.y)
+
+    def on_new(self, new: _Sample) -> _Result:
+        """Return what the same model says of new rows."""
+        X = self.pipeline[:-1].transform(new.X)
+        model: ConditionalMean = self.pipeline[-1]
+        ends = model.predict_interval(X, self.confidence, self.intervals)
+        return replace(
+            self, shown=new.name, predicted=model.predict(X), ends=ends, true=None if np.isnan(new.y).any() else new.y
+        )
+
+    def figure(self) -> Any:
+        """Return left-out predictions against the truth, and quantiles along the most telling feature, as a figure."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(12.5, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        LeftOutDisplay.from_estimator(self.pipeline[-1]).plot(left)
+        X, column = self.sample.X, int(np.argmax(self.importance))
+        points = np.tile(np.median(X, axis=0), (POINTS, 1))
+        points[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
+        quantiles = self.pipeline[-1].predict_quantiles(self.pipeline[:-1].transform(points), LEVELS)
+        name = f"{self.sample.names[column]}, other features at their medians"
+        QuantileDisplay(points[:, column], LEVELS, quantiles, X[:, column], self.sample.y, name).plot(right)
+        right.set_ylabel(self.sample.target)
+        return figure
+
+    def coverage(self) -> float | None:
+        """Return the share of true values inside their intervals, where these are known."""
+        if self.true is None:
+            return None
+        return float(np.mean((self.ends[:, 0] <= self.true) & (self.true <= self.ends[:, 1])))
+
+    def share_explained(self) -> float | None:
+        """Return R² on the rows shown, where their true values are known and vary."""
+        if self.true is None or np.ptp(self.true) == 0:
+            return None
+        return float(1 - np.mean((self.true - self.predicted) ** 2) / np.var(self.true))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, as JSON can hold it."""
+        model = self.pipeline[-1]
+        rows = [
+            {"row": number, "prediction": predicted, "low": low, "high": high}
+            for number, (predicted, (low, high)) in enumerate(
+                zip(self.predicted.tolist(), self.ends.tolist(), strict=True)
+            )
+        ]
+        return {
+            "data": self.sample.name,
+            "target": self.sample.target,
+            "n": len(self.sample.X),
+            "filter": repr(model.filter_),
+            "parameter": model.choice_.parameter,
+            "kernel": repr(model.kernel_),
+            "loo_r2": model.loo_score_,
+            "loo_rmse": float(np.sqrt(np.mean(model.loo_residuals_**2))),
+            "importance": dict(zip(self.sample.names, self.importance.tolist(), strict=True)),
+            "confidence": self.confidence,
+            "intervals": self.intervals,
+            "shown": self.shown,
+            "r2": self.share_explained(),
+            "coverage": self.coverage(),
+            "predictions": rows,
+        }
+
+    def as_csv(self) -> str:
+        """Return all predictions with their intervals, and the true values where they are known."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        names = ["row", "prediction", "low", "high"]
+        writer.writerow(names if self.true is None else [*names, self.sample.target])
+        for number, predicted in enumerate(self.predicted.tolist()):
+            cells = [number, predicted, *self.ends[number].tolist()]
+            writer.writerow(cells if self.true is None else [*cells, float(self.true[number])])
+        return text.getvalue()
+
+    def sections(self) -> list[Section]:
+        """Return what a page shows beside the model: the predictions, and what they follow."""
+        titles = ["row", "predicted", "low", "high", *([] if self.true is None else ["true"])]
+        columns = [self.predicted, *self.ends.T, *([] if self.true is None else [self.true])]
+        rows = [
+            [Cell(str(place), place), *(Cell(as_text(value, 5), float(value)) for value in values)]
+            for place, values in enumerate(zip(*columns, strict=True))
+        ]
+        more = f"The first {ON_PAGE:,} of {len(rows):,} rows." if len(rows) > ON_PAGE else ""
+        coverage = self.coverage()
+        held = "" if coverage is None else f" {100 * coverage:.1f} % of the true values are inside."
+        said = f"The intervals are made to hold {100 * self.confidence:g} % of all values.{held}"
+        table = PageTable(f"Predictions of {self.shown}", titles, rows[:ON_PAGE], note=more)
+        order = np.argsort(-self.importance, kind="stable")[:LISTED]
+        largest = float(self.importance[order[0]]) or 1.0
+        bars = [
+            Bar(self.sample.names[place], float(self.importance[place]) / largest, as_text(self.importance[place]))
+            for place in order
+        ]
+        caption = "The standard deviation of the prediction along each feature, all others at their medians."
+        looked = Bars("What the prediction follows", caption, ("feature", f"in units of {self.sample.target}"), bars)
+        return [Section("Predictions", [said], (), [table]), Section("Features", (), (), [looked])]
+
+    def print(self) -> None:
+        """Print how well the model does, what it looks at, and the first predictions."""
+        console = Console(highlight=False, markup=False, emoji=False)
+        model, sample = self.pipeline[-1], self.sample
+        error = float(np.sqrt(np.mean(model.loo_residuals_**2)))
+
+        def say(sentence: str) -> None:
+            console.print(sentence, soft_wrap=not console.is_terminal)
+
+        say(f"{sample.name}: {len(sample.X)} rows, {len(sample.names)} features, predicting {sample.target!r}")
+        found = f"R² {model.loo_score_:.3f}, root mean squared error {error:.4g}"
+        say(f"{model.filter_!r} at {model.choice_.parameter:.3g}; without each row: {found}.")
+        looked = Table(box=SIMPLE_HEAD, pad_edge=False)
+        looked.add_column("feature", no_wrap=True)
+        looked.add_column("moves the prediction by", justify="right")
+        for place in np.argsort(-self.importance)[:LISTED]:
+            looked.add_row(sample.names[place], f"{self.importance[place]:.4g}")
+        console.print(looked)
+        say(f"{self.shown}, {100 * self.confidence:g} % intervals:")
+        console.print(self._table())
+        if self.true is not None:
+            share = self.share_explained()
+            r2 = "" if share is None else f"R² {share:.3f}, "
+            say(f"Of the true values: {r2}{100 * (self.coverage() or 0.0):.1f} % inside their intervals.")
+
+    def _table(self) -> Table:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for title in ("row", "predicted", "low", "high", *(["true"] if self.true is not None else [])):
+            table.add_column(title, justify="right")
+        for number in range(min(LISTED, len(self.predicted))):
+            values = [self.predicted[number], *self.ends[number], *([] if self.true is None else [self.true[number]])]
+            table.add_row(str(number), *(f"{value:.5g}" for value in values))
+        if len(self.predicted) > LISTED:
+            table.caption = f"… and {len(self.predicted) - LISTED} more"
+        return table

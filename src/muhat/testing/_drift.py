@@ -1,0 +1,416 @@
+"""Has my data drifted? Each new batch is tested against one reference; false alarms are bounded over the whole life."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from math import ceil
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat._validation import as_frame, checked_sample, positive, whole_number
+from muhat.data import ColumnMoments, SampleBatch
+from muhat.gram import Nystrom
+from muhat.testing._marginals import FeatureDifference
+from muhat.testing._pool import Sample, as_source
+from muhat.testing._results import TwoSampleResult
+from muhat.testing._two_samples import TwoSampleTest
+
+LANDMARKS, DENSE_UP_TO, BINS, ENOUGH = 200, 400, 500, 20
+"""Of the test, if none is given: landmarks beyond so many rows, bins, and permutations that show that p is large."""
+
+MOST_PERMUTATIONS = 1_000_000
+"""Permutations that a batch may take; a level that takes more is not tested at."""
+
+PER_LEVEL = 2
+"""Permutations are so many that p can be the level over this."""
+
+BATCH_OVER_REFERENCE = 4
+"""Rows of a batch that are tested, at most, for each row of the reference: more would lower no variance."""
+
+CHANGED = 5
+"""Features that a result names, the most changed first."""
+
+
+@dataclass(frozen=True, eq=False)
+class DriftResult:
+    """What a detector says of one batch.
+
+    Attributes
+    ----------
+    number : int
+        The batch's number, from 1.
+    name : str
+        What it was called, or its number.
+    n : int
+        Its number of rows.
+    p_value : float
+        Of the test against the reference; exact unless blocks are permuted.
+    statistic : float
+        The largest standardized statistic.
+    mmd : float
+        The effect size: the distance of the two kernel means, for the kernel that spoke.
+    level : float
+        The share of alpha that was spent on this batch.
+    spent : float
+        The sum of these shares so far.
+    is_alarm : bool
+        Whether p_value ≤ level.
+    is_exact : bool
+        Whether the p-value is exact, as it is unless blocks of rows that depend on each other are permuted.
+    features : tuple of FeatureDifference
+        The most changed features first, five at most; a positive shift is one upwards since the reference.
+    digest : str
+        Of the batch's rows: two batches with one digest are the same.
+    test : TwoSampleResult or None
+        All that the test has found, X being the batch and Y the reference; None in a detector's history.
+    """
+
+    number: int
+    name: str
+    n: int
+    p_value: float
+    statistic: float
+    mmd: float
+    level: float
+    spent: float
+    is_alarm: bool
+    is_exact: bool
+    features: tuple[FeatureDifference, ...]
+    digest: str
+    test: TwoSampleResult | None = None
+
+    def verdict(self) -> str:
+        """Return one sentence: whether the batch has drifted, and where most."""
+        approximate = "" if self.is_exact else ", approximate"
+        why = f"p = {self.p_value:.3g}, level {self.level:.2g}{approximate}"
+        if not self.is_alarm:
+            return f"No drift is found in {self.name} of {self.n} rows ({why})."
+        return (
+            f"{self.name} of {self.n} rows has drifted ({why}); taken by itself, {self.features[0].name} changed most."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers in JSON's types."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("features", "test")}
+        changed = [{field.name: getattr(each, field.name) for field in fields(each)} for each in self.features]
+        return {**plain, "features": changed, "verdict": self.verdict()}
+
+    def __repr__(self) -> str:
+        return f"DriftResult({self.verdict()})"
+
+
+class DriftDetector(BaseEstimator):
+    """Test every new batch against one reference, with a bound on false alarms over the detector's whole life.
+
+    Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed in advance by its
+    number. The shares of all batches, however many, sum up to ``alpha``: where no batch has drifted, the probability
+    that there is any alarm, ever, is at most ``alpha``. This is a union bound, which needs nothing of how p-values
+    depend on each other, as they do: all batches share one reference, and one that happens to be odd makes many
+    p-values small at once.
+
+    Memory does not grow: rows of the reference, drawn at random, and a history of bounded length are held. A detector
+    can be pickled, and saved with ``muhat.save``, and goes on where it was.
+
+    Parameters
+    ----------
+    test : TwoSampleTest, default=None
+        The test. Its permutations are raised to what a batch's level takes, and it gets ``block_length`` and a seed. If
+        not given, the default statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
+    alpha : float, default=0.05
+        The probability of any false alarm, over the whole life.
+    horizon : int, default=100
+        Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 * horizon`` batches,
+        and so on: the level of batch t decreases as t⁻², and is alpha/(2 horizon) for the first ones.
+    n_reference : int, default=5000
+        Rows of the reference that are held, drawn at random if there are more.
+    standardize : bool, default=True
+        Whether columns are brought to mean 0 and variance 1, over the reference and each batch together.
+    block_length : int, default=None
+        Where rows depend on those before them: how many that follow each other are permuted together. The p-value is
+        then approximate, and so is the bound on false alarms.
+    n_history : int, default=1000
+        Results that are kept; of older ones only their number and that of alarms are.
+    random_state : int, RandomState or None, default=None
+        For the rows that are drawn and the permutations.
+
+    Attributes
+    ----------
+    reference_ : array of shape (rows, d)
+        The rows of the reference that are held.
+    history_ : tuple of DriftResult
+        The latest results, without their tests.
+    n_batches_, n_alarms_ : int
+        How many batches there were, and how many alarms.
+    first_alarm_ : int or None
+        The number of the first batch that has drifted.
+    spent_ : float
+        How much of alpha is spent.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat import DriftDetector
+    >>> rng = np.random.default_rng(0)
+    >>> detector = DriftDetector(random_state=0).fit(rng.normal(size=(300, 2)))
+    >>> [detector.update(rng.normal(shift, 1, size=(50, 2))).is_alarm for shift in (0, 0, 2)]
+    [False, False, True]
+    """
+
+    reference_: Array
+    history_: tuple[DriftResult, ...]
+    n_batches_: int
+    n_alarms_: int
+    first_alarm_: int | None
+    spent_: float
+    n_features_in_: int
+
+    def __init__(
+        self,
+        test: TwoSampleTest | None = None,
+        *,
+        alpha: float = 0.05,
+        horizon: int = 100,
+        n_reference: int = 5000,
+        standardize: bool = True,
+        block_length: int | None = None,
+        n_history: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.test = test
+        self.alpha = alpha
+        self.horizon = horizon
+        self.n_reference = n_reference
+        self.standardize = standardize
+        self.block_length = block_length
+        self.n_history = n_history
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the reference, and begin a new life.
+
+        Parameters
+        ----------
+        X : array, data frame, dask collection or batches, of shape (n, d)
+            The reference, as in ``TwoSampleTest.test``; with ``block_length``, an array or a data frame in the order of
+            time.
+        y : None
+            Ignored.
+        """
+        self._check()
+        self._seed = int(check_random_state(self.random_state).randint(2**31))
+        drawn = self._drawn(X, reset=True)
+        self.__dict__.update(
+            reference_=drawn.rows, history_=(), n_batches_=0, n_alarms_=0, first_alarm_=None, spent_=0.0
+        )
+        return self
+
+    def update(self, X: Any, name: str | None = None) -> DriftResult:
+        """Test the next batch, spend its share of alpha, and remember the result.
+
+        Parameters
+        ----------
+        X : array, data frame, dask collection or batches, of shape (n, d)
+            The batch, with the columns of the reference. Of more than ``4 * n_reference`` rows, as many are drawn.
+        name : str, default=None
+            What to call it; by default, its number.
+
+        Returns
+        -------
+        result : DriftResult
+            Its p-value, level and most changed features. If anything fails on the way there, nothing is spent.
+        """
+        check_is_fitted(self)
+        number = self.n_batches_ + 1
+        level = self.level(number)
+        if PER_LEVEL / level > MOST_PERMUTATIONS:
+            needed = f"a level of at least {PER_LEVEL / MOST_PERMUTATIONS:g} is needed"
+            advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
+            raise ValueError(refusal("DriftDetector", needed, f"{level:.2g} for batch {number}", advice))
+        drawn = self._drawn(X)
+        test = self._tested(drawn.rows, number, ceil(PER_LEVEL / level) - 1)
+        result = DriftResult(
+            number=number,
+            name=f"batch {number}" if name is None else str(name),
+            n=drawn.n,
+            p_value=test.p_value,
+            statistic=test.statistic,
+            mmd=test.mmd,
+            level=level,
+            spent=self.alpha * spent_share(number, self.horizon),
+            is_alarm=test.p_value <= level,
+            is_exact=test.is_exact,
+            features=test.features[:CHANGED],
+            digest=drawn.digest,
+            test=test,
+        )
+        self.__dict__.update(
+            n_batches_=number,
+            n_alarms_=self.n_alarms_ + result.is_alarm,
+            first_alarm_=number if result.is_alarm and self.first_alarm_ is None else self.first_alarm_,
+            spent_=result.spent,
+            history_=(*self.history_, replace(result, test=None))[-self.n_history :],
+        )
+        return result
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the p-value of a batch by itself; nothing is spent or remembered, and no bound holds for many."""
+        check_is_fitted(self)
+        return self._tested(self._drawn(X).rows, 0, 1).p_value
+
+    def has_seen(self, X: Any) -> bool:
+        """Whether a batch is one of the history, so that a run that was interrupted need not test it again."""
+        check_is_fitted(self)
+        digest = self._drawn(X).digest
+        return any(each.digest == digest for each in self.history_)
+
+    def level(self, number: int) -> float:
+        """Return the share of alpha that the batch of a number, from 1, is tested at."""
+        return self.alpha * share_of(number, self.horizon)
+
+    def verdict(self) -> str:
+        """Return one sentence: how many batches have drifted, and what that is worth."""
+        check_is_fitted(self)
+        many = f"{self.n_batches_} batch{'es' if self.n_batches_ != 1 else ''}"
+        bound = f"if none had, any alarm in a whole life would have probability {self.alpha:g} at most"
+        if self.block_length not in (None, 1):
+            bound += ", approximately"
+        if not self.n_alarms_:
+            return f"No drift is found in {many} ({bound})."
+        return f"{self.n_alarms_} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted ({bound})."
+
+    def _tested(self, batch: Array, number: int, permutations: int) -> TwoSampleResult:
+        """Return the test of a batch against the reference, with at least so many permutations."""
+        reference = self.reference_
+        if self.standardize:
+            moments = ColumnMoments.from_batch(SampleBatch(reference, 0)) + ColumnMoments.from_batch(
+                SampleBatch(batch, 0)
+            )
+            batch, reference = moments.standardized(batch), moments.standardized(reference)
+        if self.test is None:
+            gram = "dense" if len(batch) + len(reference) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+            test = TwoSampleTest(gram=gram, bins=BINS, early_stopping=ENOUGH)
+        else:
+            test = clone(self.test)
+        seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0] >> 1)
+        permutations = max(test.n_permutations, permutations)
+        test.set_params(n_permutations=permutations, block_length=self.block_length, random_state=seed)
+        names = getattr(self, "feature_names_in_", None)
+        return test.test(batch if names is None else _NamedRows(batch, tuple(names)), reference)
+
+    def _drawn(self, X: Any, reset: bool = False) -> _Drawn:
+        """Return rows of a batch, or of the reference in ``fit``, where its columns are learnt; refuse others."""
+        name, size = ("reference", self.n_reference) if reset else ("batch", BATCH_OVER_REFERENCE * self.n_reference)
+        found = as_source("DriftDetector", name, X)
+        length = self.block_length or 1
+        if found is None:
+            X = as_frame(X)
+            if not reset:
+                self._check_names(getattr(X, "columns", None))
+            rows = checked_sample(self, X, reset=reset, name=name).astype(np.float64, copy=False)
+            drawn = _Drawn.from_rows(rows, size, length, self._seed)
+        elif length > 1:
+            needed, advice = "rows in memory are needed with block_length", "give an array or a data frame"
+            raise ValueError(refusal("DriftDetector", needed, "batches", advice))
+        else:
+            sample = Sample.from_source(*found, size, self._seed)
+            self._check_columns(sample.drawn.rows.shape[1], found[1], reset)
+            drawn = _Drawn(sample.drawn.rows, sample.n, _digest(sample.drawn.rows, sample.n))
+        if drawn.n < 2 * length:
+            needed = f"a {name} of at least {2 * length} rows is needed"
+            raise ValueError(refusal("DriftDetector", needed, f"n_samples = {drawn.n}"))
+        return drawn
+
+    def _check_columns(self, columns: int, names: Sequence[str] | None, reset: bool) -> None:
+        """Compare the columns of a source with the reference's, or learn them, as scikit-learn does for arrays."""
+        if not reset:
+            if columns != self.n_features_in_:
+                needed = f"a batch of {self.n_features_in_} columns is needed"
+                raise ValueError(refusal("DriftDetector", needed, columns))
+            self._check_names(names)
+            return
+        self.n_features_in_ = columns
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+
+    def _check_names(self, names: Sequence[str] | None) -> None:
+        """Refuse a batch whose columns have other names than the reference's, or another order."""
+        known = getattr(self, "feature_names_in_", None)
+        if names is None or known is None or list(map(str, names)) == list(known):
+            return
+        listed = ", ".join(map(repr, list(names)[:CHANGED])) + ", …" * (len(names) > CHANGED)
+        needed = (
+            f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:CHANGED]))}"
+        )
+        needed += ", …)" if len(known) > CHANGED else ")"
+        raise ValueError(refusal("DriftDetector", needed, listed, "select them with batch[detector.feature_names_in_]"))
+
+    def _check(self) -> None:
+        """Refuse parameters that are none."""
+        positive(self, "alpha", self.alpha)
+        if not self.alpha < 1:
+            raise ValueError(refusal("DriftDetector", "alpha must be below 1", self.alpha))
+        for name, least in (("horizon", 1), ("n_reference", 2), ("n_history", 1)):
+            whole_number(self, name, getattr(self, name), least)
+        if self.block_length is not None:
+            whole_number(self, "block_length", self.block_length)
+        if self.test is not None and not isinstance(self.test, TwoSampleTest):
+            needed = "test must be a TwoSampleTest or None"
+            raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Rows that were drawn from a batch of n, and a digest that tells it from others."""
+
+    rows: Array
+    n: int
+    digest: str
+
+    @classmethod
+    def from_rows(cls, rows: Array, size: int, block: int, seed: int) -> _Drawn:
+        """Draw blocks of rows at random, all that are whole if they are few, and keep them in order."""
+        blocks = len(rows) // block
+        digest = _digest(rows, len(rows))
+        if len(rows) <= size or blocks < 2:
+            return cls(rows, len(rows), digest)
+        chosen = np.sort(np.random.default_rng(seed).choice(blocks, max(2, size // block), replace=False))
+        numbers = (chosen[:, None] * block + np.arange(block)).ravel()
+        return cls(rows[numbers], len(rows), digest)
+
+
+@dataclass(frozen=True, eq=False)
+class _NamedRows:
+    """Rows as one batch, with the names of their columns."""
+
+    rows: Array
+    columns: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Array]:
+        yield self.rows
+
+
+def _digest(rows: Array, n: int) -> str:
+    return hashlib.sha256(np.ascontiguousarray(rows).tobytes() + str(n).encode()).hexdigest()[:16]
+
+
+def share_of(number: int, horizon: int) -> float:
+    """Return the share of alpha of a batch: 1/(2^(2k+1) horizon) in the k-th period, of 2^k horizon batches."""
+    period = ((number - 1) // horizon + 1).bit_length() - 1
+    return float(1 / (2 ** (2 * period + 1) * horizon))
+
+
+def spent_share(number: int, horizon: int) -> float:
+    """Return the share of alpha that batches up to a number have: 1 − 2^(−k) for k whole periods."""
+    period = ((number - 1) // horizon + 1).bit_length() - 1
+    return 1 - 2.0**-period + (number - horizon * (2**period - 1)) * share_of(number, horizon)

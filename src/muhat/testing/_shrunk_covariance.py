@@ -1,0 +1,80 @@
+"""The cross-covariance operator, shrunk: SCOSE and FCOSE, tests of independence for few rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat._parts import as_filter
+from muhat.filters import SimpleShrinkage, name_of
+from muhat.mean import KernelMean
+from muhat.selection import Fixed
+from muhat.testing._statistics import Statistic
+
+MOST_ROWS = 200
+"""Rows up to which a decomposition for each permutation takes a few seconds."""
+
+
+@dataclass
+class ShrunkCovariance(Statistic):
+    """‖Σ_λ‖² of the cross-covariance operator of x and y, shrunk as a kernel mean is.
+
+    The operator is the mean of the centred features of x times those of y, whose Gram matrix is G = (HKH)∘(HLH): any
+    filter shrinks it, S-KMSE gives SCOSE and F-KMSE gives FCOSE (Ramdas and Wehbe 2015; Muandet et al. 2016). λ is
+    chosen anew for every permutation, by exact leave-one-out.
+
+    Parameters
+    ----------
+    filter : str or Filter, default='f-kmse'
+        The filter.
+    parameter : float, default=None
+        λ or the number of iterations, in units of a G with the mean diagonal 1; by default chosen by leave-one-out.
+    """
+
+    filter: Any = "f-kmse"
+    parameter: float | None = None
+
+    def weight(self, gamma: Array) -> Array:
+        """Refuse: it is no function of the eigenvalues of x and of y."""
+        needed, advice = "a weight of the eigenvalues of a pool is needed", "use it with IndependenceTest"
+        raise ValueError(refusal("ShrunkCovariance", needed, str(self), advice))
+
+    def check(self, n: int) -> None:
+        """Refuse a filter that is none, and more rows than can be decomposed for every permutation."""
+        filter = as_filter(self.filter)
+        if self.parameter is not None:
+            filter.check(np.atleast_1d(self.parameter))
+        if n > MOST_ROWS and not isinstance(filter, SimpleShrinkage):
+            advice = "use 'scose', or statistics such as 'mmd' and 'spectral'"
+            raise ValueError(refusal(str(self), f"at most {MOST_ROWS} rows are needed", n, advice))
+
+    def squared_norm(self, G: Array) -> float:
+        """Return βᵀGβ of the weights β that the filter leaves of 1/n."""
+        size = float(np.trace(G)) / len(G)
+        if size <= 0:
+            return 0.0
+        if self.parameter is None and isinstance(as_filter(self.filter), SimpleShrinkage):
+            return closed_form(G)
+        selection = "loo" if self.parameter is None else Fixed(self.parameter)
+        mean = KernelMean(kernel="precomputed", filter=self.filter, selection=selection).fit(G / size)
+        return float(mean.weights_ @ G @ mean.weights_)
+
+    def __str__(self) -> str:
+        setting = "" if self.parameter is None else f", {self.parameter:.3g}"
+        return f"ShrunkCovariance({name_of(as_filter(self.filter))}{setting})"
+
+
+def closed_form(G: Array) -> float:
+    """Return ‖Σ_λ‖² with S-KMSE's λ that minimises the leave-one-out score: s = (n−1)(nρ−ϱ)/(n(n−2)ρ+ϱ) in [0, 1]."""
+    n, rho, diagonal = len(G), float(G.mean()), float(np.trace(G)) / len(G)
+    s = (n - 1) * (n * rho - diagonal) / (n * (n - 2) * rho + diagonal)
+    return float(np.clip(s, 0, 1) ** 2 * rho)
+
+
+COSE = {"scose": partial(ShrunkCovariance, "s-kmse"), "fcose": partial(ShrunkCovariance, "f-kmse")}
+"""Those of the literature by name."""

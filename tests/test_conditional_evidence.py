@@ -1,0 +1,144 @@
+"""The evidence on conditional means and the radius: its numbers computed again slowly, and its page."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from muhat import ConditionalMean, Fixed, KernelMean, SyntheticFamily
+from muhat._arrays import BLAS_ON_ONE_THREAD
+from muhat.filters import Landweber, Tikhonov
+from muhat.kernels import Gaussian
+from muhat.paper import PAGES, Results, draw, evidence_page, read_finished
+from muhat.paper import conditional_accuracy as accuracy
+from muhat.paper import conditional_saturation as saturation
+from muhat.paper import radius_coverage as radius
+from muhat.paper._samples import PILOT, median_bandwidth
+from muhat.paper._tables import from_csv, one, to_csv
+
+ROOT = Path(__file__).parents[1]
+PAGE = PAGES["conditional-evidence"]
+
+
+def quick(name, **changed):
+    """The results of an experiment run small, as they are read from its files."""
+    experiment = PAGE.experiments[name]
+    settings = json.loads(json.dumps({**experiment.settings(True), **changed}))
+    with BLAS_ON_ONE_THREAD:
+        raw = [json.loads(json.dumps(experiment.run(settings, task))) for task in experiment.tasks(settings)]
+    return Results(settings, from_csv(to_csv(experiment.table(settings, raw))), {"seconds": 1.0, "commit": "0123abc"})
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {
+        "accuracy": quick("accuracy", datasets=["waves"]),
+        "saturation": quick("saturation", n=[20, 40], repetitions=2),
+        "radius": quick("radius", draws=6),
+    }
+
+
+def test_every_experiment_has_a_figure_claims_and_a_section_on_the_page(results, tmp_path):
+    for name, experiment in PAGE.experiments.items():
+        draw(experiment, results[name]).draw_without_rendering()
+        assert experiment.claims(results[name])
+        assert experiment.text.endswith(".")
+    text = evidence_page(PAGE, results, tmp_path, tmp_path / "page.md")
+    assert all(f"## {name}: " in text for name in PAGE.experiments)
+    assert text.startswith("# Conditional means and the radius: the evidence\n")
+    assert "| where | claim | we find | verdict |" in text
+
+
+def test_saturation_has_the_error_of_the_estimator_itself():
+    """The error in Fourier coordinates against that on a fine grid, the kernel being a sum of cosines."""
+    settings = {**saturation.settings(True), "noise": 0.3}
+    task = {"n": 25, "sample": 0}
+    rng = np.random.default_rng([settings["seed"], 25, 0])
+    x, noise = rng.random(25), 0.3 * rng.standard_normal(25)
+    new = (np.arange(2000) + 0.5) / 2000
+
+    def kernel(a, b):
+        t = np.abs(a[:, None] - b)
+        return 1 + 2 * np.pi**2 * (t**2 - t + 1 / 6)
+
+    _, E = saturation._waves(x)
+    _, on_new = saturation._waves(new)
+    y = saturation.target(2) @ E + noise
+    rows = saturation.run(settings, task)
+    for name, filter, parameter in (("f-kmse", Tikhonov(), 20), ("landweber", Landweber(), 30)):
+        row = one(rows, smoothness=2, estimator=name)
+        value = saturation.FILTERS[name][1][parameter].item()
+        model = ConditionalMean(kernel="precomputed", filter=filter, selection=Fixed(value), fit_intercept=False)
+        gaps = model.fit(kernel(x, x), y).predict(kernel(new, x)) - saturation.target(2) @ on_new
+        assert row["errors"][parameter] == pytest.approx(np.mean(gaps**2), rel=1e-3)
+
+
+def test_slopes_are_those_of_powers_of_n():
+    rows = [{"n": n, "value": 3 * n**-0.7, "error": 0.01 * n**-0.7} for n in (10, 20, 40, 80)]
+    assert saturation.slope(rows)["value"] == pytest.approx(0.7)
+    assert saturation.slope(rows)["error"] == pytest.approx(
+        0.0033 / np.sqrt(4 * np.var(np.log([10, 20, 40, 80]))), rel=0.02
+    )
+    assert saturation.rate(4, 1.0) == saturation.rate(2, np.inf) == 0.8
+
+
+def test_radii_are_those_of_kernel_mean():
+    settings = {**radius.settings(True), "draws": 3}
+    rows = radius.run(settings, {"n": 30, "first": 0, "last": 3})
+    sums = dict.fromkeys(radius.METHODS, 0.0)
+    for index, sample in enumerate(SyntheticFamily(20).draw(range(3), 30, settings["seed"])):
+        pilot = sample.distribution.sample(50, np.random.default_rng([settings["seed"], PILOT, index]))
+        mu = KernelMean(kernel=Gaussian(median_bandwidth(pilot)), filter="kme").fit(sample.X)
+        for method in radius.METHODS:
+            sums[method] += mu.radius(method=method)
+    for method, total in sums.items():
+        assert one(rows, method=method)["radius"] == pytest.approx(total, rel=1e-9)
+
+
+def test_splits_leave_test_rows_out_and_pinball_is_its_definition():
+    settings = accuracy.settings(False)
+    X, y, new, true = accuracy.split(settings, {"dataset": "winequality-red", "split": 3})
+    assert (X.shape, y.shape, new.shape, true.shape) == ((560, 11), (560,), (240, 11), (240,))
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-9)
+    for name in accuracy.SETS:
+        rows, target = accuracy.regression_data(name, np.random.default_rng(0))
+        assert len(rows) == len(target)
+    y = np.array([0.0, 2.0])
+    quantiles = np.tile([1.0], (2, len(accuracy.LEVELS)))
+    losses = [max(q * (v - 1), (q - 1) * (v - 1)) for v in y for q in accuracy.LEVELS]
+    assert accuracy.pinball(y, quantiles) == pytest.approx(np.mean(losses))
+
+
+def test_verdicts_follow_the_numbers(results):
+    covered = [
+        {"n": n, "method": method, "draws": 9, "coverage": 0.99 if method != "asymptotic" else share}
+        for method in radius.METHODS
+        for n, share in ((20, 0.5), (100, 0.95), (1000, 0.96))
+    ]
+    verdicts = [claim.verdict for claim in radius.claims(Results(radius.settings(False), covered, {}))]
+    assert verdicts == ["holds"] * 4
+    covered[-1]["coverage"] = 0.97
+    covered[0]["coverage"] = 0.94
+    verdicts = [claim.verdict for claim in radius.claims(Results(radius.settings(False), covered, {}))]
+    assert verdicts == ["does not hold", "holds", "holds", "does not hold"]
+    short = [dict(row) for row in results["accuracy"].rows]
+    for row in short:
+        if row["method"] == "conformal":
+            row.update(coverage=0.8, coverage_error=0.01)
+    claims = accuracy.claims(Results(results["accuracy"].settings, short, {}))
+    assert "does not hold" in one([vars(claim) for claim in claims if "Conformal" in claim.says])["verdict"]
+
+
+@pytest.mark.skipif(not (ROOT / "docs" / "conditional-evidence.md").exists(), reason="no full run is committed")
+def test_the_committed_page_is_what_its_results_say_at_full_size():
+    path, folder = ROOT / "docs" / "conditional-evidence.md", ROOT / "docs" / "evidence"
+    text = path.read_text(encoding="utf-8")
+    found = read_finished(folder, PAGE.experiments.values())
+    assert evidence_page(PAGE, found, folder, path) == text
+    assert list(found) == list(PAGE.experiments)
+    assert all(found[name].settings == experiment.settings(False) for name, experiment in PAGE.experiments.items())
+    assert "-dirty" not in text
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert (ROOT / "docs" / target).is_file(), target

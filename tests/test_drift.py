@@ -1,0 +1,314 @@
+"""The drift detector: exact p-values, alpha held over its life, memory that does not grow, states that are resumed."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from typer.testing import CliRunner
+
+import muhat
+from muhat import DriftDetector, DriftDisplay, Nystrom, TwoSampleTest
+from muhat.__main__ import command_line
+from muhat.cli import _samples
+from muhat.cli._testing import FOUND
+from muhat.data import open_batches
+from muhat.testing import _drift
+from muhat.testing._drift import share_of, spent_share
+
+RNG = np.random.default_rng(0)
+QUICK = TwoSampleTest("gaussian", bandwidths=2, statistics="mmd", gram=Nystrom(10), early_stopping=10)
+
+
+def made(n, shift=0.0, rng=RNG):
+    return pd.DataFrame(rng.normal([0, shift], size=(n, 2)), columns=["a", "b"])
+
+
+@parametrize_with_checks([DriftDetector(random_state=0)])
+def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("horizon", [1, 3, 100])
+def test_all_levels_together_are_alpha(horizon):
+    shares = np.array([share_of(number, horizon) for number in range(1, 20 * horizon + 1)])
+    spent = np.array([spent_share(number, horizon) for number in range(1, 20 * horizon + 1)])
+    np.testing.assert_allclose(np.cumsum(shares), spent, rtol=1e-12)
+    assert shares[0] == 1 / (2 * horizon)
+    assert np.all(np.diff(shares) <= 0)
+    assert 0.9 < spent[-1] < spent_share(10**9, horizon) < 1
+
+
+def test_a_p_value_is_that_of_the_test_of_batch_against_reference():
+    reference, batch = made(60), made(30, 2.0)
+    detector = DriftDetector(QUICK, standardize=False, random_state=0).fit(reference)
+    result = detector.update(batch, "today")
+    assert result.test.n_permutations >= 2 / result.level - 1
+    seed = int(np.random.SeedSequence([detector._seed, 1]).generate_state(1)[0] >> 1)
+    again = clone(QUICK).set_params(n_permutations=7999, random_state=seed).test(batch, reference)
+    assert result.p_value == again.p_value
+    assert result.test.to_dict() == again.to_dict()
+    assert result.is_alarm
+    assert result.features[0].name == "b"
+    assert result.features[0].shift > 0
+    expected = "today of 30 rows has drifted (p = 0.000125, level 0.00025); taken by itself, b changed most."
+    assert result.verdict() == expected
+    assert json.loads(json.dumps(result.to_dict()))["verdict"] == expected
+
+
+def test_without_drift_alarms_in_a_whole_life_are_as_rare_as_alpha_says():
+    """30 lives of 6 batches at alpha = 0.3: with probability 4e-5 more than 19 have an alarm, were the bound tight."""
+    rng = np.random.default_rng(1)
+    lives, p_values = 0, []
+    for life in range(30):
+        detector = DriftDetector(QUICK, alpha=0.3, horizon=4, random_state=life).fit(rng.integers(3, size=(40, 1)))
+        p_values += [detector.update(rng.integers(3, size=(12, 1)) * 1.0).p_value for _ in range(6)]
+        lives += detector.n_alarms_ > 0
+    assert lives <= 19
+    assert 0.4 < np.mean(p_values) < 0.7
+
+
+def test_drift_is_found_and_remembered():
+    detector = DriftDetector(QUICK, n_history=3, random_state=0).fit(made(200))
+    shifts = [0, 0, 0, 2, 2]
+    alarms = [detector.update(made(50, shift)).is_alarm for shift in shifts]
+    assert alarms == [False, False, False, True, True]
+    assert (detector.n_batches_, detector.n_alarms_, detector.first_alarm_) == (5, 2, 4)
+    assert [each.number for each in detector.history_] == [3, 4, 5]
+    assert all(each.test is None for each in detector.history_)
+    assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
+    assert detector.verdict().startswith("2 of 5 batches have drifted (if none had, any alarm in a whole life")
+    display = DriftDisplay.from_detector(detector).plot()
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["batch 3", "batch 4", "batch 5"]
+    assert [text.get_text() for text in display.ax_.texts] == ["b", "b"]
+
+
+def test_score_spends_nothing():
+    detector = DriftDetector(QUICK, random_state=0).fit(made(100))
+    before = pickle.dumps(detector)
+    batch = made(30, 3.0)
+    assert detector.score(batch) == detector.score(batch) == 0.001
+    assert pickle.dumps(detector) == before
+
+
+def test_memory_does_not_grow():
+    detector = DriftDetector(QUICK, n_reference=50, n_history=2, random_state=0).fit(made(5000))
+    assert detector.reference_.shape == (50, 2)
+    sizes = []
+    for _ in range(4):
+        assert len(detector.update(made(1000)).test.witness_x) == 200  # of 4 times the reference's rows
+        sizes.append(len(pickle.dumps(detector)))
+    assert sizes[3] <= sizes[1] + 50
+
+
+@pytest.mark.parametrize("way", ["pickle", "muhat.save"])
+def test_a_detector_that_was_kept_goes_on_as_if_nothing_had_happened(way, tmp_path):
+    batches = [made(40, shift) for shift in (0, 0, 2)]
+    straight = DriftDetector(QUICK, random_state=3).fit(made(100, rng=np.random.default_rng(2)))
+    resumed = DriftDetector(QUICK, random_state=3).fit(made(100, rng=np.random.default_rng(2)))
+    for batch in batches:
+        if way == "pickle":
+            resumed = pickle.loads(pickle.dumps(resumed))
+        else:
+            muhat.save(resumed, tmp_path / "state.muhat")
+            resumed = muhat.load(tmp_path / "state.muhat")
+        assert resumed.update(batch).to_dict() == straight.update(batch).to_dict()
+    assert resumed.feature_names_in_.tolist() == ["a", "b"]
+    assert resumed.history_[-1].is_alarm
+
+
+def test_what_fails_spends_nothing(monkeypatch):
+    detector = DriftDetector(QUICK, random_state=0).fit(made(50))
+    detector.update(made(20))
+    before = pickle.dumps(detector)
+    monkeypatch.setattr(TwoSampleTest, "test", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        detector.update(made(20))
+    assert pickle.dumps(detector) == before
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "batches", "file", "dask"])
+def test_every_source_gives_the_same_p_value(library, tmp_path):
+    rng = np.random.default_rng(4)
+    reference, batch = made(80, rng=rng), made(30, 0.5, rng=rng)
+    detector = DriftDetector(QUICK, random_state=0).fit(reference)
+    given = {"pandas": lambda each: each, "batches": lambda each: [each[:7], each[7:]]}
+    if library == "polars":
+        given["polars"] = pytest.importorskip("polars").from_pandas
+    if library == "dask":
+        frame = pytest.importorskip("dask.dataframe")
+        given["dask"] = lambda each: frame.from_pandas(each, npartitions=3)
+    if library == "file":
+        reference.to_parquet(tmp_path / "reference.parquet")
+        batch.to_parquet(tmp_path / "batch.parquet")
+        files = {80: "reference.parquet", 30: "batch.parquet"}
+        given["file"] = lambda each: open_batches(tmp_path / files[len(each)])
+    other = DriftDetector(QUICK, random_state=0).fit(given[library](reference))
+    assert other.feature_names_in_.tolist() == ["a", "b"]
+    assert other.update(given[library](batch)).p_value == detector.update(batch).p_value
+    assert other.has_seen(given[library](batch))
+    assert not other.has_seen(made(30))
+
+
+def test_blocks_keep_rows_together_and_are_called_approximate():
+    rows = np.arange(600.0).reshape(300, 2)
+    detector = DriftDetector(QUICK, n_reference=60, block_length=5, random_state=0).fit(rows)
+    blocks = detector.reference_.reshape(12, 5, 2)[:, :, 0]
+    assert np.all(np.diff(blocks, axis=1) == 2)
+    assert len(np.unique(blocks)) == 60
+    result = detector.update(RNG.normal(size=(40, 2)) + 300)
+    assert not result.is_exact
+    assert result.test.rows_together % 5 == 0
+    assert "approximate" in result.verdict()
+    assert detector.verdict().count("approximately") == 1
+
+
+REFUSED = {
+    "alpha": ({"alpha": 1.5}, ValueError, "alpha must be below 1, got 1.5"),
+    "horizon": ({"horizon": 0}, ValueError, "horizon must be a whole number of at least 1, got 0"),
+    "reference": ({"n_reference": 1}, ValueError, "n_reference must be a whole number of at least 2, got 1"),
+    "test": ({"test": "mmd"}, TypeError, "test must be a TwoSampleTest or None, got a str"),
+    "block": ({"block_length": 40}, ValueError, "a reference of at least 80 rows is needed, got n_samples = 50"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_parameters_are_refused_in_one_sentence(case):
+    settings, kind, sentence = REFUSED[case]
+    with pytest.raises(kind, match=f"^DriftDetector: {sentence}"):
+        DriftDetector(**settings).fit(made(50))
+
+
+def test_bad_batches_are_refused_in_one_sentence():
+    detector = DriftDetector(QUICK, random_state=0).fit(made(50))
+    for batch, sentence in (
+        (made(20)[["b", "a"]], r"the reference's columns is needed, in their order \('a', 'b'\), got 'b', 'a'; select"),
+        (made(20).rename(columns={"a": "c"}), "got 'c', 'b'"),
+        (made(1), "a batch of at least 2 rows is needed, got n_samples = 1"),
+        ([RNG.normal(size=(9, 3))], "a batch of 2 columns is needed, got 3"),
+        (made(20).where(lambda each: each < 1), "batch must be finite"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            detector.update(batch)
+    assert detector.n_batches_ == 0
+    with pytest.raises(NotFittedError):
+        DriftDetector().update(made(20))
+
+
+def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
+    monkeypatch.setattr(_drift, "MOST_PERMUTATIONS", 100)
+    detector = DriftDetector(QUICK, alpha=0.5, horizon=10, random_state=0).fit(made(50))
+    for _ in range(10):
+        detector.update(made(20))
+    with pytest.raises(ValueError, match=r"a level of at least 0.02 is needed, got 0.0063 for batch 11; fit it anew"):
+        detector.update(made(20))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A reference with a text column, three weeks of which the last has drifted."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(5)
+    for name, n, shift in (("reference", 80, 0), ("week1", 30, 0), ("week2", 30, 0), ("week3", 30, 3)):
+        frame = made(n, shift, rng).assign(kind=rng.choice(["oak", "ash"], n))
+        frame.to_parquet(f"{name}.parquet")
+    return [f"week{number}.parquet" for number in (1, 2, 3)]
+
+
+def run(*arguments):
+    return CliRunner().invoke(command_line(), ["drift", *map(str, arguments)])
+
+
+def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
+    options = ["reference.parquet", *files, "--drop", "kind"]
+    result = run(*options, "--out", "drift.svg")
+    assert result.exit_code == 0, result.stderr
+    assert "week3.parquet" in Path("drift.svg").read_text()
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("reference: 80 rows, 2 columns; alpha = 0.05, of which 0.00075 is spent on 3 batches")
+    assert lines[-1].startswith("1 of 3 batches has drifted")
+    assert lines[-2].startswith("week3.parquet of 30 rows has drifted (p = 0.000125, level 0.00025)")
+    assert all(len(line) <= 80 for line in lines[1:-2])
+    as_json = json.loads(run(*options, "--json").stdout)
+    assert [each["is_alarm"] for each in as_json["batches"]] == [False, False, True]
+    assert as_json["verdict"] == lines[-1]
+    assert run(*options, "--fail-below", 0.05).exit_code == FOUND
+    assert run(*options[:-3], "--drop", "kind", "--fail-below", 0.05).exit_code == 0
+
+
+def test_a_state_is_resumed_and_files_are_tested_once(files):
+    straight = json.loads(run("reference.parquet", *files, "--one-hot", "--json").stdout)
+    run("reference.parquet", *files[:2], "--one-hot", "--save", "state.muhat")
+    result = run("--resume", "state.muhat", *files[1:], "--one-hot", "--json")
+    assert "week2.parquet has been tested before and is skipped" in result.stderr
+    resumed = json.loads(result.stdout)
+    assert resumed["batches"] == straight["batches"][2:]
+    assert resumed["verdict"] == straight["verdict"]
+    names = muhat.load("state.muhat").feature_names_in_.tolist()
+    assert names == ["a", "b", "kind = ash", "kind = oak"]
+
+
+KILLED = """
+import os, sys
+from muhat.__main__ import command_line
+from muhat import TwoSampleTest
+calls, test = [], TwoSampleTest.test
+def until_killed(self, X, Y):
+    calls.append(1)
+    if len(calls) == 2:
+        os.kill(os.getpid(), 9)
+    return test(self, X, Y)
+TwoSampleTest.test = until_killed
+command_line()(["drift", "reference.parquet", *sys.argv[1:], "--drop", "kind", "--save", "state.muhat"])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signal 9 is one of POSIX")
+def test_a_run_killed_in_mid_update_resumes_from_its_last_state_with_nothing_lost(files):
+    done = subprocess.run([sys.executable, "-c", KILLED, *files], capture_output=True, check=False)
+    assert done.returncode == -9
+    assert muhat.load("state.muhat").n_batches_ == 1
+    resumed = run("--resume", "state.muhat", *files, "--drop", "kind", "--save", "state.muhat", "--json")
+    straight = json.loads(run("reference.parquet", *files, "--drop", "kind", "--json").stdout)
+    assert json.loads(resumed.stdout)["batches"] == straight["batches"][1:]
+    assert [each.p_value for each in muhat.load("state.muhat").history_] == [
+        each["p_value"] for each in straight["batches"]
+    ]
+
+
+def test_files_too_large_to_be_read_at_once_are_drawn_from(files, monkeypatch):
+    read = json.loads(run("reference.parquet", *files, "--drop", "kind", "--json").stdout)
+    monkeypatch.setattr(_samples, "available_memory", lambda: 0.0)
+    streamed = json.loads(run("reference.parquet", *files, "--drop", "kind", "--json").stdout)
+    assert [each["p_value"] for each in streamed["batches"]] == [each["p_value"] for each in read["batches"]]
+
+
+REFUSED_FILES = {
+    "one file": (["reference.parquet"], "a reference and at least one new file are needed, got 1 file"),
+    "text": (["reference.parquet", "week1.parquet"], "column 'kind' must be numeric, got 'ash'"),
+    "no column": (["reference.parquet", "few.csv", "--one-hot"], "such as 'b', got 'a', 'kind'"),
+    "a new column": (["few.csv", "week1.parquet", "--one-hot"], "got 'b'; leave it out with --drop b"),
+    "no state": (["--resume", "mean.muhat", "week1.parquet"], "a state that muhat drift --save wrote is needed, got"),
+    "another alpha": (["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01], "is needed, 0.05, got 0.01"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_FILES)
+def test_bad_files_are_refused_in_one_sentence(case, files):
+    frame = pd.read_parquet("reference.parquet")
+    frame[["a", "kind"]].to_csv("few.csv", index=False)
+    muhat.save(muhat.KernelMean().fit(frame[["a"]]), "mean.muhat")
+    muhat.save(DriftDetector(random_state=0).fit(frame[["a", "b"]]), "s.muhat")
+    arguments, sentence = REFUSED_FILES[case]
+    result = run(*arguments)
+    assert result.exit_code == 2, result.stdout
+    [line] = result.stderr.splitlines()
+    assert sentence in line
