@@ -48,8 +48,8 @@ CLASSES = {
     "muhat.gram._exact_mean": ("ExactMeanFeatures",),
     "muhat.gram._plan": ("Plan",),
     "muhat.filters": (
-        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
-        "Componentwise",
+        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "Showalter"),
+        *("TruncatedSVD", "Componentwise"),
     ),
     "muhat.selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     "muhat._parts": ("Parts",),
@@ -62,7 +62,7 @@ CLASSES = {
     "muhat.density": ("MatchedMixture",),
     "muhat.testing": (
         *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans"),
-        *("TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
+        *("ShrunkCovariance", "TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
     ),
     "muhat.testing._marginals": ("FeatureDifference",),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),
