@@ -3,7 +3,18 @@
 import sys
 from importlib import import_module
 
-GROUPS = ("core", "stacking", "testing", "evidence", "approximation", "products", "files", "scale", "cluster")
+GROUPS = (
+    "core",
+    "stacking",
+    "testing",
+    "conditional",
+    "evidence",
+    "approximation",
+    "products",
+    "files",
+    "scale",
+    "cluster",
+)
 
 
 def main(groups: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Tests of two samples: many rows against the features alone, and plain MMD against one Gram matrix in blocks."""
+"""Tests of two samples: against other packages, many rows against their features, MMD against one Gram matrix."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,9 @@ from benchmarks.scale import GIB, measured
 from benchmarks.timing import Ratio, medians
 from muhat import Gaussian, TwoSampleTest
 from muhat._arrays import share_between_cores, slices
+
+HYPPO, DCOR = 67.0, 0.9
+"""Seconds for 199 permutations at n = m = 500, d = 5, as measured: hyppo's MMD, and dcor's energy test."""
 
 TWO_MILLION = """
 from muhat import TwoSampleTest
@@ -51,5 +54,25 @@ def plain_mmd(n: int = 5000, rounds: int = 3) -> Iterator[Ratio]:
     yield Ratio(f"(b) MMD in blocks, 999 permutations, n = m = {n}, against one Gram matrix in blocks", ours, peer, 3.0)
 
 
-BENCHMARKS = {many_rows: {"n": 12_000, "r": 10}, plain_mmd: {"n": 40, "rounds": 1}}
+def against_others(n: int = 500, permutations: int = 1999, rounds: int = 3) -> Iterator[Ratio]:
+    """(c) The default and plain MMD against hyppo's MMD and dcor's energy test at n = m = 500, d = 5."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, 5)), rng.normal(size=(n, 5))
+    default = TwoSampleTest(n_permutations=permutations, random_state=0)
+    plain = TwoSampleTest(
+        "gaussian", bandwidths="median", statistics="mmd", n_permutations=permutations, random_state=0
+    )
+    many, one = medians(lambda: default.test(X, Y), lambda: plain.test(X, Y), rounds=rounds)
+    hyppo, dcor = ((permutations + 1) / 200 * seconds for seconds in (HYPPO, DCOR))
+    what = f"{permutations} permutations, n = m = {n}, against"
+    yield Ratio(f"(c) the default, {what} hyppo's one MMD", many, hyppo, 20.0, larger_is_better=True)
+    yield Ratio(f"(c) MMD, {what} hyppo's", one, hyppo, 500.0, larger_is_better=True)
+    yield Ratio(f"(c) MMD, {what} dcor's energy test", one, dcor, 1.0, larger_is_better=True)
+
+
+BENCHMARKS = {
+    against_others: {"n": 20, "permutations": 19, "rounds": 1},
+    many_rows: {"n": 12_000, "r": 10},
+    plain_mmd: {"n": 40, "rounds": 1},
+}
 """With the arguments of a tiny run."""

@@ -60,7 +60,7 @@ LINES = 10_000
 ROOMS = {
     "stacking": 1_800,
     "testing": 3_700,
-    "conditional": 2_950,
+    "conditional": 3_000,
     "keep": 650,
     "notebook": 330,
     "report": 2_300,

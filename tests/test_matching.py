@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
-from muhat import Gaussian, KernelMean, KernelMeanMatching
+from muhat import Gaussian, KernelMean, KernelMeanMatching, Nystrom
 from muhat.conditional import _matching
 
 RNG = np.random.default_rng(20141208)
@@ -46,10 +46,23 @@ def test_the_objective_is_that_of_a_reference_solver_to_a_millionth(bound, rows)
     assert model.distance_ == pytest.approx(np.sqrt(squared), abs=1e-7)
 
 
-def test_products_alone_give_the_same(monkeypatch):
+def test_products_alone_and_all_landmarks_give_the_same(monkeypatch):
     dense = KernelMeanMatching().fit(SOURCE, TARGET)
+    by_products = KernelMeanMatching(gram="blocks").fit(SOURCE, TARGET)
+    np.testing.assert_allclose(by_products.weights_, dense.weights_, atol=1e-8)
     monkeypatch.setattr(_matching, "DENSE_UP_TO", 10)
-    np.testing.assert_allclose(KernelMeanMatching().fit(SOURCE, TARGET).weights_, dense.weights_, atol=1e-8)
+    on_landmarks = KernelMeanMatching().fit(SOURCE, TARGET)
+    assert on_landmarks.gram_ == Nystrom(90)
+    np.testing.assert_allclose(on_landmarks.weights_, dense.weights_, atol=1e-3)
+    assert on_landmarks.distance_ == pytest.approx(dense.distance_, rel=1e-3)
+
+
+def test_few_landmarks_are_enough_for_many_rows():
+    rng = np.random.default_rng(0)
+    X, target = rng.normal(size=(600, 1)), rng.normal(0.5, size=(500, 1))
+    weights = [KernelMeanMatching(gram=gram, tol=1e-4).fit(X, target).weights_ for gram in (Nystrom(40), "dense")]
+    mean = [KernelMean(kernel=Gaussian(1.0), filter="kme").fit(X, sample_weight=each).embedding_ for each in weights]
+    assert mean[0].distance(mean[1]) < 0.01
 
 
 def test_the_target_may_be_a_shrunk_mean():

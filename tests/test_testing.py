@@ -243,6 +243,18 @@ def test_scaling_and_moving_the_data_change_no_p_value(kernel):
         assert [each.p_value for each in other.features] == [each.p_value for each in plain.features]
 
 
+def test_the_order_of_the_rows_changes_nothing_where_all_relabelings_are_taken():
+    X, Y = rng().normal(size=(4, 2)), rng().normal(1.0, size=(4, 2))
+    one, other = (
+        TwoSampleTest(bandwidths=3, random_state=seed).test(X[order], Y[order[::-1]])
+        for seed, order in ((0, np.arange(4)), (5, np.array([2, 0, 3, 1])))
+    )
+    assert one.is_complete
+    assert other.p_value == one.p_value
+    assert other.statistic == pytest.approx(one.statistic, abs=CLOSE)
+    assert [each.p_value for each in other.tests] == [each.p_value for each in one.tests]
+
+
 def test_scaling_one_side_changes_no_p_value_of_independence():
     x = rng().normal(size=(30, 1))
     y = x**2 + rng().normal(size=(30, 1))
@@ -253,21 +265,36 @@ def test_scaling_one_side_changes_no_p_value_of_independence():
     assert scaled.correlation == pytest.approx(plain.correlation, rel=CLOSE)
 
 
-def test_statistics_of_independence_are_those_of_the_obvious_loop():
+@pytest.mark.parametrize("gram", ["dense", Nystrom(9)])
+def test_statistics_of_independence_are_those_of_the_obvious_loop(gram):
     X, Y = rng().normal(size=(9, 2)), rng().normal(size=(9, 1))
     n, H = 9, np.eye(9) - 1 / 9
     orders, _ = draw_orders(n, 5, rng())
     statistics = [MMD(), Spectral("f-kmse", 0.02), ShrunkMeans("landweber", 4)]
     test = IndependenceTest([Gaussian(1.0), Laplacian(0.7)])
-    x, y = (test._side([Gaussian(1.0), Laplacian(0.7)], statistics, rows) for rows in (X, Y))
-    values = test._statistics(x.matrices(), y.matrices(), orders).reshape(6, 6, len(orders))
+    x, y = (test._side([Gaussian(1.0), Laplacian(0.7)], rows, statistics, gram) for rows in (X, Y))
+    values = test._statistics(x, y, orders, gram == "dense").reshape(6, 6, len(orders))
     assert [kernel for kernel, _ in y.candidates] == [Gaussian(1.0)] * 3 + [Laplacian(0.7)] * 3
     for a, (k, h) in enumerate((k, h) for k in (Gaussian(1.0), Laplacian(0.7)) for h in statistics):
         for b, (other, g) in enumerate((other, g) for other in (Gaussian(1.0), Laplacian(0.7)) for g in statistics):
             for column, order in enumerate(orders):
                 left, right = weighted_kernel(h, k(X)), weighted_kernel(g, other(Y[order]))
                 hsic = np.trace(left @ H @ right @ H) / n**2
-                assert values[a, b, column] == pytest.approx(hsic, abs=CLOSE)
+                assert values[a, b, column] == pytest.approx(hsic, abs=CLOSE if gram == "dense" else EVALUATED)
+
+
+def test_many_pairs_take_landmarks_by_themselves(monkeypatch):
+    monkeypatch.setattr("muhat.testing._independence.DENSE_UP_TO", 50)
+    monkeypatch.setattr("muhat.testing._independence.LANDMARKS", 20)
+    x = rng().normal(size=(90, 1))
+    y = x**2 + 0.5 * rng().normal(size=(90, 1))
+    few, dense = (IndependenceTest(gram=gram, **QUICK).test(x, y) for gram in ("auto", "dense"))
+    assert few.p_value == dense.p_value == 1 / 40
+    one = {"kernel": Gaussian(1.0), "statistics": "mmd", **QUICK}
+    few, dense = (IndependenceTest(gram=gram, **one).test(x, y).correlation for gram in ("auto", "dense"))
+    assert few == pytest.approx(dense, rel=0.01)
+    apart = IndependenceTest("gaussian", gram=RandomFeatures(30), **QUICK).test(x, rng().normal(size=(90, 1))[::-1])
+    assert apart.p_value > 1 / 40
 
 
 def test_a_difference_and_a_dependence_are_found():
@@ -511,7 +538,7 @@ PARAMETERS = {
     "bandwidth": ({"bandwidths": [1.0, -1.0]}, "each of bandwidths must be positive"),
     "no kernel": ({"kernel": []}, "at least one kernel is needed"),
     "kernel": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
-    "gram": ({"gram": "blocks"}, "statistics must be 'mmd' with gram='blocks', got Spectral"),
+    "gram": ({"gram": "densse"}, "did you mean 'dense'?"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be a whole number, not zero, or None, got 0"),
 }
 
@@ -536,10 +563,14 @@ def test_bad_parameters_are_refused_in_one_sentence(case, kind):
 def test_independence_refuses_what_it_cannot_pair():
     for X, Y, sentence in (
         (A, np.ones((6, 1)), "rows of Y that differ are needed"),
-        (np.zeros((2001, 1)), np.zeros((2001, 1)), "at most 2000 rows are needed, got 2001"),
+        (np.zeros((2001, 1)), np.zeros((2001, 1)), "at most 2000 rows are needed, got 2001; use gram='nystrom'"),
     ):
         with pytest.raises(ValueError, match=f"^IndependenceTest: {sentence}"):
-            IndependenceTest().test(X, Y)
+            IndependenceTest(gram="dense").test(X, Y)
+    with pytest.raises(ValueError, match="IndependenceTest: at most 100000 rows are needed, got 100001; draw some"):
+        IndependenceTest().test(np.zeros((100_001, 1)), np.zeros((100_001, 1)))
+    with pytest.raises(ValueError, match="IndependenceTest: a gram with a spectrum is needed, got 'blocks'"):
+        IndependenceTest(gram="blocks").test(A, A)
     with pytest.raises(
         ValueError, match=r"ShrunkCovariance\(f-kmse\): at most 200 rows are needed, got 201; use 'scose'"
     ):
@@ -548,6 +579,8 @@ def test_independence_refuses_what_it_cannot_pair():
         TwoSampleTest(statistics=ShrunkCovariance()).test(A, A + 1)
     with pytest.raises(ValueError, match="must not be unbiased"):
         IndependenceTest(statistics=MMD(unbiased=True)).test(A, A)
+    with pytest.raises(ValueError, match="statistics must be 'mmd' with gram='blocks', got Spectral"):
+        TwoSampleTest(gram="blocks").test(A, A + 1)
     for test in (TwoSampleTest, IndependenceTest):
         with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
             test(lambda X, Y: np.ones((len(X), len(Y)))).test(A, A)

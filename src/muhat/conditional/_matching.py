@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +12,23 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
-from muhat._parts import as_kernel
+from muhat._parts import as_gram, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.conditional._distribution import nearest_probabilities
 from muhat.embedding import Embedding
+from muhat.gram import Approximation, Nystrom
 from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import Kernel, Precomputed
 
 LOOSE = 1e-2
 """How far below the largest eigenvalue what is found of it may be."""
+
+LANDMARKS = 500
+ROWS = 8192
+"""How many landmarks stand in for many rows, and rows whose features are computed at once."""
 
 SMALL = 20
 """Rows up to which it comes from all eigenvalues."""
@@ -43,6 +47,9 @@ class KernelMeanMatching(ShownEstimator, BaseEstimator):
         The kernel; a bandwidth is learnt from the rows of source and target together.
     bound : float, default=10.0
         The largest weight, above 1; None is none. Without one, few rows get all the weight, and the solver takes long.
+    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks, drawn from source and
+        target, beyond; ``'blocks'`` not at all, by exact products.
     tol : float, default=1e-6
         The solver stops when the objective is proven to be within this share of ‖μ‖² of its minimum.
     max_iter : int, default=10000
@@ -55,9 +62,11 @@ class KernelMeanMatching(ShownEstimator, BaseEstimator):
     effective_size_ : float
         (Σ w_i)²/Σ w_i²: as many rows of equal weight would average as well.
     distance_ : float
-        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (the MMD) that is left.
+        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (the MMD) that is left; on features where the kernel is held by these.
     gap_ : float
         A bound on how far the squared distance is from the least that is possible: the duality gap.
+    gram_ : str or Approximation
+        How the Gram matrix was held.
     n_iter_, converged_, kernel_ : int, bool and Kernel
         The products that were taken, whether ``gap_`` is within ``tol``, and the kernel with every parameter a number.
 
@@ -72,10 +81,17 @@ class KernelMeanMatching(ShownEstimator, BaseEstimator):
     """
 
     def __init__(
-        self, *, kernel: Any = "gaussian", bound: float | None = 10.0, tol: float = 1e-6, max_iter: int = 10_000
+        self,
+        *,
+        kernel: Any = "gaussian",
+        bound: float | None = 10.0,
+        gram: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
     ) -> None:
         self.kernel = kernel
         self.bound = bound
+        self.gram = gram
         self.tol = tol
         self.max_iter = max_iter
 
@@ -97,14 +113,18 @@ class KernelMeanMatching(ShownEstimator, BaseEstimator):
         tol, most = positive(self, "tol", self.tol), whole_number(self, "max_iter", self.max_iter)
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
         largest = np.inf if self.bound is None else positive(self, "bound", self.bound, ", or None", above=1.0)
+        way = as_gram(self.gram)
         mu = target if isinstance(target, Embedding) else self._mean_of(X, target)
-        accepted = tol * mu.squared_norm()
-        solution = _Problem(mu.kernel, X, mu(X), largest / len(X)).solve(accepted, most)
+        if way == "auto":
+            way = "dense" if len(X) <= DENSE_UP_TO else Nystrom(min(LANDMARKS, len(X) + len(mu.points)))
+        problem = _Problem.from_mean(mu, X, way, largest / len(X))
+        accepted = tol * problem.squared_norm
+        solution = problem.solve(accepted, most)
 
-        self.kernel_, self.gap_, self.n_iter_ = mu.kernel, solution.gap, solution.products
+        self.kernel_, self.gram_, self.gap_, self.n_iter_ = mu.kernel, way, solution.gap, solution.products
         self.weights_ = solution.v * len(X)
         self.effective_size_ = float(1 / (solution.v @ solution.v))
-        self.distance_ = (Embedding(mu.kernel, X, solution.v) - mu).norm()
+        self.distance_ = float(np.sqrt(max(problem.value(solution.v) + problem.squared_norm, 0.0)))
         self.converged_ = solution.gap <= accepted
         if not self.converged_:
             message = f"KernelMeanMatching: not converged after {self.n_iter_} products; raise max_iter or tol."
@@ -137,14 +157,33 @@ class _Problem:
     X: Array
     b: Array
     most: float
+    squared_norm: float
+    """‖μ‖²."""
+    matrix: Array | None = None
+    features: Array | None = None
+    """K, or F with K ≈ FFᵀ; neither where products compute the kernel's values anew."""
 
-    @cached_property
-    def _matrix(self) -> Array | None:
-        return self.kernel(self.X) if len(self.X) <= DENSE_UP_TO else None
+    @classmethod
+    def from_mean(cls, mu: Embedding, X: Array, way: str | Approximation, most: float) -> _Problem:
+        """Return the problem of a target μ; on features, of its projection onto them."""
+        if not isinstance(way, Approximation):
+            matrix = mu.kernel(X) if way == "dense" else None
+            return cls(mu.kernel, X, mu(X), most, mu.squared_norm(), matrix)
+        learnt = way.resolve(mu.kernel, np.concatenate([X, np.asarray(mu.points, dtype=np.float64)]))
+        F = np.concatenate([learnt(X[some]) for some in slices(0, len(X), ROWS)])
+        chunks = slices(0, len(mu.points), ROWS)
+        c = np.sum([mu.weights[some] @ learnt(mu.points[some]) for some in chunks], axis=0)
+        return cls(mu.kernel, X, F @ c, most, float(c @ c), features=F)
 
     def product(self, v: Array) -> Array:
-        """Return Kv; a matrix of many rows is never held."""
-        return self.kernel.product(self.X, v) if self._matrix is None else self._matrix @ v
+        """Return Kv."""
+        if self.features is not None:
+            return self.features @ (self.features.T @ v)
+        return self.kernel.product(self.X, v) if self.matrix is None else self.matrix @ v
+
+    def value(self, v: Array) -> float:
+        """Return vᵀKv − 2bᵀv."""
+        return float(v @ (self.product(v) - 2 * self.b))
 
     def solve(self, accepted: float, products: int) -> _Solution:
         """Accelerated projected gradients (Beck and Teboulle 2009), restarted where they turn uphill."""

@@ -14,7 +14,9 @@ from muhat.paper import (
     figure_3b,
     figure_3c,
     finite_populations,
+    levels_of_tests,
     loss,
+    power_of_tests,
     radius_coverage,
     table_2,
     when_it_pays,
@@ -45,6 +47,12 @@ PAGES: dict[str, Page] = {
         },
         title="Conditional means and the radius: the evidence",
         preface="Claims of `ConditionalMean` and of `KernelMean.radius`, measured by `muhat reproduce conditional`.",
+        says="claim",
+    ),
+    "tests-evidence": Page(
+        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests)},
+        title="Tests of two samples and of independence: the evidence",
+        preface="Levels and power of `TwoSampleTest` and `IndependenceTest`, measured by `muhat reproduce tests`.",
         says="claim",
     ),
 }

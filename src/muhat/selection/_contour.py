@@ -40,7 +40,7 @@ COMPRESSED_FROM = 500
 """Rows from which on it pays to look for the few functions of γ that all resolvents are sums of."""
 
 SKETCHED = 192
-"""How many random sums of resolvents these functions are looked for in."""
+"""How many random sums of resolvents these functions are looked for in; twice as many where these are too few."""
 
 
 @dataclass(frozen=True)
@@ -190,17 +190,17 @@ class Nodes:
         )
         starts = tuple(np.cumsum([0, *(len(contour.nodes) for contour in contours)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
-        if gamma.ndim > 1 or n < COMPRESSED_FROM or min(len(gamma), 2 * len(z)) < SKETCHED:
-            return cls(z, steps, starts, None, resolvent)
-        scale = np.abs(resolvent).max(axis=0)
-        rows = _as_real(resolvent / scale)
-        basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), SKETCHED)))
-        turn, sigma, _ = np.linalg.svd(sketch)
-        rank = int((sigma > rounding(sigma) * sigma[0]).sum())
-        if rank == SKETCHED:  # there may be more
-            return cls(z, steps, starts, None, resolvent)
-        V = basis @ turn[:, :rank]
-        return cls(z, steps, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
+        sizes = () if gamma.ndim > 1 or n < COMPRESSED_FROM else (SKETCHED, 2 * SKETCHED)
+        for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
+            scale = np.abs(resolvent).max(axis=0)
+            rows = _as_real(resolvent / scale)
+            basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
+            turn, sigma, _ = np.linalg.svd(sketch)
+            rank = int((sigma > rounding(sigma) * sigma[0]).sum())
+            if rank < size:  # else there may be more
+                V = basis @ turn[:, :rank]
+                return cls(z, steps, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
+        return cls(z, steps, starts, None, resolvent)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
         """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the nodes z."""

@@ -12,7 +12,10 @@ from sklearn.utils import check_random_state
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, available_cores, limit_cores, share_between_cores
 from muhat._messages import refusal
+from muhat._parts import as_gram
 from muhat._validation import as_frame, checked_sample, whole_number
+from muhat.gram import Approximation
+from muhat.kernels import Kernel
 from muhat.testing._ladder import check_bandwidths
 from muhat.testing._statistics import STATISTICS, Statistic, as_statistics
 
@@ -69,3 +72,15 @@ class PermutationTest(BaseEstimator):
         if len(values) < 2:
             raise ValueError(refusal(type(self).__name__, f"{name} must have at least 2 rows", "1 row"))
         return values, columns
+
+
+def spectral_gram(test: PermutationTest, gram: Any, kernels: Sequence[Kernel]) -> str | Approximation:
+    """Return how Gram matrices are to be held, or refuse a way that gives no spectrum."""
+    gram = as_gram(gram)
+    if gram == "blocks":
+        needed, advice = "a gram with a spectrum is needed", "use 'dense' or 'nystrom'"
+        raise ValueError(refusal(type(test).__name__, needed, "'blocks'", advice))
+    if isinstance(gram, Approximation):
+        for kernel in kernels:
+            gram.check(kernel)
+    return gram

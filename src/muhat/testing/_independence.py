@@ -12,8 +12,9 @@ import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
 from muhat._messages import refusal
+from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel
-from muhat.testing._base import PermutationTest
+from muhat.testing._base import PermutationTest, spectral_gram
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, draw_orders
 from muhat.testing._results import IndependenceResult, of_table
@@ -21,8 +22,14 @@ from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
 from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import STATISTICS, Filtered, Statistic
 
-MOST_ROWS = 2000
-"""Rows beyond which the matrices of all statistics do not fit in memory comfortably."""
+DENSE_UP_TO = 500
+"""Rows up to which the matrices of all statistics are gathered for each permutation in a few milliseconds."""
+
+LANDMARKS = 100
+"""How many landmarks of x, and of y, stand for more rows than that, if nothing else is asked for."""
+
+MOST_ROWS = {True: 2000, False: 100_000}
+"""Rows beyond which all matrices, where these are dense, or the orders of all permutations do not fit in memory."""
 
 STEPS = 4
 """Bandwidths of x, and of y, if nothing else is asked for."""
@@ -30,8 +37,8 @@ STEPS = 4
 SHARES = (1e-1, 1e-2, 1e-3)
 """λ of x, and of y, as shares of the largest eigenvalue, if nothing else is asked for."""
 
-AT_ONCE = 2**22
-"""Values of y's matrices that are gathered at a time (32 MB)."""
+CHUNK = 8
+"""Permutations that a thread takes at a time."""
 
 
 class IndependenceTest(PermutationTest):
@@ -53,6 +60,9 @@ class IndependenceTest(PermutationTest):
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
         The weights h and h', each with each: 'mmd' and 'mmd' is HSIC. For few rows also 'scose', 'fcose' or
         ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk.
+    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How both Gram matrices are held: as they are, by default up to 500 rows, or approximated by features, 100
+        landmarks by default, drawn from x and from y. The p-value is exact either way.
     n_permutations : int, default=999
         Where there are no more orders than that, all of them are taken instead of random ones.
     random_state : int, RandomState or None, default=None
@@ -80,6 +90,7 @@ class IndependenceTest(PermutationTest):
         kernel_y: Any = None,
         bandwidths: Any = None,
         statistics: Any = ("mmd", "spectral"),
+        gram: Any = "auto",
         n_permutations: int = 999,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -88,6 +99,7 @@ class IndependenceTest(PermutationTest):
         self.kernel_y = kernel_y
         self.bandwidths = bandwidths
         self.statistics = statistics
+        self.gram = gram
         self.n_permutations = n_permutations
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -104,7 +116,10 @@ class IndependenceTest(PermutationTest):
             raise ValueError(refusal("IndependenceTest", needed, "unbiased=True", "leave it out"))
         kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
         kernels_y = kernels_x if self.kernel_y is None else as_kernels(self.kernel_y)
-        X, Y = self._pairs(X, Y)
+        gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
+        X, Y = self._pairs(X, Y, gram == "dense")
+        if gram == "auto":
+            gram = "dense" if len(X) <= DENSE_UP_TO else Nystrom(LANDMARKS)
         for each in statistics:
             if isinstance(each, ShrunkCovariance):
                 each.check(len(X))
@@ -112,7 +127,7 @@ class IndependenceTest(PermutationTest):
         order = rng.permutation(len(X))  # of the rows of both: what is chosen does not depend on the order of the rows
         orders, is_complete = draw_orders(len(X), self.n_permutations, rng)
         X, Y = X[order], Y[order]
-        x, y = self._side(kernels_x, statistics, X), self._side(kernels_y, statistics, Y)
+        x, y = (self._side(*side, statistics, gram) for side in ((kernels_x, X), (kernels_y, Y)))
         if not (x.spectra and y.spectra):
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
             raise ValueError(refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice))
@@ -120,7 +135,7 @@ class IndependenceTest(PermutationTest):
         candidates = [((k, other), (h, g)) for k, h in x.candidates for other, g in y.candidates]
         values, laws = [], []
         if candidates:
-            values, laws = [self._statistics(x.matrices(), y.matrices(), orders)], [x.law_with(y)]
+            values, laws = [self._statistics(x, y, orders, gram == "dense")], [x.law_with(y)]
         for shrunk in (each for each in statistics if isinstance(each, ShrunkCovariance)):
             for (k, one), (other, two) in product(x.spectra, y.spectra):
                 values.append(_shrunk(shrunk, one, two, orders))
@@ -133,40 +148,39 @@ class IndependenceTest(PermutationTest):
             **of_table(table, candidates),
             is_complete=is_complete,
             n=len(X),
-            correlation=_correlation(kernel_x, X, kernel_y, Y),
+            correlation=_correlation(x.spectrum(kernel_x), y.spectrum(kernel_y)),
         )
 
-    def _side(self, kernels: list[Kernel], statistics: list[Statistic], rows: Array) -> _Side:
+    def _side(
+        self, kernels: list[Kernel], rows: Array, statistics: list[Statistic], gram: str | Approximation
+    ) -> _Side:
         """Return the spectra of one side at every bandwidth."""
         ladder = kernels_at_bandwidths(kernels, STEPS if self.bandwidths is None else self.bandwidths, rows)
-        spectra = self._map(lambda kernel: PooledSpectrum.from_rows(kernel, rows), ladder, len(rows))
+        spectra = self._map(lambda kernel: PooledSpectrum.from_rows(kernel, rows, gram), ladder, len(rows))
         told = [(kernel, spectrum) for kernel, spectrum in zip(ladder, spectra, strict=True) if spectrum.gamma.size]
         return _Side(told, [each for each in statistics if not isinstance(each, ShrunkCovariance)])
 
-    def _statistics(self, S: Array, R: Array, orders: Array) -> Array:
-        """Return Σ_ij S_ij R_π(i)π(j) for each matrix S of x with each R of y, and every order π of the rows."""
-        n = orders.shape[1]
-        first, second = np.triu_indices(n)
-        left = S[:, first, second] * np.where(first == second, 1, 2)  # each pair once, as all is symmetric
-        right = np.ascontiguousarray(R.reshape(len(R), -1).T)  # a pair's values lie together, as they are gathered
-        values = np.empty((len(orders), len(S), len(R)))
+    def _statistics(self, x: _Side, y: _Side, orders: Array, is_dense: bool) -> Array:
+        """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))² for each weight of x with each of y, and every order π of the rows."""
+        one_order = _from_pairs(x.matrices(), y.matrices()) if is_dense else _from_components(x, y)
+        values = np.empty((len(orders), len(x.weights), len(y.weights)))
 
         def work(some: slice) -> None:
-            gathered = right[orders[some][:, first] * n + orders[some][:, second]]
-            values[some] = left @ gathered
+            for place in range(some.start, some.stop):
+                values[place] = one_order(orders[place])
 
-        chunk = max(1, AT_ONCE // (len(first) * len(R)))
-        self._map(work, list(slices(0, len(orders), chunk)), n)
+        self._map(work, list(slices(0, len(orders), CHUNK)), orders.shape[1])
         return values.reshape(len(orders), -1).T
 
-    def _pairs(self, X: Any, Y: Any) -> tuple[Array, Array]:
+    def _pairs(self, X: Any, Y: Any, is_dense: bool) -> tuple[Array, Array]:
         """Return both sides of the pairs, or refuse them in one sentence."""
         (X, _), (Y, _) = self._sample("X", X), self._sample("Y", Y)
         if len(X) != len(Y):
             raise ValueError(refusal("IndependenceTest", "X and Y must have as many rows", f"{len(X)} and {len(Y)}"))
-        if len(X) > MOST_ROWS:
-            needed, advice = f"at most {MOST_ROWS} rows are needed", "draw some of the rows"
-            raise ValueError(refusal("IndependenceTest", needed, len(X), advice))
+        most = MOST_ROWS[is_dense]
+        if len(X) > most:
+            advice = "use gram='nystrom'" if is_dense else "draw some of the rows"
+            raise ValueError(refusal("IndependenceTest", f"at most {most} rows are needed", len(X), advice))
         for name, rows in (("X", X), ("Y", Y)):
             if not np.ptp(rows, axis=0).any():
                 raise ValueError(refusal("IndependenceTest", f"rows of {name} that differ are needed", "equal ones"))
@@ -179,6 +193,10 @@ class _Side:
 
     spectra: list[tuple[Kernel, PooledSpectrum]]
     statistics: list[Statistic]
+
+    def spectrum(self, kernel: Kernel) -> PooledSpectrum:
+        """Return the spectrum of one of the kernels."""
+        return next(spectrum for each, spectrum in self.spectra if each is kernel)
 
     @cached_property
     def candidates(self) -> list[tuple[Kernel, Statistic]]:
@@ -195,6 +213,16 @@ class _Side:
         """U h(Γ) Uᵀ of every candidate."""
         return np.array([(spectrum.U * h) @ spectrum.U.T for spectrum, h in self.weights])
 
+    def components(self) -> tuple[Array, Array]:
+        """Eigenvectors of all kernels beside each other, and the weights of every candidate, zero but for its own."""
+        U = np.concatenate([spectrum.U for _, spectrum in self.spectra], axis=1)
+        H = np.zeros((len(self.weights), U.shape[1]))
+        starts = np.cumsum([0, *(len(spectrum.gamma) for _, spectrum in self.spectra)])
+        start_of = {id(spectrum): start for (_, spectrum), start in zip(self.spectra, starts.tolist(), strict=False)}
+        for row, (spectrum, h) in zip(H, self.weights, strict=True):
+            row[start_of[id(spectrum)] :][: len(h)] = h
+        return U, H
+
     def law_with(self, other: _Side) -> Law:
         """Return the law of Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)² in theory: the mean of each square is 1/(n − 1)."""
 
@@ -204,6 +232,21 @@ class _Side:
         return Law.of_squares(*(np.outer(sums(self, power), sums(other, power)).ravel() for power in (1, 2, 3)))
 
 
+def _from_pairs(S: Array, R: Array) -> Callable[[Array], Array]:
+    """Return the statistics as a function of an order π: Σ_ij S_ij R_π(i)π(j) for each S of x with each R of y."""
+    n = S.shape[1]
+    first, second = np.triu_indices(n)
+    left = S[:, first, second] * np.where(first == second, 1, 2)  # each pair once, as all is symmetric
+    right = np.ascontiguousarray(R.reshape(len(R), -1).T)  # a pair's values lie together, as they are gathered
+    return lambda order: left @ right[order[first] * n + order[second]]
+
+
+def _from_components(x: _Side, y: _Side) -> Callable[[Array], Array]:
+    """Return the same from (u_kᵀ v_π(l))² of all components of all kernels, which are few."""
+    (U, H), (V, G) = x.components(), y.components()
+    return lambda order: H @ (U.T @ V[order]) ** 2 @ G.T
+
+
 def _shrunk(statistic: ShrunkCovariance, x: PooledSpectrum, y: PooledSpectrum, orders: Array) -> Array:
     """Return ‖Σ_λ‖² of the shrunk cross-covariance for every order of the rows of y: shape (1, orders)."""
     K, L = ((each.U * each.gamma) @ each.U.T for each in (x, y))
@@ -211,8 +254,7 @@ def _shrunk(statistic: ShrunkCovariance, x: PooledSpectrum, y: PooledSpectrum, o
         return np.array([[statistic.squared_norm(K * L[np.ix_(order, order)]) for order in orders]])
 
 
-def _correlation(kernel_x: Kernel, X: Array, kernel_y: Kernel, Y: Array) -> float:
+def _correlation(x: PooledSpectrum, y: PooledSpectrum) -> float:
     """Return HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)): the cosine of the two centred Gram matrices."""
-    x, y = PooledSpectrum.from_rows(kernel_x, X), PooledSpectrum.from_rows(kernel_y, Y)
     hsic = x.gamma @ (x.U.T @ y.U) ** 2 @ y.gamma
     return float(hsic / (np.linalg.norm(x.gamma) * np.linalg.norm(y.gamma)))

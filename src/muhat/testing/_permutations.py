@@ -121,6 +121,11 @@ class PermutationTable:
     law: Law | None = None
     """On which scale the statistics are compared with each other."""
 
+    def only(self, chosen: Array) -> PermutationTable:
+        """Return the table of some of the statistics."""
+        law = self.law and Law(self.law.mean[chosen], self.law.spread[chosen], self.law.skewness[chosen])
+        return PermutationTable(self.values[chosen], self.scales[chosen], law)
+
     @cached_property
     def p_values(self) -> Array:
         """#{b : T_j(b) ≥ T_j(0)}/(B + 1) of every statistic by itself: at least 1/(B + 1), ties count."""

@@ -17,7 +17,10 @@ from muhat.selection import Fixed
 from muhat.testing._statistics import Statistic
 
 MOST_ROWS = 200
-"""Rows up to which a decomposition for each permutation takes a few seconds."""
+"""Rows up to which a decomposition for each permutation takes a few milliseconds."""
+
+MOST_IN_CLOSED_FORM = 2000
+"""Rows up to which a matrix for each permutation does."""
 
 
 @dataclass
@@ -49,9 +52,10 @@ class ShrunkCovariance(Statistic):
         filter = as_filter(self.filter)
         if self.parameter is not None:
             filter.check(np.atleast_1d(self.parameter))
-        if n > MOST_ROWS and not isinstance(filter, SimpleShrinkage):
+        most = MOST_IN_CLOSED_FORM if isinstance(filter, SimpleShrinkage) else MOST_ROWS
+        if n > most:
             advice = "use 'scose', or statistics such as 'mmd' and 'spectral'"
-            raise ValueError(refusal(str(self), f"at most {MOST_ROWS} rows are needed", n, advice))
+            raise ValueError(refusal(str(self), f"at most {most} rows are needed", n, advice))
 
     def squared_norm(self, G: Array) -> float:
         """Return βᵀGβ of the weights β that the filter leaves of 1/n."""

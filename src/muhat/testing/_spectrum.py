@@ -80,7 +80,8 @@ class PooledSpectrum:
         n = int(labels[:, 0].sum())
         m = N - n
         h = N * np.array([each.weight(self.gamma) for each in statistics]).reshape(len(statistics), len(self.gamma))
-        T = (1 / n + 1 / m) ** 2 * (h @ _product(self.U, labels) ** 2)
+        # Uᵀ1 = 0 but for rounding: with n/N taken off, a relabeling and its complement have the same T to the last bit.
+        T = (1 / n + 1 / m) ** 2 * (h @ _product(self.U, labels, n / N) ** 2)
         scales = np.abs(T).max(axis=1)
         unbiased = np.array([each.unbiased for each in statistics], dtype=bool)
         if unbiased.any():
@@ -140,6 +141,6 @@ def is_kept(gamma: Array, n: int) -> Array:
     return gamma > n * np.finfo(gamma.dtype).eps * gamma[-1]
 
 
-def _product(M: Array, labels: Array) -> Array:
-    """Return Mᵀ times columns of true and false, as numbers in blocks of rows."""
-    return sum(M[rows].T @ labels[rows].astype(np.float64) for rows in slices(0, len(M), ROWS))  # type: ignore[return-value]
+def _product(M: Array, labels: Array, less: float = 0.0) -> Array:
+    """Return Mᵀ times columns of true and false, as numbers less a constant, in blocks of rows."""
+    return sum(M[rows].T @ (labels[rows] - less) for rows in slices(0, len(M), ROWS))  # type: ignore[return-value]

@@ -1,0 +1,264 @@
+"""How often the tests find a difference or a dependence: the cells of MMDAgg's, FUSE's and HSICAgg's authors."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.gram import Nystrom
+from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim
+from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
+from muhat.paper._figures import blank, legend_below, legend_handle, name_rows
+from muhat.paper._tables import distinct, where
+from muhat.testing import IndependenceTest, ShrunkMeans, TwoSampleTest
+from muhat.testing._base import DEFAULT_STATISTICS
+from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
+from muhat.testing._permutations import PermutationTable, Relabelings
+from muhat.testing._pool import MemoryPool
+from muhat.testing._statistics import Statistic, as_statistics
+from muhat.testing._units import ROWS_ONE_BY_ONE, Units
+
+LEVEL = 0.05
+
+Published = dict[tuple[str, int, int, int], tuple[float, int]]
+"""Power and repetitions by problem, d, P and n."""
+
+MMDAGG: Published = {
+    **{("uniform", 1, P, 500): (power, 500) for P, power in enumerate((1.0, 0.988, 0.602, 0.228), 1)},
+    **{("uniform", 2, P, 2000): (power, 500) for P, power in enumerate((1.0, 0.982, 0.260), 1)},
+    **{("mixture", 2, 4, 500 * k): (p, 200) for k, p in enumerate((0.19, 0.385, 0.665, 0.785, 0.89, 0.99), 1)},
+}
+FUSE: Published = {
+    ("mixture", 2, 4, 500 * k): (power, 200) for k, power in enumerate((0.18, 0.38, 0.635, 0.765, 0.88, 0.97), 1)
+}
+HSICAGG: Published = {
+    ("independence", d, 1, 1000): (power, 100) for d, power in zip((2, 3, 4, 5), (1.0, 1.0, 0.40, 0.03), strict=True)
+}
+PEERS = {"MMDAgg": MMDAGG, "FUSE": FUSE, "HSICAgg": HSICAGG}
+"""As their authors published them: Schrab et al. 2023 (JMLR), Biggs et al. 2023, Schrab et al. 2022."""
+
+GROUPS = {
+    "default": "MMD, truncated SVD and Tikhonov: the default",
+    "mmd": "MMD",
+    "tsvd": "truncated SVD",
+    "f-kmse": "Tikhonov",
+    "shrunk-means": "shrunk means (Tikhonov)",
+}
+"""Statistics that are combined, from the same permutations, and what they are called."""
+
+STYLES = {
+    **dict(
+        zip(
+            GROUPS,
+            [("#D55E00", "o"), ("#0072B2", "s"), ("#009E73", "P"), ("#56B4E9", "D"), ("#999999", "v")],
+            strict=True,
+        )
+    ),
+    **dict(zip(PEERS, [("#000000", "|"), ("#CC79A7", "|"), ("#000000", "|")], strict=True)),
+}
+
+
+def settings(quick: bool) -> Settings:
+    """Return the cells, each with its landmarks and repetitions."""
+    uniform = [(1, P, 500, 2.7, 200, 500) for P in (1, 2, 3, 4)] + [(2, P, 2000, 7.3, 300, 200) for P in (1, 2, 3)]
+    mixture = [(2, 4, n, 1.3, 300, 500 if n <= 1000 else 200) for n in (500, 1000, 1500, 2000, 2500, 3000)]
+    paired = [(d, 1, 1000, float(np.exp(d)), 100, 500) for d in (2, 3, 4, 5)]
+    if quick:
+        uniform, mixture, paired = [(1, 1, 40, 2.7, 20, 3)], [(2, 4, 40, 1.3, 20, 3)], [(2, 1, 40, 7.3, 20, 3)]
+    names = ("d", "P", "n", "c", "landmarks", "repetitions")
+    cells = [
+        {"problem": problem, **dict(zip(names, cell, strict=True))}
+        for problem, some in (("uniform", uniform), ("mixture", mixture), ("independence", paired))
+        for cell in some
+    ]
+    return {"seed": 12, "n_permutations": 19 if quick else 299, "block": 25, "cells": cells}
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """Return a task for each block of repetitions of each cell."""
+    return [
+        {"cell": number, "first": first, "last": min(first + settings["block"], cell["repetitions"])}
+        for number, cell in enumerate(settings["cells"])
+        for first in range(0, cell["repetitions"], settings["block"])
+    ]
+
+
+def run(settings: Settings, task: Task) -> list[Row]:
+    """Return the p-values of all groups of statistics on a block of repetitions."""
+    cell = settings["cells"][task["cell"]]
+    found: dict[str, list[float]] = {}
+    for number in range(task["first"], task["last"]):
+        rng = np.random.default_rng([settings["seed"], task["cell"], number])
+        for group, p in _p_values(cell, settings["n_permutations"], rng).items():
+            found.setdefault(group, []).append(p)
+    return [{"cell": task["cell"], "group": group, "p_values": values} for group, values in found.items()]
+
+
+def _p_values(cell: Mapping[str, Any], n_permutations: int, rng: np.random.Generator) -> dict[str, float]:
+    """Return the p-value of every group on one draw."""
+    n, d, gram = cell["n"], cell["d"], Nystrom(cell["landmarks"])
+    if cell["problem"] == "independence":
+        Z = perturbed_uniform(n, d, cell["P"], cell["c"], rng)
+        test = IndependenceTest(
+            gram=gram, n_permutations=n_permutations, random_state=int(rng.integers(2**31)), n_jobs=1
+        )
+        return {"default": test.test(Z[:, :1], Z[:, 1:]).p_value}
+    if cell["problem"] == "mixture":
+        X, Y = four_gaussians(n, 1.0, rng), four_gaussians(n, cell["c"], rng)
+    else:
+        X, Y = rng.random((n, d)), perturbed_uniform(n, d, cell["P"], cell["c"], rng)
+    table, names = permutation_table(X, Y, gram, n_permutations, rng)
+    chosen = {group: [name == group for name in names] for group in GROUPS if group != "default"}
+    chosen["default"] = [name != "shrunk-means" for name in names]
+    return {group: table.only(np.array(chosen[group])).p_value for group in GROUPS}
+
+
+def permutation_table(
+    X: Array, Y: Array, gram: Nystrom, n_permutations: int, rng: np.random.Generator
+) -> tuple[PermutationTable, list[str]]:
+    """Return the default's permutations, with those of shrunk means, and the group of every statistic."""
+    statistics = [*as_statistics(DEFAULT_STATISTICS), ShrunkMeans("f-kmse")]
+    units = Units.choose(len(X), len(Y), bins=None, block=None, one_by_one=ROWS_ONE_BY_ONE)
+    pool = MemoryPool.from_rows(X, Y, gram, units, rng)
+    ladder = kernels_at_bandwidths(as_kernels(None), None, pool.rows)
+    test = TwoSampleTest(n_permutations=n_permutations, n_jobs=1)
+    draw = lambda count: Relabelings.draw(pool.observed, count, rng).labels  # noqa: E731
+    table, _, candidates = test._whole_table(pool, ladder, statistics, draw)
+    return table, [_group(each) for _, (each,) in candidates]
+
+
+def _group(statistic: Statistic) -> str:
+    if isinstance(statistic, ShrunkMeans):
+        return "shrunk-means"
+    text = str(statistic)
+    return "tsvd" if "tsvd" in text else "f-kmse" if "f-kmse" in text else "mmd"
+
+
+def perturbed_uniform(n: int, d: int, P: int, c: float, rng: np.random.Generator) -> Array:
+    """Return n rows with the density 1 + c/P Σ_j θ_j Π_r G(P x_r − j_r), the signs θ drawn anew."""
+    signs = rng.choice([-1.0, 1.0], size=(P,) * d)
+    rows: list[Array] = []
+    while sum(map(len, rows)) < n:
+        x = rng.random((2 * n, d))
+        cell = np.minimum((x * P).astype(int), P - 1)
+        density = 1 + c / P * signs[tuple(cell.T)] * np.prod(_bump(x * P - cell - 1), axis=1)
+        rows.append(x[rng.random(2 * n) * (1 + c / P * np.exp(-d)) <= density])
+    return np.concatenate(rows)[:n]
+
+
+def _bump(x: Array) -> Array:
+    """G(x): a smooth bump on (−1, −½), and its negative on (−½, 0)."""
+    left = x < -0.5
+    inside = 1 - (4 * x + np.where(left, 3, 1)) ** 2
+    height = np.exp(-1 / np.where(inside > 0, inside, np.inf), where=inside > 0, out=np.zeros_like(x))
+    return np.where(left, height, -height)
+
+
+def four_gaussians(n: int, deviation: float, rng: np.random.Generator) -> Array:
+    """Return n rows around (±20, ±20) with variance 1, but for the first centre's standard deviation."""
+    centres = np.array(list(product((20.0, -20.0), repeat=2)))
+    which = rng.integers(4, size=n)
+    return centres[which] + np.where(which == 0, deviation, 1.0)[:, None] * rng.normal(size=(n, 2))
+
+
+def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the power of every group in every cell with its standard error, and what peers published."""
+    rows = [row for rows in results for row in rows]
+    found = []
+    for number, cell in enumerate(settings["cells"]):
+        place = {key: cell[key] for key in ("problem", "d", "P", "n")}
+        for group in GROUPS:
+            blocks = [row["p_values"] for row in rows if (row["cell"], row["group"]) == (number, group)]
+            if blocks:
+                p_values = np.concatenate(blocks)
+                found.append({**place, "test": group, **_power(float((p_values <= LEVEL).mean()), len(p_values))})
+        for peer, published in PEERS.items():
+            if tuple(place.values()) in published:
+                found.append({**place, "test": peer, **_power(*published[tuple(place.values())])})
+    return found
+
+
+def _power(power: float, repetitions: int) -> Row:
+    error = float(np.sqrt(power * (1 - power) / repetitions))
+    return {"power": power, "error": error, "repetitions": repetitions}
+
+
+def claims(results: Results) -> list[Claim]:
+    """Return, for every cell, whether the default reaches its peers, and where it is above them all."""
+    found, above = [], []
+    for cell, rows in _cells(results):
+        ours = next(row for row in rows if row["test"] == "default")
+        peers = [row for row in rows if row["test"] in PEERS]
+        z = [(ours["power"] - peer["power"]) / max(np.hypot(ours["error"], peer["error"]), 1e-9) for peer in peers]
+        if peers:
+            against = ", ".join(f"{peer['test']} {peer['power']:.3f}" for peer in peers)
+            number = f"{ours['power']:.3f} ± {ours['error']:.3f} against {against}"
+            says = f"{cell}: at least the power of its peers, within two standard errors of the difference."
+            found.append(Claim(NOT_IN_PAPER, says, number, HOLDS if min(z) >= -2 else FAILS))
+            above += [f"{cell} ({number})"] if min(z) > 2 else []
+    says = "In one cell at least, significantly above all its peers."
+    return [*found, Claim(NOT_IN_PAPER, says, "<br>".join(above) or "none", HOLDS if above else FAILS)]
+
+
+def _cells(results: Results) -> list[tuple[str, list[Row]]]:
+    """Return the name and the rows of every cell."""
+    keys = ("problem", "d", "P", "n")
+    places = dict.fromkeys(tuple(row[key] for key in keys) for row in results.rows)
+    return [(_name(*place), where(results.rows, **dict(zip(keys, place, strict=True)))) for place in places]
+
+
+def _name(problem: str, d: int, P: int, n: int) -> str:
+    return f"mixture, n = {n}" if problem == "mixture" else f"{problem}, d = {d}, P = {P}"
+
+
+def details(results: Results) -> str:
+    """Return the table of which weights win where."""
+    tests = [name for name in (*GROUPS, *PEERS) if name in distinct(results.rows, "test")]
+    lines = ["| cell | " + " | ".join(GROUPS.get(test, test) for test in tests) + " |", "|---" * (len(tests) + 1) + "|"]
+    for cell, rows in _cells(results):
+        by_test = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
+        lines.append(f"| {cell} | " + " | ".join(by_test.get(test, "") for test in tests) + " |")
+    return "\n".join(lines)
+
+
+def figure(results: Results) -> Any:
+    """Return the figure: the power of every test in every cell."""
+    cells = _cells(results)
+    drawn = blank(1.4 + 0.3 * len(cells))
+    ax = drawn.subplots()
+    for place, (_, rows) in enumerate(cells):
+        for row in rows:
+            colour, marker = STYLES[row["test"]]
+            size = 12 if row["test"] in PEERS else 5
+            ax.plot(row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none")
+    name_rows(ax, [name for name, _ in cells])
+    ax.set(xlim=(-0.02, 1.02), xlabel="power at level 0.05")
+    shown = distinct(results.rows, "test", STYLES)
+    handles = {
+        GROUPS.get(test, f"{test}, published"): legend_handle(
+            color=STYLES[test][0], marker=STYLES[test][1], linestyle="none"
+        )
+        for test in shown
+    }
+    legend_below(drawn, handles, columns=2)
+    return drawn
+
+
+EXPERIMENT = Experiment(
+    name="test-power",
+    title="how often the tests find a difference or a dependence, beside what other tests' authors published",
+    text=(
+        "Perturbed uniforms (density 1 + c/P Σ θ Π G, signs drawn anew), four Gaussians of which one is wider, and "
+        "independence on perturbed uniforms, at level 0.05. All groups of statistics share the same draws and "
+        "permutations. Gram matrices are held by landmarks drawn from the pool, so that the whole runs in hours."
+    ),
+    settings=settings,
+    tasks=tasks,
+    run=run,
+    table=table,
+    claims=claims,
+    details=details,
+    figure=figure,
+)
