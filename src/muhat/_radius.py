@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._arrays import Array
+from muhat._arrays import Array, slices
 from muhat._messages import refusal, unknown_name
 from muhat._validation import positive
 from muhat.embedding import Element, Embedding
@@ -38,7 +38,7 @@ METHODS = ("empirical-bernstein", "bernstein", "mcdiarmid", "asymptotic")
 NEVER_NEGATIVE = (Gaussian, Laplacian, Matern, RationalQuadratic, InverseMultiquadric)
 """Kernels whose values are not below zero."""
 
-ROWS = 300
+ROWS = 200
 """Rows from which the shape of the limit law is learnt; its mean comes from all."""
 
 SMALL = 1e-4
@@ -172,11 +172,12 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     while count < MOST and _modulus(share, step * count) / count > ACCURATE:
         count *= 2
     u = step * (np.arange(count) + 0.5)
-    logarithm, phase = np.zeros(count), np.zeros(count)
-    for each in share:
-        logarithm += np.log1p((2 * each * u) ** 2)
-        phase += np.arctan(2 * each * u)
-    size = np.exp(-logarithm / 4) / (np.pi * (np.arange(count) + 0.5))
+    size, phase = np.ones(count), np.zeros(count)
+    for some in slices(0, len(share), 64):
+        product = 2 * share[some, None] * u
+        size *= np.exp(-np.log1p(product**2).sum(axis=0) / 4)
+        phase += np.arctan(product).sum(axis=0)
+    size /= np.pi * (np.arange(count) + 0.5)
 
     def excess(x: float) -> float:
         return 0.5 - float(size @ np.sin(phase / 2 - u * x)) - level

@@ -136,7 +136,9 @@ def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[s
     parts = [sample.table.data[:, order]]
     parts += [sample.words[name][:, None] == np.array(each) for name, each in values.items()]
     names = [indicator for name in values for indicator in indicators(name, values)]
-    return replace(sample.table, data=np.column_stack(parts).astype(np.float64), feature_names=(*columns, *names))
+    data = np.column_stack(parts).astype(np.float64)
+    left_out = tuple(name for name in sample.table.left_out if name not in sample.words)
+    return replace(sample.table, data=data, feature_names=(*columns, *names), left_out=left_out)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from muhat.cli._samples import (
     read_sample,
     values_of,
 )
-from muhat.data import ColumnMoments, DataSet, StreamSource, open_batches
+from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource, open_batches
 from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
@@ -106,18 +106,23 @@ def two_samples_command(
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     test = TwoSampleTest(kernel or None, n_permutations=permutations, random_state=random_state)
-    if by is None and not one_hot and report is None and len(files) == 2 and are_large(files):
-        names, result = _test_large(test, files, reading, standardize)
-    else:
-        with noted_warnings() as warned:
+    is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
+    first: DataSet | FileBatches
+    second: DataSet | FileBatches
+    with noted_warnings() as warned:
+        if is_large:
+            first = opened(files[0], reading)
+            second = opened(files[1], reading, first.columns)
+            result = _test_large(test, first, second, standardize)
+        else:
             first, second = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
-        names = (first.name, second.name)
-        result = _test_read(test, first, second, standardize)
-        if report is not None:
-            given = {name: value for name, value in reading.items() if value}
-            settings = {"random_state": random_state, "standardize": standardize, **given}
-            lines = "" if one_hot else two_samples_lines(files, by, reading, test, standardize)
-            result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
+            result = _test_read(test, first, second, standardize)
+    names = (first.name, second.name)
+    if report is not None:
+        given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
+        settings = {"random_state": random_state, "standardize": standardize, **given}
+        lines = "" if one_hot or is_large else two_samples_lines(files, by, reading, test, standardize)
+        result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
             echo(json.dumps({"samples": [*names], **result.to_dict(level)}, allow_nan=False))
@@ -218,12 +223,8 @@ def _test_read(test: TwoSampleTest, first: DataSet, second: DataSet, standardize
         return test.test(X, Y)
 
 
-def _test_large(
-    test: TwoSampleTest, files: Sequence[Path], reading: dict[str, Any], standardize: bool
-) -> tuple[tuple[str, str], TwoSampleResult]:
-    """Test files that are read in each of the passes, and return their names and the result."""
-    x = opened(files[0], reading)
-    y = opened(files[1], reading, x.columns)
+def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches, standardize: bool) -> TwoSampleResult:
+    """Test files that are read in each of the passes."""
     shown, passes = sys.stderr.isatty(), ["measuring columns"] * standardize + ["drawing rows", "adding up features"]
     with ProgressBatches(x, passes, shown=shown) as of_x, ProgressBatches(y, passes, shown=shown) as of_y:
         moments = None
@@ -231,7 +232,7 @@ def _test_large(
             moments = StreamSource(of_x).total(ColumnMoments.from_batch)
             moments += StreamSource(of_y).total(ColumnMoments.from_batch)
         samples = (LargeSample(x.columns, batches, moments) for batches in (of_x, of_y))
-        return (x.name, y.name), test.test(*samples)
+        return test.test(*samples)
 
 
 def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> tuple[DataSet, DataSet]:
