@@ -61,8 +61,8 @@ CLASSES = {
     "muhat.comparison": ("Comparison", "Row"),
     "muhat.density": ("MatchedMixture",),
     "muhat.testing": (
-        *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans"),
-        *("ShrunkCovariance", "TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
+        *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+        *("TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
     ),
     "muhat.testing._marginals": ("FeatureDifference",),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),
