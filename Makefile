@@ -34,6 +34,7 @@ browser:                ## Debian's Chromium, where it may be installed; without
 
 pages: .venv/tested browser ## pages of all kinds of data in build/pages, each looked at in a browser (5 minutes)
 	$(BIN)/python tests/pages.py build/pages
+	$(BIN)/python tests/pages.py docs/report.png
 
 bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
 	$(BIN)/python -m benchmarks $(GROUP)

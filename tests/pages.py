@@ -1,4 +1,6 @@
-"""Make pages of all kinds of data and look at each in a browser: ``make pages``, or ``python tests/pages.py FOLDER``.
+"""Make pages of all kinds of data and look at each in a browser: ``make pages``.
+
+``python tests/pages.py FOLDER`` does, and with the name of a .png file it draws the picture of the docs instead.
 
 The eight bundled data sets, files with odd names, 500 columns, a million rows, one column. Each page is opened without
 a network at three widths, light and dark, and printed; pictures stand beside the pages. Exits with 1 if one is wrong.
@@ -7,11 +9,14 @@ a network at three widths, light and dark, and printed; pictures stand beside th
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas
+from PIL import Image
 
 import browser
-from muhat import compare, load_dataset
+from muhat import TwoSampleTest, compare, load_dataset
 from muhat.paper.datasets import NAMES
 
 ODD_NAMES = ("<script>alert(1)<!--", "a'b\"c & d", "😀 data", "שלום", "n" * 200)
@@ -66,11 +71,35 @@ def look_at(tab, page):
     return wrong
 
 
+def draw(tab, path):
+    """Write a picture of a page on a screen, and of another, dark, on a phone."""
+    wine, ionosphere = load_dataset("wine"), load_dataset("ionosphere")
+    scaled = pandas.DataFrame(wine.data / wine.data.std(axis=0), columns=wine.feature_names)
+    frames = {"Barolo": scaled[wine.target == 1], "Grignolino": scaled[wine.target == 2]}
+    shots = []
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        TwoSampleTest(random_state=0).test(*frames.values()).to_html(place / "test.html", data=frames)
+        compare(ionosphere.data, standardize=True).to_html(place / "compare.html", data=ionosphere)
+        for name, width, scheme in (("test", 1000, "light"), ("compare", 390, "dark")):
+            tab.media(scheme)
+            tab.open(place / f"{name}.html", width, 1240)
+            tab.screenshot(place / f"{name}.png", whole=False)
+            shots.append(Image.open(place / f"{name}.png").convert("RGB"))
+    whole = Image.new("RGB", (sum(each.width for each in shots) + 30, shots[0].height), "white")
+    whole.paste(shots[0], (0, 0))
+    whole.paste(shots[1], (shots[0].width + 30, 0))
+    whole.quantize(128).save(path, optimize=True)
+
+
 def main(folder):
     """Make all pages in a folder, look at each, and return the exit status."""
-    folder.mkdir(parents=True, exist_ok=True)
     status, tab = 0, browser.Browser(browser.found())
     try:
+        if folder.suffix == ".png":
+            draw(tab, folder)
+            return status
+        folder.mkdir(parents=True, exist_ok=True)
         for page in pages(folder):
             wrong = look_at(tab, page)
             print(f"{page.name}: {page.stat().st_size:,} bytes, {'; '.join(wrong) or 'nothing is wrong'}", flush=True)
@@ -81,4 +110,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]).resolve()))

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from muhat import ConditionalMean, Fixed, IndependenceTest, Nystrom, TwoSampleTest, compare, open_batches
+from muhat import ConditionalMean, DriftDetector, Fixed, IndependenceTest, Nystrom, TwoSampleTest, compare, open_batches
 from muhat.__main__ import command_line
 from muhat.data import DataSet
 from muhat.report import Axis, Bar, Bars, Cell, Context, Plot, Report, Section, Series, Table, render, report_of
@@ -154,6 +154,16 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     check_page(ConditionalMean(selection=Fixed(0.1), filter="tikhonov").fit(X, X).to_html())
 
 
+def test_a_detector_says_which_batches_have_drifted():
+    detector = DriftDetector(random_state=0).fit(RNG.normal(size=(60, 2)))
+    assert "No drift is found in 0 batches" in check_page(detector.to_html()).says()
+    for shift in (0.0, 3.0):
+        detector.update(RNG.normal(shift, size=(40, 2)), f"day <{shift:.0f}>")
+    said = check_page(detector.to_html()).says()
+    for words in (detector.verdict(), "day <3>", "1 in 2 batches", "The first is day <3>."):
+        assert words in said
+
+
 def test_no_name_of_a_users_is_taken_for_html():
     result, data = two_samples(ODD)
     data = {ODD[0]: data["a"], ODD[1]: data["b"]}
@@ -204,6 +214,14 @@ def test_what_is_not_a_number_does_not_break_a_page():
     assert not re.search(r"[\s\"M]nan|inf[\s\"]", page.split("</style>")[1].split("<script>")[0])
 
 
+def test_encoded_columns_are_named_and_not_said_to_be_left_out(files, tmp_path):
+    command = "test a.csv b.csv --one-hot --drop id --kernel gaussian --permutations 49 --report page.html"
+    assert CliRunner().invoke(command_line(), command.split()).exit_code == 0
+    said = check_page((tmp_path / "page.html").read_text(encoding="utf-8")).says()
+    for words in ("kind = w", "Columns of text were encoded", "Left out of a: id."):
+        assert words in said
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -217,6 +235,7 @@ COMMANDS = [
     ("compare a.csv --filter f-kmse --only-numeric", "comparison", "a"),
     ("test a.csv b.csv --only-numeric --kernel gaussian --permutations 49", "result", "a and b"),
     ("test a.csv --by half --only-numeric --kernel gaussian --permutations 49 --no-standardize", "result", "half = 0"),
+    ("drift a.csv b.csv --only-numeric", "detector", "Has the data drifted since a?"),
     ("predict a.csv --target height --drop kind --drop id", "model", "How well can height be predicted from <weight>"),
     ("predict a.csv b.csv --target height --only-numeric --no-standardize", "model", "b"),
     ("independence a.csv --x height --y <weight> --kernel gaussian --permutations 49", "result", "height"),
@@ -241,6 +260,9 @@ def test_commands_write_a_page_whose_lines_give_the_same(files, tmp_path, comman
     code = re.search(r"<code>(.*?)</code>", page, flags=re.DOTALL)[1]
     (tmp_path / "same.py").write_text("import warnings\nwarnings.simplefilter('ignore')\n" + unescape(code))
     found, told = runpy.run_path(str(tmp_path / "same.py"))[name], json.loads(asked_of.stdout)
+    if name == "detector":
+        assert [each.p_value for each in found.history_] == [each["p_value"] for each in told["batches"]]
+        return
     if name == "model":
         fitted = found[-1] if hasattr(found, "steps") else found
         assert fitted.loo_score_ == pytest.approx(told["loo_r2"], rel=1e-9)

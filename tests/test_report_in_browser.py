@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import browser
-from muhat import ConditionalMean, IndependenceTest, TwoSampleTest, compare
+from muhat import ConditionalMean, DriftDetector, IndependenceTest, TwoSampleTest, compare
 from muhat.data import DataSet
 from test_report import ODD
 
@@ -60,11 +60,19 @@ def predict_page():
     return model.to_html(data={"patients": X}, settings={"y": "outcome"})
 
 
+def drift_page():
+    detector = DriftDetector(random_state=0).fit(RNG.normal(size=(60, 2)))
+    for shift in (0.0, 0.0, 3.0):
+        detector.update(RNG.normal(shift, size=(40, 2)))
+    return detector.to_html()
+
+
 PAGES = {
     "compare": compare_page,
     "test": two_samples_page,
     "independence": independence_page,
     "predict": predict_page,
+    "drift": drift_page,
     "odd names": odd_page,
     "500 columns": wide_page,
     "one column": one_column_page,
@@ -110,7 +118,7 @@ AXE = """axe.run({exclude: [["tbody tr:nth-child(n+3)"]]}, %s)
 """Rows of a table that are like the first two are left out, as each takes long."""
 
 
-@pytest.mark.parametrize("kind", ["compare", "odd names", "independence", "predict"])
+@pytest.mark.parametrize("kind", ["compare", "odd names", "independence", "predict", "drift"])
 def test_an_automatic_check_of_accessibility_finds_nothing(opened, kind):
     axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     tab = opened(kind)
@@ -141,7 +149,13 @@ def test_a_name_in_the_legend_hides_and_shows_its_series_in_all_figures(opened):
 
 @pytest.mark.parametrize(
     ("kind", "figure", "read"),
-    [("compare", 0, "% at"), ("test", 0, "permutation"), ("predict", 0, "predicted"), ("predict", 2, " to ")],
+    [
+        ("compare", 0, "% at"),
+        ("test", 0, "permutation"),
+        ("predict", 0, "predicted"),
+        ("predict", 2, " to "),
+        ("drift", 0, "p ="),
+    ],
 )
 def test_values_are_read_off_with_the_pointer_and_with_the_keyboard(opened, kind, figure, read):
     tab = opened(kind)
@@ -149,7 +163,7 @@ def test_values_are_read_off_with_the_pointer_and_with_the_keyboard(opened, kind
     tab.js(f"{here}.querySelector('.area').scrollIntoView({{block: 'center', behavior: 'instant'}})")
     box = tab.js(f"{here}.querySelector('.area').getBoundingClientRect().toJSON()")
     texts = []
-    for share in (0.02, 0.12):
+    for share in (0.02, 0.9):
         tab.point(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
         assert tab.js(f"{here}.querySelector('.tip').hidden") is False
         texts.append(tab.js(f"{here}.querySelector('.tip').innerText"))

@@ -243,17 +243,17 @@ def test_many_samples_at_once_have_the_means_that_each_has_by_itself(n, d, kerne
     found = stacked_means(samples, kernels, range(5))
     for place, (X, own, many) in enumerate(zip(samples, kernels, found, strict=True)):
         one = StackedMean(kernel=own, random_state=place).fit(X)
-        np.testing.assert_allclose(many.weights, one.weights_, atol=1e-9)
-        np.testing.assert_allclose(many.embedding(samples[0]), one.embedding_(samples[0]), atol=1e-9)
-        assert many.embedding.squared_norm() == pytest.approx(one.embedding_.squared_norm(), abs=1e-9)
+        np.testing.assert_allclose(many.weights, one.weights_, atol=1e-5)
+        np.testing.assert_allclose(many.embedding(samples[0]), one.embedding_(samples[0]), atol=1e-7)
+        assert many.embedding.squared_norm() == pytest.approx(one.embedding_.squared_norm(), abs=1e-7)
 
 
 def test_one_kernel_and_random_state_serve_all_samples():
     samples = np.random.default_rng(0).normal(size=(3, 20, 2))
     for X, many in zip(samples, stacked_means(samples), strict=True):
         one = StackedMean().fit(X)
-        np.testing.assert_allclose(many.weights, one.weights_, atol=1e-9)
-        np.testing.assert_allclose(many.embedding(X), one.embedding_(X), atol=1e-9)
+        np.testing.assert_allclose(many.weights, one.weights_, atol=1e-5)
+        np.testing.assert_allclose(many.embedding(X), one.embedding_(X), atol=1e-7)
 
 
 def test_samples_that_cannot_be_taken_together_are_refused():

@@ -378,13 +378,8 @@ class Comparison(Reportable, Shown):
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""
-        if self.stacked is None or self.best.improvement is None:
-            return ""
-        gain, error = 100 * self.stacked.gain_, 100 * self.stacked.gain_error_
-        found = f"The stacked mean's leave-one-out score is lower than KME's by {gain:.3g} ± {error:.2g} % of its risk"
-        if gain <= error:
-            return f"{found}: no difference can be told."
-        return f"{found}, {'more than' if gain > self.best.improvement else 'no more than'} the best filter's."
+        none = self.stacked is None or self.best.improvement is None
+        return "" if none else self.stacked.verdict(self.best.improvement)  # type: ignore[union-attr, arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""
@@ -397,16 +392,7 @@ class Comparison(Reportable, Shown):
             "verdict": self.verdict(),
             "notes": list(self.notes),
             "estimators": [row.to_dict() for row in self.rows],
-            "stacked": None if self.stacked is None else self._stacked_dict(self.stacked),
-        }
-
-    @staticmethod
-    def _stacked_dict(stacked: StackedMean) -> dict[str, Any]:
-        """Return what is known of the stacked mean, in percent as in the rows."""
-        return {
-            "improvement": _json_safe(100 * stacked.gain_),
-            "standard_error": _json_safe(100 * stacked.gain_error_),
-            "weights": dict(zip(stacked.names_, stacked.weights_.tolist(), strict=True)),
+            "stacked": None if self.stacked is None else _json_safe(self.stacked.to_dict()),
         }
 
     def __getitem__(self, name: str) -> Row:
@@ -474,6 +460,8 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
 
 def _json_safe(value: Any) -> Any:
     """Return a value in JSON's types, None for what is not finite."""
+    if isinstance(value, dict):
+        return {name: _json_safe(each) for name, each in value.items()}
     if isinstance(value, np.ndarray):
         return [_json_safe(each) for each in value.tolist()]
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -17,7 +17,8 @@ from muhat._messages import refusal
 from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._progress import spinner
-from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
+from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings
+from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.cli._testing import (
     FOUND,
     AsJson,
@@ -32,14 +33,11 @@ from muhat.cli._testing import (
     named_rows,
     print_sentence,
 )
-from muhat.data import DataSet
+from muhat.data import DataSet, FileBatches
 from muhat.keep import load
 from muhat.keep import save as keep
 from muhat.plots import figure_of_drift, save
 from muhat.testing import DriftDetector, DriftResult
-
-INDICATOR = " = "
-"""What stands between a text column and its value in the name of an indicator."""
 
 
 def drift_command(
@@ -85,33 +83,46 @@ def drift_command(
     one_hot: OneHot = False,
     separator: Separator = None,
     out: Out = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Test new batches against a reference, with a bound on false alarms over the whole life of the detector."""
     if out is not None:
         check_figure(out)
+    check_report(report)
     if save_to is not None:
         check_writable(save_to)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     if resume is None:
         if len(files) < 2:
             raise ValueError(refusal("muhat drift", "a reference and at least one new file are needed", "1 file"))
-        detector = DriftDetector(
-            alpha=alpha if fail_below is None else fail_below,
-            horizon=horizon,
-            block_length=block_length,
-            standardize=standardize,
-            random_state=random_state,
-        ).fit(_reference(files[0], reading, one_hot, block_length))
-        new = files[1:]
+        detector, new = (
+            DriftDetector(
+                alpha=alpha if fail_below is None else fail_below,
+                horizon=horizon,
+                block_length=block_length,
+                standardize=standardize,
+                random_state=random_state,
+            ),
+            files[1:],
+        )
     else:
         detector, new = _resumed(resume), files
         if fail_below not in (None, detector.alpha):
             needed = f"the alpha of {resume} is needed, {detector.alpha:g}"
             raise ValueError(refusal("--fail-below", needed, fail_below))
-    results = list(_updates(detector, new, reading, one_hot, save_to))
+    with noted_warnings() as warned:
+        reference = _reference(files[0], reading, one_hot, block_length) if resume is None else None
+        if reference is not None:
+            detector.fit(named_rows(reference) if isinstance(reference, DataSet) else reference)
+        results = list(_updates(detector, new, reading, one_hot, save_to))
     if out is not None:
         save(figure_of_drift(detector.history_), out)
+    if report is not None:
+        settings = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
+        settings |= {"reference": f"the reference of {resume.name}"} if resume else {}
+        lines = "" if one_hot else drift_lines(detector, files, resume, reading)
+        detector.to_html(report, data=reference, code=lines, settings=settings, warnings=warned)
     with standard_output():
         if as_json:
             batches = [each.to_dict() for each in results]
@@ -147,12 +158,12 @@ def _updates(
         yield result
 
 
-def _reference(file: Path, reading: dict[str, Any], one_hot: bool, block_length: int | None) -> Any:
+def _reference(file: Path, reading: dict[str, Any], one_hot: bool, block_length: int | None) -> DataSet | FileBatches:
     """Return the rows of the reference, or a file to draw them from."""
     if are_large([file]) and not one_hot and block_length is None:
         return opened(file, reading)
     sample = read_sample(file, reading, one_hot)
-    return named_rows(encoded(sample, sample.table.feature_names, values_of([sample])))
+    return encoded(sample, sample.table.feature_names, values_of([sample]))
 
 
 def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:

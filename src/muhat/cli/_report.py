@@ -12,7 +12,7 @@ from typer import Option
 
 from muhat._files import check_writable
 from muhat._messages import refusal
-from muhat.testing import IndependenceTest, TwoSampleTest
+from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 
 ENDINGS = (".html", ".htm")
 
@@ -90,6 +90,18 @@ def independence_lines(
     if standardize:
         lines.append("X, Y = (StandardScaler().fit_transform(each) for each in (X, Y))")
     return "\n".join([*_imports("IndependenceTest, read_table", standardize), *lines, f"result = {test!r}.test(X, Y)"])
+
+
+def drift_lines(detector: DriftDetector, files: Sequence[Path], resume: Path | None, reading: dict[str, Any]) -> str:
+    """Return the lines of Python that look for drift as ``muhat drift`` does."""
+    given = "".join(f", {name}={value!r}" for name, value in reading.items() if value)
+    new = [str(file) for file in (files if resume else files[1:])]
+    if resume:
+        start = ["from muhat import load, read_table", f"detector = load({str(resume)!r})"]
+    else:
+        start = ["from muhat import DriftDetector, read_table", f"reference = read_table({str(files[0])!r}{given})"]
+        start.append(f"detector = {detector!r}.fit(reference.data)")
+    return "\n".join([*start, f"for file in {new!r}:", f"    detector.update(read_table(file{given}).data, file)"])
 
 
 def predict_lines(file: Path, target: str, reading: dict[str, Any], bandwidth: str | None, standardize: bool) -> str:

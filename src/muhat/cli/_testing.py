@@ -22,8 +22,17 @@ from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._report import ReportFile, check_report, independence_lines, noted_warnings, two_samples_lines
-from muhat.cli._samples import LargeSample, are_large, check_same_columns, encoded, opened, read_sample, values_of
-from muhat.data import ColumnMoments, DataSet, StreamSource, open_batches, read_table
+from muhat.cli._samples import (
+    LargeSample,
+    are_large,
+    check_same_columns,
+    encoded,
+    indicators,
+    opened,
+    read_sample,
+    values_of,
+)
+from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource, open_batches
 from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
@@ -97,18 +106,23 @@ def two_samples_command(
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     test = TwoSampleTest(kernel or None, n_permutations=permutations, random_state=random_state)
-    if by is None and not one_hot and report is None and len(files) == 2 and are_large(files):
-        names, result = _test_large(test, files, reading, standardize)
-    else:
-        with noted_warnings() as warned:
+    is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
+    first: DataSet | FileBatches
+    second: DataSet | FileBatches
+    with noted_warnings() as warned:
+        if is_large:
+            first = opened(files[0], reading)
+            second = opened(files[1], reading, first.columns)
+            result = _test_large(test, first, second, standardize)
+        else:
             first, second = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
-        names = (first.name, second.name)
-        result = _test_read(test, first, second, standardize)
-        if report is not None:
-            given = {name: value for name, value in reading.items() if value}
-            settings = {"random_state": random_state, "standardize": standardize, **given}
-            lines = "" if one_hot else two_samples_lines(files, by, reading, test, standardize)
-            result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
+            result = _test_read(test, first, second, standardize)
+    names = (first.name, second.name)
+    if report is not None:
+        given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
+        settings = {"random_state": random_state, "standardize": standardize, **given}
+        lines = "" if one_hot or is_large else two_samples_lines(files, by, reading, test, standardize)
+        result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
             echo(json.dumps({"samples": [*names], **result.to_dict(level)}, allow_nan=False))
@@ -128,6 +142,7 @@ def independence_command(
     random_state: RandomState = 0,
     standardize: Standardize = True,
     fail_below: FailBelow = None,
+    one_hot: OneHot = False,
     separator: Separator = None,
     out: Out = None,
     report: ReportFile = None,
@@ -143,8 +158,12 @@ def independence_command(
     if both:
         raise ValueError(refusal("--x and --y", "a column must be in one of them only", f"{both[0]!r} in both"))
     with noted_warnings() as warned:
-        table = read_table(file, columns=[*names[0], *names[1]], separator=separator)
-    X, Y = (table.data[:, [table.feature_names.index(name) for name in each]] for each in names)
+        wanted = [*names[0], *names[1]]
+        reading = {"drop": (), "columns": wanted, "only_numeric": False, "separator": separator}
+        sample = read_sample(file, reading, one_hot)
+    values = values_of([sample])
+    table = encoded(sample, sample.table.feature_names, values)
+    X, Y = (_of_columns(table, each, values) for each in names)
     if standardize:
         X, Y = _standardized(X), _standardized(Y)
     test = IndependenceTest(kernel or None, n_permutations=permutations, random_state=random_state)
@@ -153,7 +172,7 @@ def independence_command(
     if report is not None:
         settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
         settings["standardize"] = standardize
-        lines = independence_lines(file, names, separator, test, standardize)
+        lines = "" if one_hot else independence_lines(file, names, separator, test, standardize)
         result.to_html(report, data=table, code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
@@ -166,6 +185,12 @@ def independence_command(
             console.print(_statistics_table(result))
             print_sentence(console, result.verdict(level))
     _finish(result, out, fail_below)
+
+
+def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> Array:
+    """Return some columns of a table, of a text column its indicators."""
+    columns = [each for name in names for each in indicators(name, values)]
+    return table.data[:, [table.feature_names.index(column) for column in columns]]
 
 
 def _level(fail_below: float | None, permutations: int) -> float:
@@ -198,12 +223,8 @@ def _test_read(test: TwoSampleTest, first: DataSet, second: DataSet, standardize
         return test.test(X, Y)
 
 
-def _test_large(
-    test: TwoSampleTest, files: Sequence[Path], reading: dict[str, Any], standardize: bool
-) -> tuple[tuple[str, str], TwoSampleResult]:
-    """Test files that are read in each of the passes, and return their names and the result."""
-    x = opened(files[0], reading)
-    y = opened(files[1], reading, x.columns)
+def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches, standardize: bool) -> TwoSampleResult:
+    """Test files that are read in each of the passes."""
     shown, passes = sys.stderr.isatty(), ["measuring columns"] * standardize + ["drawing rows", "adding up features"]
     with ProgressBatches(x, passes, shown=shown) as of_x, ProgressBatches(y, passes, shown=shown) as of_y:
         moments = None
@@ -211,7 +232,7 @@ def _test_large(
             moments = StreamSource(of_x).total(ColumnMoments.from_batch)
             moments += StreamSource(of_y).total(ColumnMoments.from_batch)
         samples = (LargeSample(x.columns, batches, moments) for batches in (of_x, of_y))
-        return (x.name, y.name), test.test(*samples)
+        return test.test(*samples)
 
 
 def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> tuple[DataSet, DataSet]:

@@ -14,18 +14,19 @@ from muhat.report._comparison import comparison_report
 from muhat.report._conditional import conditional_report, pipeline_report
 from muhat.report._data import Context
 from muhat.report._document import Report
+from muhat.report._drift import drift_report
 from muhat.report._testing import independence_report, two_samples_report
-from muhat.testing import IndependenceResult, TwoSampleResult
+from muhat.testing import DriftDetector, IndependenceResult, TwoSampleResult
 
 
 @singledispatch
 def report_of(result: Any, context: Context) -> Report:
-    """Return the page of a result: a comparison, what a test says, or a conditional mean.
+    """Return the page of a result: a comparison, what a test or a drift detector says, or a conditional mean.
 
     Parameters
     ----------
-    result : Comparison, TwoSampleResult, IndependenceResult, ConditionalMean, or a pipeline that ends in one
-        The result.
+    result : Comparison, TwoSampleResult, IndependenceResult, DriftDetector, ConditionalMean or Pipeline
+        The result; a pipeline is one that ends in a conditional mean.
     context : Context
         What the page says beside it.
     """
@@ -35,5 +36,6 @@ def report_of(result: Any, context: Context) -> Report:
 report_of.register(Comparison)(comparison_report)
 report_of.register(TwoSampleResult)(two_samples_report)
 report_of.register(IndependenceResult)(independence_report)
+report_of.register(DriftDetector)(drift_report)
 report_of.register(ConditionalMean)(conditional_report)
 report_of.register(Pipeline, pipeline_report)

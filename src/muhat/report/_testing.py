@@ -114,6 +114,10 @@ def _data(context: Context, samples: Sequence[Sample], otherwise: str) -> Sectio
     sentences = [] if samples else [otherwise]
     if context.settings.get("standardize"):
         sentences.append("Every column was brought to mean 0 and variance 1, over all rows together, before the test.")
+    if context.settings.get("one_hot"):
+        sentences.append(
+            "Columns of text were encoded: each value has an indicator, 1 where the row has it and else 0."
+        )
     return data_section(context, samples, sentences)
 
 

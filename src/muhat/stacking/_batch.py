@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array, share_between_cores, slices
 from muhat._messages import refusal
 from muhat._parts import as_kernel
 from muhat._validation import check_scale, checked_sample
@@ -40,7 +40,7 @@ Estimate: TypeAlias = Callable[[int], Measure]
 FREQUENCIES = 128
 """Random frequencies of a sample, as many as ``StackedMean`` has by default."""
 
-TOGETHER = 2**15
+TOGETHER = 2**17
 """Values at frequencies of one candidate, over samples and rows, that are worked on together: they stay in cache."""
 
 FEWEST = 3
@@ -59,7 +59,8 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     """Return the stacked mean of many samples of one size, the same as ``StackedMean`` gives one by one, sooner.
 
     Up to 100 rows and for kernels whose frequencies have a known law, all but the clusters' trees and the least squares
-    is done for many samples at once; else each is fitted by itself.
+    is done for many samples at once, on all cores. The waves, which only choose w, are of single precision: weights
+    differ from those of ``StackedMean`` by some 1e-6, estimates by less than 1e-7. Else each is fitted by itself.
 
     Parameters
     ----------
@@ -89,11 +90,13 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     resolved = [as_kernel(each).resolve(X) for each, X in zip(kernels, rows, strict=True)]
     for each, X in zip(resolved, rows, strict=True):
         check_scale(type(each).__name__, float(each.bound), np.float64, X)
-    count = max(1, TOGETHER // (FREQUENCIES * len(rows[0])))
-    found: list[StackedSample] = []
-    for some in slices(0, len(rows), count):
-        found += _Block.from_samples(rows[some], resolved[some], states[some]).means()
-    return found
+    found: dict[int, list[StackedSample]] = {}
+
+    def work(some: slice) -> None:
+        found[some.start] = _Block.from_samples(rows[some], resolved[some], states[some]).means()
+
+    share_between_cores(work, slices(0, len(rows), max(1, TOGETHER // (FREQUENCIES * len(rows[0])))))
+    return [mean for start in sorted(found) for mean in found[start]]
 
 
 def _one_for_each(name: str, given: Any, count: int) -> list[Any]:
@@ -150,7 +153,8 @@ class _Block:
         )
         X = np.stack([sample.X - sample.center for sample in samples])
         phases = X @ frequencies.swapaxes(-2, -1)
-        return cls(samples, rngs, X, frequencies, phases, np.stack([np.cos(phases), np.sin(phases)]))
+        waves = np.stack([np.cos(phases), np.sin(phases)])
+        return cls(samples, rngs, X, frequencies, phases.astype(np.float32), waves.astype(np.float32))
 
     @property
     def n(self) -> int:
@@ -201,7 +205,7 @@ class _Block:
 
     def _of_weights(self, V: Array) -> Array:
         """Return the waves of weights in columns, V of shape (S, n, columns)."""
-        return V.swapaxes(-2, -1) @ self.rows
+        return V.swapaxes(-2, -1).astype(np.float32) @ self.rows
 
     def _nu_steps(self, candidate: NuSteps) -> tuple[list[Estimate], list[Array]]:
         """All rows, and those without each, as columns of one iteration."""
@@ -286,7 +290,7 @@ class _Block:
         for part, given in zip(wave, whole, strict=True):
             part -= borrowed * _at(given, labels)
         for these in _distinct(sizes):
-            alike = (sizes == these[:, None])[:, None].astype(float)
+            alike = (sizes == these[:, None])[:, None].astype(np.float32)
             np.exp(np.divide(within, these[:, None, None] + EXTRA - 1, out=borrowed), out=borrowed)
             for part, given in zip(wave, whole, strict=True):
                 part += np.multiply(borrowed, alike @ given, out=changed)
@@ -294,7 +298,7 @@ class _Block:
 
     def _moments_of_clusters(self, labels: Array) -> tuple[Array, Array, Array]:
         """Return the number of rows, and the mean and the scatter of ω·x, of each cluster; zeros of an empty one."""
-        member = (labels[:, None] == np.arange(labels.max() + 1)[:, None]).astype(float)  # (S, clusters, n)
+        member = (labels[:, None] == np.arange(labels.max() + 1)[:, None]).astype(np.float32)  # (S, clusters, n)
         sizes = member.sum(axis=2)
         mean = (member / np.maximum(sizes, 1)[..., None]) @ self.phases
         return sizes, mean, member @ (self.phases - _at(mean, labels)) ** 2

@@ -191,6 +191,19 @@ class StackedMean(ShownEstimator, BaseEstimator):
         own = float(self.kernel_.diagonal(X).mean())
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
+    def verdict(self, best: float) -> str:
+        """Return one sentence on its gain beside that of the best filter, in percent of KME's risk."""
+        gain, error = 100 * self.gain_, 100 * self.gain_error_
+        found = f"The stacked mean's leave-one-out score is lower than KME's by {gain:.3g} ± {error:.2g} % of its risk"
+        if gain <= error:
+            return f"{found}: no difference can be told."
+        return f"{found}, {'more than' if gain > best else 'no more than'} the best filter's."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the gain and its standard error, in percent of KME's risk, and the weights by name."""
+        gains = {"improvement": 100 * self.gain_, "standard_error": 100 * self.gain_error_}
+        return {**gains, "weights": dict(zip(self.names_, self.weights_.tolist(), strict=True))}
+
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
