@@ -48,8 +48,8 @@ CLASSES = {
     "muhat.gram._exact_mean": ("ExactMeanFeatures",),
     "muhat.gram._plan": ("Plan",),
     "muhat.filters": (
-        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "TruncatedSVD"),
-        "Componentwise",
+        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "Showalter"),
+        *("TruncatedSVD", "Componentwise"),
     ),
     "muhat.selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     "muhat._parts": ("Parts",),
@@ -61,7 +61,7 @@ CLASSES = {
     "muhat.comparison": ("Comparison", "Row"),
     "muhat.density": ("MatchedMixture",),
     "muhat.testing": (
-        *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans"),
+        *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
         *("TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
     ),
     "muhat.testing._marginals": ("FeatureDifference",),
