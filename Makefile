@@ -39,8 +39,9 @@ pages: .venv/tested browser ## pages of all kinds of data in build/pages, each l
 bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
 	$(BIN)/python -m benchmarks $(GROUP)
 
-docs: .venv/tested      ## docs/api.md, from the public names
+docs: .venv/documented  ## the site in docs/_build/html, with every example run; and docs/api.md, from the public names
 	$(BIN)/python docs/api.py
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 evidence: .venv/installed ## the paper's figures and tables at full size, and docs/evidence.md; DATA names svmguide2's folder
 	$(BIN)/muhat reproduce --out docs/evidence --page docs/evidence.md $(if $(DATA),--data $(DATA))
@@ -58,6 +59,10 @@ clean:                  ## remove the environments
 
 .venv/tested: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ .venv/installed
+
+.venv/documented: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@ .venv/installed
 
 .venv/benched: .venv/bin/python pyproject.toml

@@ -1,4 +1,4 @@
-"""Write docs/api.md, the public names with what each is, from their docstrings: ``make docs``."""
+"""Write docs/api.md, the public names with what each is, and the pages of the site's reference: ``make docs``."""
 
 import inspect
 import sys
@@ -19,16 +19,25 @@ in which data flows; the others from its subpackages. `help(name)` has parameter
 here is internal.
 """
 
+REFERENCE_HEAD = """Reference
+=========
+
+Every public name, in the order in which data flows; what is not here is internal.
+"""
+
 
 def page() -> str:
     """Return the page."""
     listed: set[int] = set()
-    sections = [HEAD, *_section(muhat, listed)]
+    return "\n".join([HEAD, *(part for module in modules() for part in _section(module, listed))])
+
+
+def modules() -> Iterator[ModuleType]:
+    """Yield muhat, its public modules, and the packages inside them."""
+    yield muhat
     for name in sorted(name for name in set(dir(muhat)) - set(muhat.__all__) if not name.startswith("_")):
         module = import_module(f"muhat.{name}")
-        for each in (module, *_subpackages(module)):
-            sections += _section(each, listed)
-    return "\n".join(sections)
+        yield from (module, *_subpackages(module))
 
 
 def _subpackages(module: ModuleType) -> Iterator[ModuleType]:
@@ -112,6 +121,30 @@ class _Named:
 def _first_line(part: Any) -> str:
     """Return the first line of a docstring."""
     return (inspect.getdoc(part) or "").strip().split("\n")[0]
+
+
+def write_reference(folder: Path) -> None:
+    """Write a page that lists all public names by module; Sphinx makes a page of each from its docstring."""
+    listed: set[int] = set()
+    sections = [REFERENCE_HEAD]
+    for module in modules():
+        parts = [(name, getattr(module, name)) for name in public_names(module) if not name.startswith("_")]
+        fresh = [name for name, part in parts if callable(part) and id(part) not in listed and _is_named(part)]
+        listed |= {id(part) for _, part in parts}
+        if fresh:
+            title = f"{module.__name__}\n{'-' * len(module.__name__)}\n\n{_first_line(module)}\n"
+            names = "\n".join(f"   {module.__name__}.{name}" for name in fresh)
+            sections.append(f"{title}\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{names}\n")
+    folder.mkdir(exist_ok=True)
+    text = "\n".join(sections)
+    place = folder / "index.rst"
+    if not place.exists() or place.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
+        place.write_text(text, encoding="utf-8")
+
+
+def _is_named(part: Any) -> bool:
+    """Whether it is a class or function, which has a page; a type of functions has none."""
+    return inspect.isclass(part) or inspect.isfunction(part)
 
 
 if __name__ == "__main__":

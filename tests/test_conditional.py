@@ -26,6 +26,7 @@ PARAMETERS = {
     "iterated-tikhonov": [3e-5, 0.02, 5.0],
     "landweber": [1, 30, 300],
     "nu-method": [1, 7, 60],
+    "showalter": [3e-3, 0.02, 5.0],
     "tsvd": [0.003, 0.05, 0.3],
 }
 
@@ -53,8 +54,9 @@ def smoother(name, parameter, K, k, z, p, kappa2, has_intercept=True):
     else:
         root = np.sqrt(p)[:, None]
         gamma, U = np.linalg.eigh(root * K * root.T)
-        U, gamma = U[:, gamma >= parameter], gamma[gamma >= parameter]
-        beta = root * (U @ ((U.T @ (root * z)) / gamma[:, None]))
+        gamma = np.maximum(gamma, 1e-30)
+        g = -np.expm1(-gamma / parameter) / gamma if name == "showalter" else (gamma >= parameter) / gamma
+        beta = root * (U @ (g[:, None] * (U.T @ (root * z))))
     return k.T @ beta + mean
 
 

@@ -12,6 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from muhat import (
     ConditionalMean,
+    DriftDetector,
+    Gaussian,
     IndependenceTest,
     KernelMean,
     KernelMeanMatching,
@@ -27,7 +29,17 @@ EVIL = "<script>alert(1)</script>"
 X = pd.DataFrame(RNG.normal(size=(30, 3)), columns=[EVIL, "b&c", "γ"])
 Y = X.add([3, 0, 0])
 
+
+def detector():
+    quick = TwoSampleTest(Gaussian(), bandwidths="median", statistics="mmd")
+    found = DriftDetector(quick, random_state=0).fit(X)
+    found.update(Y)
+    found.update(Y)
+    return found
+
+
 ESTIMATORS = {
+    "detector": detector,
     "mean": lambda: KernelMean().fit(X),
     "plain mean": lambda: KernelMean(filter="kme").fit(X),
     "stacked mean": lambda: StackedMean().fit(X),
@@ -36,6 +48,7 @@ ESTIMATORS = {
     "mixture": lambda: MatchedMixture(2, n_init=2, random_state=0).fit(X),
 }
 RESULTS = {
+    "drift of a batch": lambda: detector().update(Y),
     "comparison": lambda: compare(X.to_numpy()),
     "two samples": lambda: TwoSampleTest(n_permutations=99, random_state=0).test(X, Y),
     "independence": lambda: IndependenceTest(n_permutations=19, random_state=0).test(X[["γ"]], X[["b&c"]]),
@@ -54,7 +67,7 @@ def test_a_summary_has_a_sentence_a_table_and_a_described_curve(name):
     assert len(page.findall(".//tbody/tr")) >= 1
     assert not page.findall(".//script")
     curves = page.findall(".//svg")
-    assert len(curves) == (name != "plain mean")
+    assert len(curves) == (name not in ("plain mean", "drift of a batch"))
     assert all(curve.get("aria-label") == curve.find("title").text for curve in curves)
 
 

@@ -128,6 +128,14 @@ def test_text_columns_become_indicators(files):
     assert_refused(run("test", "a.csv", "b.csv", "--one-hot"), "column 'kind' must be numbers in both files")
 
 
+def test_independence_of_a_text_column():
+    result = run("independence", "both.csv", "--x", "group", "--y", "v", "--one-hot", "--json", *FEW)
+    assert json.loads(result.stdout)["p_value"] == 0.01
+    assert_refused(
+        run("independence", "both.csv", "--x", "group", "--y", "v"), "column 'group' must be numeric", "--one"
+    )
+
+
 def test_files_too_large_to_be_read_at_once_are_tested_in_passes(files, monkeypatch):
     read = json.loads(run("test", "a.csv", "b.csv", "--json", *FEW).stdout)
     monkeypatch.setattr(_samples, "available_memory", lambda: 0.0)

@@ -20,7 +20,7 @@ from muhat.filters import name_of
 from muhat.kernels import Linear
 from muhat.mean import KernelMean
 from muhat.stacking import StackedMean
-from muhat.testing import IndependenceResult, Result, TwoSampleResult
+from muhat.testing import DriftDetector, DriftResult, IndependenceResult, Result, TwoSampleResult
 
 __all__ = ["summary", "with_progress"]
 
@@ -186,6 +186,18 @@ def _of_test(result: Result) -> Summary:
     return Summary(result.verdict(), ("", ""), _facts(p_value=result.p_value, correlation=effect), curve)
 
 
+def _of_batch(result: DriftResult) -> Summary:
+    rows = [(each.name, f"{each.shift:+.2f}", f"{each.p_value:.3g}") for each in result.features]
+    return Summary(result.verdict(), ("column", "shift (standard deviations)", "p, corrected"), rows)
+
+
+def _of_detector(detector: DriftDetector) -> Summary:
+    latest = detector.history_[-LISTED:]
+    rows = [(each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", "drift" * each.is_alarm) for each in latest]
+    curve = line(-np.log10([each.p_value for each in detector.history_]), -1, "−log p of every batch, the last marked")
+    return Summary(detector.verdict(), ("batch", "p", "level", ""), rows, curve)
+
+
 SUMMARIES: Mapping[type, Callable[[Any], Summary]] = {
     KernelMean: _of_mean,
     StackedMean: _of_stack,
@@ -194,6 +206,8 @@ SUMMARIES: Mapping[type, Callable[[Any], Summary]] = {
     MatchedMixture: _of_mixture,
     Comparison: _of_comparison,
     Result: _of_test,
+    DriftResult: _of_batch,
+    DriftDetector: _of_detector,
 }
 """How each class is described; a class of a family is described as its nearest base."""
 

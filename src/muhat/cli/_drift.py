@@ -18,7 +18,7 @@ from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._progress import spinner
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings
-from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
+from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.cli._testing import (
     FOUND,
     AsJson,
@@ -38,9 +38,6 @@ from muhat.keep import load
 from muhat.keep import save as keep
 from muhat.plots import figure_of_drift, save
 from muhat.testing import DriftDetector, DriftResult
-
-INDICATOR = " = "
-"""What stands between a text column and its value in the name of an indicator."""
 
 
 def drift_command(

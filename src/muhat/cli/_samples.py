@@ -24,6 +24,9 @@ GROWTH = 10
 NOT_NUMERIC = "must be numeric"
 """What is said of a column of text, for which the command line has more advice."""
 
+INDICATOR = " = "
+"""What stands between a text column and its value in the name of an indicator."""
+
 LISTED = 10
 """The most columns that a sentence lists."""
 
@@ -52,7 +55,8 @@ def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str |
         if NOT_NUMERIC in str(problem):
             raise FileError(f"{str(problem).rstrip('.')}, as by --drop, --only-numeric or --one-hot.") from problem
         raise
-    text = [name for name in batches.left_out if name not in drop]
+    wanted = reading.get("columns") or batches.left_out
+    text = [name for name in batches.left_out if name in wanted and name not in drop]
     return ReadSample(batches.read(), {name: np.array(batches.words(name)) for name in text})
 
 
@@ -118,6 +122,11 @@ def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
     return found
 
 
+def indicators(name: str, values: dict[str, list[str]]) -> list[str]:
+    """Return the names of a text column's indicators; of a column of numbers, its own."""
+    return [f"{name}{INDICATOR}{value}" for value in values[name]] if name in values else [name]
+
+
 def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[str]]) -> DataSet:
     """Return a sample with these columns of numbers in their order, and an indicator of each value of a text column.
 
@@ -126,7 +135,7 @@ def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[s
     order = [sample.table.feature_names.index(name) for name in columns]
     parts = [sample.table.data[:, order]]
     parts += [sample.words[name][:, None] == np.array(each) for name, each in values.items()]
-    names = [f"{name} = {value}" for name, each in values.items() for value in each]
+    names = [indicator for name in values for indicator in indicators(name, values)]
     data = np.column_stack(parts).astype(np.float64)
     left_out = tuple(name for name in sample.table.left_out if name not in sample.words)
     return replace(sample.table, data=data, feature_names=(*columns, *names), left_out=left_out)

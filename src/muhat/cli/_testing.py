@@ -22,8 +22,17 @@ from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._report import ReportFile, check_report, independence_lines, noted_warnings, two_samples_lines
-from muhat.cli._samples import LargeSample, are_large, check_same_columns, encoded, opened, read_sample, values_of
-from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource, open_batches, read_table
+from muhat.cli._samples import (
+    LargeSample,
+    are_large,
+    check_same_columns,
+    encoded,
+    indicators,
+    opened,
+    read_sample,
+    values_of,
+)
+from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource, open_batches
 from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
@@ -133,6 +142,7 @@ def independence_command(
     random_state: RandomState = 0,
     standardize: Standardize = True,
     fail_below: FailBelow = None,
+    one_hot: OneHot = False,
     separator: Separator = None,
     out: Out = None,
     report: ReportFile = None,
@@ -148,8 +158,12 @@ def independence_command(
     if both:
         raise ValueError(refusal("--x and --y", "a column must be in one of them only", f"{both[0]!r} in both"))
     with noted_warnings() as warned:
-        table = read_table(file, columns=[*names[0], *names[1]], separator=separator)
-    X, Y = (table.data[:, [table.feature_names.index(name) for name in each]] for each in names)
+        wanted = [*names[0], *names[1]]
+        reading = {"drop": (), "columns": wanted, "only_numeric": False, "separator": separator}
+        sample = read_sample(file, reading, one_hot)
+    values = values_of([sample])
+    table = encoded(sample, sample.table.feature_names, values)
+    X, Y = (_of_columns(table, each, values) for each in names)
     if standardize:
         X, Y = _standardized(X), _standardized(Y)
     test = IndependenceTest(kernel or None, n_permutations=permutations, random_state=random_state)
@@ -158,7 +172,7 @@ def independence_command(
     if report is not None:
         settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
         settings["standardize"] = standardize
-        lines = independence_lines(file, names, separator, test, standardize)
+        lines = "" if one_hot else independence_lines(file, names, separator, test, standardize)
         result.to_html(report, data=table, code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
@@ -171,6 +185,12 @@ def independence_command(
             console.print(_statistics_table(result))
             print_sentence(console, result.verdict(level))
     _finish(result, out, fail_below)
+
+
+def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> Array:
+    """Return some columns of a table, of a text column its indicators."""
+    columns = [each for name in names for each in indicators(name, values)]
+    return table.data[:, [table.feature_names.index(column) for column in columns]]
 
 
 def _level(fail_below: float | None, permutations: int) -> float:

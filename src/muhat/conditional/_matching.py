@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -232,5 +231,11 @@ class _Problem:
         """Return the nearest weights that are allowed: v − θ, cut off at zero and at the most, of sum one."""
         if self.most >= 1:
             return nearest_probabilities(v[None])[0]
-        theta = brentq(lambda each: np.clip(v - each, 0, self.most).sum() - 1, v.min() - self.most, v.max(), xtol=1e-16)
+        # Σ clip(v − θ, 0, most) falls with θ and bends where a weight leaves zero, and where it reaches the most.
+        bends = np.concatenate([v, v - self.most])
+        order = np.argsort(-bends)
+        bends, slopes = bends[order], np.cumsum(np.where(order < len(v), 1.0, -1.0))
+        sums = np.concatenate([[0.0], np.cumsum(slopes[:-1] * -np.diff(bends))])
+        place = min(int(np.searchsorted(sums, 1.0)), len(sums) - 1)
+        theta = bends[place - 1] - (1 - sums[place - 1]) / max(slopes[place - 1], 1.0)
         return np.clip(v - theta, 0, self.most)

@@ -37,6 +37,7 @@ class Mixture:
     Examples
     --------
     >>> import numpy as np
+    >>> from muhat import Gaussian
     >>> P = Mixture([0.5, 0.5], [[-1.0], [1.0]], [[[1.0]], [[1.0]]])
     >>> P.mean(Gaussian(1.0), np.array([[0.0]])).round(4)
     array([0.5507])

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._reportable import Reportable
+from muhat._shown import Shown, ShownEstimator
 from muhat._validation import as_frame, checked_sample, positive, whole_number
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.gram import Nystrom
@@ -41,7 +42,7 @@ CHANGED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class DriftResult:
+class DriftResult(Shown):
     """What a detector says of one batch.
 
     Attributes
@@ -108,7 +109,7 @@ class DriftResult:
         return f"DriftResult({self.verdict()})"
 
 
-class DriftDetector(Reportable, BaseEstimator):
+class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
     """Test every new batch against one reference, with a bound on false alarms over the detector's whole life.
 
     Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed in advance by its

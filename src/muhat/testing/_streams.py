@@ -75,8 +75,7 @@ class SourcePool(Pool):
         gamma, V = eigh(C, driver="evd", check_finite=False)
         kept = is_kept(gamma, size * count)
         gamma, V = gamma[kept], V[:, kept]
-        bound = features.kernel.bound
-        kappa2 = bound if np.isfinite(bound) else max(float(each.largest[number]) for each in self.sums)
+        kappa2 = max(float(each.largest[number]) for each in self.sums)
         U = (means - mean) @ (V / np.sqrt(count * gamma))
         return PooledSpectrum(gamma, U, kappa2, lambda a: features.embedding(V @ a))
 
@@ -96,7 +95,7 @@ class UnitSums:
     squares: tuple[Array, ...]
     """Of each kernel, ΦᵀΦ."""
     largest: Array
-    """Of each kernel, the largest squared norm of a row's features."""
+    """Of each kernel, a bound of the squared norm of a row's features."""
     counts: tuple[Array, ...]
     """Of each column, how many of each unit's rows are between two cuts."""
     moments: ColumnMoments
@@ -130,7 +129,8 @@ class UnitWork:
         features, squares, largest = [], [], []
         for features_of, centre in zip(self.maps, self.centres, strict=True):
             phi = features_of(X)
-            largest.append(np.einsum("ij,ij->i", phi, phi).max(initial=0.0))
+            bound = features_of.kernel.bound
+            largest.append(bound if np.isfinite(bound) else np.einsum("ij,ij->i", phi, phi).max(initial=0.0))
             phi -= centre  # near the mean of the pool, so that subtracting what is left of it costs no digits
             features.append(member @ phi)
             squares.append(phi.T @ phi)

@@ -1,0 +1,26 @@
+"""
+A sample reweighted to be like another
+======================================
+
+Patients below 50 are to stand for those above: kernel mean matching gives each of the former a weight, such
+that the kernel mean of the weighted ones is that of the others. Then averages of other columns move along.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+from muhat import KernelMeanMatching
+
+data = load_diabetes(scaled=False)
+X, y = data.data, data.target
+covariates = (X[:, 2:5] - X[:, 2:5].mean(axis=0)) / X[:, 2:5].std(axis=0)
+young = X[:, 0] < 50
+matching = KernelMeanMatching(bound=5.0, tol=1e-4).fit(covariates[young], covariates[~young])
+
+fig, ax = plt.subplots(layout="constrained")
+ax.scatter(X[young, 2], X[young, 3], s=12 * matching.weights_ + 1, alpha=0.6)
+ax.set(xlabel="body mass index", ylabel="blood pressure (area: weight of a patient below 50)")
+
+plain, weighted = y[young].mean(), np.average(y[young], weights=matching.weights_)
+print(f"Below 50 y is {plain:.0f} on average, with weights {weighted:.0f}; above 50 it is {y[~young].mean():.0f}.")

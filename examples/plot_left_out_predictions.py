@@ -1,0 +1,21 @@
+"""
+Every row predicted without it
+==============================
+
+Exact leave-one-out from one eigendecomposition: no refits, no split of the data, and every filter is scored.
+Progress of diabetes from ten measurements of 442 patients.
+"""
+
+from sklearn.datasets import load_diabetes
+
+from muhat import ConditionalMean, LeftOutDisplay
+
+data = load_diabetes()
+model = ConditionalMean().fit(data.data, data.target)
+LeftOutDisplay.from_estimator(model).plot()
+
+tried = sum(len(choice.grid) for choice in model.choices_)
+print(
+    f"{model.filter_} was best of {tried} candidates: it predicts {100 * model.loo_score_:.0f} % of the "
+    f"variance of patients left out."
+)

@@ -1,0 +1,31 @@
+"""
+A filter of your own
+====================
+
+A filter is one method, s(γ): what is kept of a component with eigenvalue γ. Written with NumPy, it gets exact
+leave-one-out scores at no extra price. Here Tikhonov's filter of the squares, which is steeper: it leaves
+large components alone and forgets small ones. 60 wines of 13 measurements.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.datasets import load_wine
+
+from muhat import Filter, FilterDisplay, compare
+
+
+@dataclass
+class Squared(Filter):
+    """s_λ(γ) = γ²/(γ² + λ²)."""
+
+    def shrinkage(self, gamma, parameter):
+        """Return what is kept."""
+        return np.square(gamma) / (np.square(gamma) + parameter**2)
+
+
+comparison = compare(load_wine().data[::3], filters=["f-kmse", "tsvd", Squared()], standardize=True)
+FilterDisplay.from_comparison(comparison).plot()
+
+own = comparison.rows[-1]
+print(f"Ours gains {own.gain_text} % of KME's risk on 60 wines, Tikhonov's {comparison['f-kmse'].gain_text} %.")

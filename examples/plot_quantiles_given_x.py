@@ -1,0 +1,22 @@
+"""
+What is y given x, and how sure?
+================================
+
+A conditional mean has not only a mean for each x but a distribution: quantiles without any assumption on
+noise. Progress of diabetes by body mass index and blood pressure.
+"""
+
+from sklearn.datasets import load_diabetes
+
+from muhat import ConditionalMean, QuantileDisplay
+
+data = load_diabetes()
+x, y = data.data[:, [2, 3]], data.target
+model = ConditionalMean().fit(x, y)
+display = QuantileDisplay.from_estimator(model, x, y, name="body mass index (standardized)").plot()
+
+low, high = (display.quantiles[:, -1] - display.quantiles[:, 0])[[20, 60]]
+print(
+    f"Between the 5 % and the 95 % quantile lie {low:.0f} units of y where the index is low, {high:.0f} "
+    f"where it is high."
+)

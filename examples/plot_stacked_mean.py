@@ -1,0 +1,23 @@
+"""
+Many estimates, stacked
+=======================
+
+Filters cannot see everything that Gaussians and clusters can, and the other way round. The stacked mean
+weighs them all by their leave-one-out moments. Radar returns of the ionosphere, 60 rows of 34 columns.
+"""
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from muhat import StackDisplay, StackedMean, load_dataset
+
+rows = np.random.default_rng(0).permutation(load_dataset("ionosphere").data)[:60]
+X = StandardScaler().fit_transform(rows)
+mu = StackedMean().fit(X)
+StackDisplay.from_estimator(mu).plot()
+
+best = mu.gains_.argmax()
+print(
+    f"The stacked mean is {100 * mu.gain_:.0f} ± {100 * mu.gain_error_:.0f} % below KME's risk by leave-one-out; "
+    f"{mu.names_[best]} alone is {100 * mu.gains_[best]:.0f} % below."
+)
