@@ -56,7 +56,7 @@ class DriftResult(Shown):
     p_value : float
         Of the test against the reference; exact unless blocks are permuted.
     statistic : float
-        The largest standardized statistic.
+        All statistics together: the soft maximum of their normal scores.
     mmd : float
         The effect size: the distance of the two kernel means, for the kernel that spoke.
     level : float
