@@ -73,16 +73,12 @@ def run_tasks(name, part=lambda task: True, **changed):
 RULES = [*((name, "paper") for name in PAPER), ("tsvd", "loo"), ("componentwise", "loo")]
 
 
-ON_ONE_GRID = ("f-kmse", "landweber", "iterated-tikhonov")
-"""Filters whose grid all samples share, fine enough that each loses less than a hundredth to a grid of its own."""
-
-
 @pytest.mark.parametrize(("name", "rule"), RULES)
 def test_samples_together_choose_what_single_fits_choose(draws, found, name, rule):
     selection = "gcv" if (name, rule) == ("tsvd", "paper") else "loo"
     fits = [KernelMean(filter=name, selection=selection).fit(draw.X) for draw in draws]
     single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
-    assert found[name, rule] == pytest.approx(single, rel=0.01 if name in ON_ONE_GRID else 1e-6)
+    assert found[name, rule] == pytest.approx(single, rel=1e-6)
 
 
 def test_no_rule_beats_the_oracle(found):
@@ -234,8 +230,7 @@ def test_samples_under_a_kernel_without_a_bound_choose_what_single_fits_choose()
                 KernelMean(kernel="linear", filter=row["estimator"], selection=selection).fit(draw.X) for draw in draws
             ]
             single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
-            within = 0.01 if row["estimator"] in ON_ONE_GRID else 1e-5
-            assert row["losses"] == pytest.approx(single, rel=within), row["estimator"]
+            assert row["losses"] == pytest.approx(single, rel=1e-5), row["estimator"]
 
 
 @pytest.mark.parametrize(("name", "part"), [("figure-3c", {"d": 20}), ("when-it-pays", {"panel": "bandwidth"})])

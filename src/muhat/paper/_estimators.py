@@ -14,7 +14,6 @@ from muhat.gram import Components, Problem
 from muhat.kernels import Kernel
 from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, LeaveOneOut
-from muhat.selection._base import Candidates
 from muhat.stacking import stacked_means
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
@@ -28,9 +27,6 @@ BY_LOO = tuple(name for name in PAPER if name not in BY_GCV)
 
 LEFT_OUT = ("tsvd", "componentwise")
 """Those whose exact leave-one-out score takes n decompositions."""
-
-FINER = 4
-"""How many times as many values as usual a grid has that all samples share."""
 
 LEFT_OUT_UP_TO = 50
 """The sample size up to which they are scored so."""
@@ -134,39 +130,17 @@ def _by_leave_one_out(
 ) -> tuple[dict[str, Array], EstimatorLosses]:
     """Return the losses of filters by name, and of the one with the largest gain on each sample.
 
-    All samples share the grid of a filter, with ``FINER`` times as many values as usual in place of a refinement for
-    each; filters that no rule can score on a batch are looked at one by one.
+    The samples are looked at one by one, as ``KernelMean`` does, so that each has grids of its own, refined.
     """
-    alone = [name for name in names if name in LEFT_OUT]
-    together = [name for name in names if name not in LEFT_OUT]
-    kept, gains = _all_at_once(exact, [filter_named(name, kappa2) for name in together])
-    for name in alone:
-        choices = [LeaveOneOut().choices(problem, [filter_named(name, kappa2)])[0] for problem in exact.problems]
-        kept.append(np.stack([choice.shrinkage(each) for choice, each in zip(choices, exact.problems, strict=True)]))
-        gains.append(np.array([choice.gain for choice in choices]))
-    losses, best = exact.of_shrinkage(np.stack(kept)), np.argmax(gains, axis=0)
-    auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
-    return dict(zip([*together, *alone], losses.T, strict=True)), auto
-
-
-def _all_at_once(exact: ExactLosses, filters: Sequence[Shrinker]) -> tuple[list[Array], list[Array]]:
-    """Return what each filter keeps of the components of each sample, and its gain over KME as the sample tells it."""
-    rule, problem = LeaveOneOut(), exact.problem
-    candidates = [
-        Candidates(filter, np.zeros(1) if filter.parameterless else _finer(filter, filter.grid(problem)))
-        for filter in filters
+    filters = [filter_named(name, kappa2) for name in names]
+    choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
+    kept = [
+        [choice.shrinkage(problem) for choice in each] for each, problem in zip(choices, exact.problems, strict=True)
     ]
-    choices = rule.refined(rule.prepare(problem, candidates), candidates)
-    return [choice.shrinkage(problem) for choice in choices], [choice.gain for choice in choices]
-
-
-def _finer(filter: Shrinker, grid: Array) -> Array:
-    """Return a grid with more values between each two, evenly spaced in their logarithms; whole numbers stay whole."""
-    if filter.constant:
-        return grid
-    places = np.arange(FINER * (len(grid) - 1) + 1) / FINER
-    values = np.exp(np.interp(places, np.arange(len(grid)), np.log(grid)))
-    return np.unique(np.rint(values).astype(grid.dtype)) if grid.dtype.kind == "i" else values
+    losses = exact.of_shrinkage(np.stack(kept, axis=1))
+    best = np.argmax([[choice.gain for choice in each] for each in choices], axis=1)
+    auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
+    return dict(zip(names, losses.T, strict=True)), auto
 
 
 def stacked_embeddings(samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]) -> list[Element]:
