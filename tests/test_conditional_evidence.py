@@ -20,7 +20,7 @@ from muhat.paper._tables import from_csv, one, to_csv
 
 ROOT = Path(__file__).parents[1]
 PAGE = PAGES["conditional-evidence"]
-NOT_RUN = ("radius",)
+NOT_RUN: tuple[str, ...] = ()
 """Experiments that have not been run at full size."""
 
 
