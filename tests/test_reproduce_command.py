@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muhat.__main__ import command_line
-from muhat.paper import EXPERIMENTS, Experiment, _command
+from muhat.paper import EXPERIMENTS, PAGES, Experiment, _command
 from toy_experiments import deadly
 
 COMMAND = [sys.executable, "-m", "muhat", "reproduce"]
@@ -93,7 +93,9 @@ def test_links_survive_spaces(muhat, results):
 
 def test_the_list_names_every_experiment(muhat, tmp_path):
     done = muhat("--list")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(EXPERIMENTS)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        each for page in PAGES.values() for each in page.experiments
+    ]
     assert not list(tmp_path.iterdir())
 
 
@@ -147,7 +149,7 @@ def test_results_of_another_version_are_left_out_of_the_page(muhat, results):
 
 def test_a_task_that_fails_is_answered_by_one_sentence(muhat, monkeypatch):
     experiment: Experiment = deadly()
-    monkeypatch.setitem(EXPERIMENTS, "deadly", experiment)
+    monkeypatch.setitem(_command.ALL, "deadly", experiment)
     assert_refused(muhat("deadly", "--quick", "--n-jobs", "1"), "deadly: a worker process was ended from outside")
 
 

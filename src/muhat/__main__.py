@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "compare": ("muhat.cli._compare:compare_command", "Compare all estimators of the kernel mean of a sample."),
-    "apply": ("muhat.cli._apply:apply_command", "Apply a kept model to new rows: its prediction or score of each."),
+    "apply": ("muhat.cli._apply:apply_command", "Apply a kept model to new rows: predictions or scores."),
     "predict": ("muhat.cli._predict:predict_command", "Predict a column from all others, with intervals."),
     "test": ("muhat.cli._testing:two_samples_command", "Test whether two samples come from one distribution."),
     "independence": ("muhat.cli._testing:independence_command", "Test whether some columns have to do with others."),
