@@ -77,6 +77,15 @@ def test_a_conditional_mean_predicts_with_intervals_and_quantiles():
     assert found[["q0.25", "q0.5"]].to_numpy().tolist() == model.predict_quantiles(x, [0.25, 0.5]).tolist()
 
 
+@pytest.mark.parametrize("option", ["--standardize", "--no-standardize"])
+def test_a_kept_prediction_finds_its_columns_by_their_names(option):
+    assert run("predict", "old.csv", "--target", "γ", option, "--save", "model").exit_code == 0
+    found = applied("model", "new.csv")
+    assert found["prediction"].tolist() == muhat.load("model").predict(NEW[["a", "<b>"]]).tolist()
+    NEW[["γ", "a"]].to_csv("less.csv", index=False)
+    assert "<b>" in run("apply", "model", "less.csv").stderr
+
+
 def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     model = ConditionalMean(filter="f-kmse").fit(OLD[["a"]], OLD[["<b>", "γ"]])
     muhat.save(model, "model")

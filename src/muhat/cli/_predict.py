@@ -110,8 +110,9 @@ def predict_command(
         context = Context(data, lines, settings, warned, sections=result.sections())
         atomic_write(report, render(report_of(pipeline, context)).encode())
     if keep is not None:
-        pipeline[0].feature_names_in_ = np.array(sample.names, dtype=object)
-        save_model(pipeline if standardize else pipeline[-1], keep)
+        kept = pipeline if standardize else pipeline[-1]
+        (pipeline[0] if standardize else kept).feature_names_in_ = np.array(sample.names, dtype=object)
+        save_model(kept, keep)
     with standard_output():
         if as_json:
             figure = None if out is None else str(out)
