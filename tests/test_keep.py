@@ -347,6 +347,9 @@ HOSTILE = {
     "a pickle inside": lambda d: forged(d, arrays={"arrays/0.npy": pickled_array()}),
     "a huge array": lambda d: forged(d, arrays={"arrays/0.npy": npy((10**12,), "<f8")}),
     "a huge array of nothing": lambda d: forged(d, arrays={"arrays/0.npy": npy((10**18,), "<U0")}),
+    "a large array of nothing": lambda d: forged(d, arrays={"arrays/0.npy": npy((50_000_000,), "<U0")}),
+    "a list for a model": lambda d: forged(d, with_model([{"object": 0}])),
+    "a number for a model": lambda d: forged(d, with_model(3)),
     "a negative shape": lambda d: forged(d, arrays={"arrays/0.npy": npy((-1,), "<f8", bytes(8))}),
     "records": lambda d: forged(d, arrays={"arrays/0.npy": npy((1,), [("a", "<f8")], bytes(8))}),
     "a header of code": lambda d: forged(d, arrays={"arrays/0.npy": npy((1,), "<f8").replace(b"(1,)", b"f(1)")}),
@@ -407,3 +410,8 @@ def test_arrays_are_kept_in_their_order(tmp_path):
     landmarks = muhat.load(tmp_path / "model").landmarks
     assert landmarks.flags.f_contiguous
     assert landmarks.tobytes() == X.tobytes()
+
+
+def test_text_of_no_letters_is_kept(tmp_path):
+    muhat.save(Nystrom(landmarks=np.zeros(3, dtype="U0"), n_components=3), tmp_path / "model")
+    assert muhat.load(tmp_path / "model").landmarks.tolist() == ["", "", ""]

@@ -148,7 +148,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with _refused_in_one_sentence(path), _opened(path) as file:
         document, arrays = _read(file)
-        return _Decoder(document["objects"], arrays).value(document["model"])
+        root = document["model"]
+        if not isinstance(root, dict) or "object" not in root:
+            raise _ModelError("a file whose model is no object")
+        return _Decoder(document["objects"], arrays).value(root)
 
 
 def _class_of(name: str) -> type | None:
@@ -208,7 +211,7 @@ class _Encoder:
             return {"strings": array.ravel().tolist(), "shape": list(array.shape)}
         if array.dtype.kind not in NUMBERS + "U":
             raise ValueError(refusal(f"muhat.save: {place}", "arrays of numbers or text are needed", array.dtype))
-        self.arrays.append(array)
+        self.arrays.append(array if array.dtype.itemsize else array.astype("U1"))  # text of no letters has no size
         return {"array": len(self.arrays) - 1, "writeable": bool(array.flags.writeable)}
 
     def _object(self, value: Any, place: str) -> Reference:
@@ -390,7 +393,7 @@ def _read_array(archive: zipfile.ZipFile, number: int, digest: str) -> Array:
     if np.lib.format.read_magic(head) != (1, 0):
         raise _ModelError("an array of another format")
     shape, is_fortran, kind = np.lib.format.read_array_header_1_0(head)
-    if kind.kind not in NUMBERS + "U" or kind.names or kind.subdtype:
+    if kind.kind not in NUMBERS + "U" or kind.names or kind.subdtype or not kind.itemsize:
         raise _ModelError(f"an array of {kind}")
     if any(type(each) is not int or each < 0 for each in shape):
         raise _ModelError(f"an array of shape {shape}")
