@@ -116,6 +116,8 @@ def test_other_models_say_what_they_can(model, columns):
     [
         (lambda: muhat.compare(OLD.to_numpy(), filters="f-kmse"), [], "got a Comparison."),
         (lambda: KernelMean().fit(OLD), ["--interval", 0.9], "a model of y given x is needed"),
+        (lambda: KernelMean().fit(OLD), ["--interval", 0], "a model of y given x is needed"),
+        (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--interval", 0], "between 0 and 1"),
         (lambda: KernelMean().fit(OLD.rename(columns={"a": "other"})), [], "'other'"),
         (lambda: KernelMean().fit(OLD), ["--out", "found.xlsx"], ".csv or .json is needed"),
         (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--quantiles", "many"], "numbers between 0 and 1"),
@@ -127,6 +129,20 @@ def test_what_cannot_be_applied_is_refused_in_one_sentence(model, options, words
     assert (result.exit_code, result.stdout) == (2, "")
     [line] = result.stderr.splitlines()
     assert words in line
+
+
+def test_a_name_that_two_columns_have_is_refused():
+    muhat.save(KernelMean().fit(OLD[["a"]]), "model")
+    Path("twice.csv").write_text("a,a,γ\n" + "".join(f"{row},{row**2},{row**3}\n" for row in range(9)))
+    for arguments in (
+        ["apply", "model", "twice.csv"],
+        ["compare", "twice.csv", "--save", "kept"],
+        ["predict", "twice.csv", "--target", "γ"],
+        ["predict", "old.csv", "twice.csv", "--target", "γ"],
+    ):
+        result = run(*arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "every column must have a name of its own, got 'a' twice" in result.stderr
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_before_the_work():

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -36,6 +36,18 @@ from muhat.testing import TwoSampleResult
 ENDINGS = (".csv", ".json")
 
 
+def names_of(sample: DataSet | FileBatches) -> tuple[str, ...]:
+    """Return the names of its columns."""
+    return sample.feature_names if isinstance(sample, DataSet) else sample.columns
+
+
+def check_names(who: str, names: Sequence[str]) -> None:
+    """Refuse a name that two columns have: columns are found by their names later."""
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ValueError(refusal(who, "every column must have a name of its own", f"{twice!r} twice", "rename one"))
+
+
 def fitted_winner(comparison: Comparison, sample: DataSet | FileBatches, options: dict[str, Any]) -> Any:
     """Return the estimator that did best in ``compare(sample, **options)``, fitted to the same rows.
 
@@ -61,8 +73,7 @@ def fitted_winner(comparison: Comparison, sample: DataSet | FileBatches, options
         mean.fit(rows)
     else:
         mean.fit_batches(rows)
-    names = sample.feature_names if isinstance(sample, DataSet) else sample.columns
-    (scaler if is_scaled else mean).feature_names_in_ = np.array(names, dtype=object)
+    (scaler if is_scaled else mean).feature_names_in_ = np.array(names_of(sample), dtype=object)
     return make_pipeline(scaler, mean) if is_scaled else mean
 
 
@@ -110,6 +121,8 @@ def apply_command(
         check_writable(out)
     asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
     batches = open_batches(file, drop or (), columns=asked.columns, separator=separator)
+    if asked.columns is not None:
+        check_names(batches.name, [name for name in (*batches.columns, *batches.left_out) if name in asked.columns])
     is_json = as_json or (out is not None and out.suffix.lower() == ".json")
     write = _write_json if is_json else _write_csv
     with ProgressBatches(batches, ["applying"], shown=out is not None and sys.stderr.isatty()) as rows:
@@ -139,7 +152,7 @@ class _Asked:
         self.confidence, self.quantiles = confidence, quantiles
         names = getattr(model, "feature_names_in_", None)
         self.columns = None if names is None else list(names)
-        if (quantiles or confidence) and not isinstance(self.last, ConditionalMean):
+        if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
             needed = "a model of y given x is needed for intervals and quantiles"
             raise ValueError(refusal(who, needed, f"a {type(self.last).__name__}"))
 

@@ -21,7 +21,7 @@ from muhat._arrays import available_memory
 from muhat._files import check_writable
 from muhat._messages import refusal, unknown_name
 from muhat._parts import as_kernel
-from muhat.cli._apply import fitted_winner
+from muhat.cli._apply import check_names, fitted_winner, names_of
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._report import ReportFile, check_report, noted_warnings
@@ -120,6 +120,8 @@ def compare_command(
     shown = not as_json and sys.stderr.isatty()
     with noted_warnings() as warned:
         sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
+        if model is not None:
+            check_names(sample.name, names_of(sample))
         comparison = _compared(sample, options, standardize, shown)
     if model is not None:
         keep.save(fitted_winner(comparison, sample, options), model)

@@ -21,6 +21,7 @@ from typer import Argument, Option, echo
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal, unknown_name
+from muhat.cli._apply import check_names
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
@@ -155,6 +156,7 @@ class _Sample:
         for each in caught:
             if repr(target) not in str(each.message):
                 warnings.warn(each.message, each.category, stacklevel=2)
+        check_names(table.name, table.feature_names)
         names = tuple(name for name in table.feature_names if name != target)
         if like is None and (target not in table.feature_names or not names):
             needed = f"--target must be a column of numbers, and {table.name} must have others"
