@@ -61,7 +61,7 @@ ROOMS = {
     "stacking": 1_800,
     "testing": 3_700,
     "conditional": 3_000,
-    "keep": 650,
+    "keep": 680,
     "notebook": 330,
     "report": 2_300,
     "tour": 240,

@@ -455,6 +455,14 @@ REFUSED = {
     ),
     "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(X, Y[:-1]),
     "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
+    "y must be real numbers, got complex ones": lambda: ConditionalMean().fit(X, Y + 1j),
+    "interval: confidence: one number between 0 and 1 is needed": lambda: (
+        ConditionalMean().fit(X, Y).predict_interval(X, [0.5, 0.9])
+    ),
+    "coverage: confidence: one number between 0 and 1 is needed": lambda: (
+        ConditionalMean().fit(X, Y).loo_coverage([0.5, 0.9])
+    ),
+    "another ConditionalMean is needed, got a int": lambda: ConditionalMean().fit(X, Y).mmd_at(X, 3),
     "q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0]),
     "confidence: q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
     "confidence 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 0.99),

@@ -54,7 +54,8 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
     assert result.exit_code == 0, result.output
     assert "train: 60 rows, 2 features, predicting 'y'" in result.stdout
     assert "… and 50 more" in result.stdout
-    assert "% inside their intervals." in result.stdout
+    assert "each row from all others, 90 % intervals by leave-one-out residuals:" in result.stdout
+    assert "inside" not in result.stdout
     assert (folder / "figure.png").stat().st_size > 10_000
     written = pd.read_csv("all.csv")
     np.testing.assert_allclose(written["prediction"], MODEL[-1].loo_predictions_)
@@ -76,6 +77,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         (["train.csv", "--target", "y", "--intervals", "bayes"], "'bayes'"),
         (["train.csv", "--target", "y", "--out", "figure.txt"], "a file name ending in .png, .svg, .pdf is needed"),
         (["train.csv", "--target", "y", "--confidence", "1.5"], "--confidence: q must be a number between 0 and 1"),
+        (["train.csv", "--target", "y", "--confidence", "0.99"], "takes at least 99 rows, got 60; lower it"),
         (["words.csv", "--target", "y"], "kind"),
         (["train.csv", "words.csv", "--target", "y", "--drop", "a"], "kind"),
     ],
@@ -84,6 +86,18 @@ def test_what_cannot_be_is_refused_in_one_sentence(folder, arguments, message):
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("intervals", ["jackknife+", "conformal"])
+def test_coverage_is_told_of_new_rows_only(folder, intervals):
+    asked = ["--target", "y", "--intervals", intervals]
+    own = json.loads(run("train.csv", *asked, "--json", "--report", "own.html").stdout)
+    assert (own["intervals"], own["coverage"]) == ("leave-one-out residuals", None)
+    assert "by leave-one-out residuals of these same rows." in (folder / "own.html").read_text(encoding="utf-8")
+    new = json.loads(run("train.csv", "train.csv", *asked, "--json").stdout)
+    assert new["intervals"] == intervals
+    assert new["coverage"] > 0.5
+    assert "% inside their intervals." in run("train.csv", "train.csv", *asked).stdout
 
 
 def test_columns_of_words_can_be_left_out_and_new_rows_must_have_the_features(folder):

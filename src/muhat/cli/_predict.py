@@ -27,7 +27,7 @@ from muhat.cli._compare import check_figure
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._distribution import checked_levels
-from muhat.conditional._estimator import INTERVALS
+from muhat.conditional._estimator import INTERVALS, checked_place
 from muhat.data import DataSet, read_table
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
@@ -45,6 +45,9 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 ON_PAGE = 1000
 """The most predictions on a page."""
 
+OWN = "leave-one-out residuals"
+"""How intervals of the rows that were learnt from are made: by a quantile of the residuals of these same rows."""
+
 LOOKED_AT = 500
 """Rows by which features are told apart."""
 
@@ -60,7 +63,7 @@ def predict_command(
     target: Annotated[str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")] = "",
     confidence: Annotated[float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")] = 0.9,
     intervals: Annotated[
-        str, Option(metavar="NAME", help=f"How they are made: {', '.join(INTERVALS)}.")
+        str, Option(metavar="NAME", help=f"How those of NEW are made: {', '.join(INTERVALS)}.")
     ] = "jackknife+",
     bandwidth: Annotated[
         str | None, Option(metavar="loo", show_default="the median", help="'loo' chooses the bandwidth too.")
@@ -97,9 +100,9 @@ def predict_command(
         later = None if new is None else _Sample.from_file(new, target, reading, like=sample)
     scaler = StandardScaler() if standardize else FunctionTransformer()
     pipeline = make_pipeline(scaler, ConditionalMean(bandwidth=bandwidth)).fit(sample.X, sample.y)
-    result = _Result.from_pipeline(pipeline, sample, confidence, intervals)
+    result = _Result.from_pipeline(pipeline, sample, confidence)
     if later is not None:
-        result = result.on_new(later)
+        result = result.on_new(later, intervals)
     if out is not None:
         save(result.figure(), out)
     if save_predictions is not None:
@@ -107,7 +110,7 @@ def predict_command(
     if report is not None:
         data = tuple(each.as_data_set() for each in (sample, later) if each is not None)
         lines = predict_lines(file, target, reading, bandwidth, standardize)
-        settings = {"y": target, "confidence": confidence, "intervals": intervals, "standardize": standardize}
+        settings = {"y": target, "confidence": confidence, "intervals": result.intervals, "standardize": standardize}
         context = Context(data, lines, settings, warned, sections=result.sections())
         atomic_write(report, render(report_of(pipeline, context)).encode())
     if keep is not None:
@@ -197,13 +200,11 @@ class _Result:
     true: Array | None
 
     @classmethod
-    def from_pipeline(cls, pipeline: Pipeline, sample: _Sample, confidence: float, intervals: str) -> _Result:
+    def from_pipeline(cls, pipeline: Pipeline, sample: _Sample, confidence: float) -> _Result:
         """Return the left-out predictions of the rows that a pipeline was fitted to."""
         model: ConditionalMean = pipeline[-1]
-        reach = np.quantile(np.abs(model.loo_residuals_), confidence, method="higher")
-        predicted = model.loo_predictions_
-        if intervals == "conformal":
-            model.predict_interval(pipeline[:-1].transform(sample.X[:1]), confidence, intervals)  # refuses too few rows
+        place = checked_place("--confidence", confidence, len(sample.X)) - 1
+        reach, predicted = np.sort(np.abs(model.loo_residuals_))[place], model.loo_predictions_
         ends = np.column_stack([predicted - reach, predicted + reach])
         some = sample.X[np.linspace(0, len(sample.X) - 1, min(len(sample.X), LOOKED_AT)).astype(int)]
         importance = np.empty(sample.X.shape[1])
@@ -212,16 +213,15 @@ class _Result:
             points[:, column] = some[:, column]
             importance[column] = pipeline.predict(points).std()
         shown = f"{sample.name}, each row from all others"
-        return cls(pipeline, sample, confidence, intervals, importance, shown, predicted, ends, sample.y)
+        return cls(pipeline, sample, confidence, OWN, importance, shown, predicted, ends, sample.y)
 
-    def on_new(self, new: _Sample) -> _Result:
+    def on_new(self, new: _Sample, intervals: str) -> _Result:
         """Return what the same model says of new rows."""
         X = self.pipeline[:-1].transform(new.X)
         model: ConditionalMean = self.pipeline[-1]
-        ends = model.predict_interval(X, self.confidence, self.intervals)
-        return replace(
-            self, shown=new.name, predicted=model.predict(X), ends=ends, true=None if np.isnan(new.y).any() else new.y
-        )
+        ends = model.predict_interval(X, self.confidence, intervals)
+        true = None if np.isnan(new.y).any() else new.y
+        return replace(self, intervals=intervals, shown=new.name, predicted=model.predict(X), ends=ends, true=true)
 
     def figure(self) -> Any:
         """Return left-out predictions against the truth, and quantiles along the most telling feature, as a figure."""
@@ -240,8 +240,8 @@ class _Result:
         return figure
 
     def coverage(self) -> float | None:
-        """Return the share of true values inside their intervals, where these are known."""
-        if self.true is None:
+        """Return the share of true values inside, where they are known and the intervals are not made from them."""
+        if self.true is None or self.intervals == OWN:
             return None
         return float(np.mean((self.ends[:, 0] <= self.true) & (self.true <= self.ends[:, 1])))
 
@@ -300,7 +300,8 @@ class _Result:
         more = f"The first {ON_PAGE:,} of {len(rows):,} rows." if len(rows) > ON_PAGE else ""
         coverage = self.coverage()
         held = "" if coverage is None else f" {100 * coverage:.1f} % of the true values are inside."
-        said = f"The intervals are made to hold {100 * self.confidence:g} % of all values.{held}"
+        made = f"by {self.intervals}" + " of these same rows" * (self.intervals == OWN)
+        said = f"The intervals are made to hold {100 * self.confidence:g} % of all values, {made}.{held}"
         table = PageTable(f"Predictions of {self.shown}", titles, rows[:ON_PAGE], note=more)
         order = np.argsort(-self.importance, kind="stable")[:LISTED]
         largest = float(self.importance[order[0]]) or 1.0
@@ -330,12 +331,12 @@ class _Result:
         for place in np.argsort(-self.importance)[:LISTED]:
             looked.add_row(sample.names[place], f"{self.importance[place]:.4g}")
         console.print(looked)
-        say(f"{self.shown}, {100 * self.confidence:g} % intervals:")
+        say(f"{self.shown}, {100 * self.confidence:g} % intervals by {self.intervals}:")
         console.print(self._table())
-        if self.true is not None:
-            share = self.share_explained()
+        share, coverage = self.share_explained(), self.coverage()
+        if coverage is not None:
             r2 = "" if share is None else f"R² {share:.3f}, "
-            say(f"Of the true values: {r2}{100 * (self.coverage() or 0.0):.1f} % inside their intervals.")
+            say(f"Of the true values: {r2}{100 * coverage:.1f} % inside their intervals.")
 
     def _table(self) -> Table:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)

@@ -118,3 +118,11 @@ def checked_levels(who: str, q: Any) -> Array:
         needed = "q must be a number between 0 and 1, or a list of them, both ends excluded"
         raise ValueError(refusal(who, needed, repr(q)))
     return np.atleast_1d(levels).astype(np.float64)
+
+
+def checked_level(who: str, q: Any) -> float:
+    """Return one level, or refuse several."""
+    levels = checked_levels(who, q)
+    if levels.size > 1:
+        raise ValueError(refusal(who, "one number between 0 and 1 is needed", repr(q)))
+    return float(levels[0])

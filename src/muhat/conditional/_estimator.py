@@ -19,7 +19,7 @@ from muhat._parts import Parts, as_kernel
 from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
 from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
-from muhat.conditional._distribution import ConditionalDistribution, checked_levels
+from muhat.conditional._distribution import ConditionalDistribution, checked_level, checked_levels
 from muhat.conditional._fits import Fit, Sample, factor_of
 from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
@@ -277,17 +277,18 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
             How they are made.
         """
         self._check_linear("predict_interval")
-        [level] = checked_levels("ConditionalMean.predict_interval: confidence", confidence)
+        who = "ConditionalMean.predict_interval"
+        level = checked_level(f"{who}: confidence", confidence)
         if method not in INTERVALS:
-            raise ValueError(unknown_name("ConditionalMean.predict_interval method", str(method), INTERVALS))
+            raise ValueError(unknown_name(f"{who} method", str(method), INTERVALS))
         if method == "conformal":
             model, columns, gaps = self._calibrated(level)
-            place = _place(level, len(gaps)) - 1
+            place = checked_place(who, level, len(gaps)) - 1
             reach = np.partition(gaps, place, axis=0)[place]
             new = checked_sample(self, X, reset=False)[:, columns if columns is not None else slice(None)]
             middle = model._by_chunks(new, model._fit.predictions)
             return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
-        n, upper = self._fit.n, _place(level, self._fit.n)
+        n, upper = self._fit.n, checked_place(who, level, self._fit.n)
         residuals = np.abs(self._fit.residuals).T[:, None]
 
         def interval(some: Array) -> Array:
@@ -309,7 +310,7 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
             needed, advice = "conformal intervals take rows that all weigh the same", "use 'jackknife+'"
             raise ValueError(refusal(who, needed, "sample_weight", advice))
         held_out = floor(CALIBRATED * len(X))
-        _place(level, held_out, f"{len(X)} rows, of which {held_out} calibrate")
+        checked_place(who, level, held_out, f"{len(X)} rows, of which {held_out} calibrate")
         if self._calibration is None:
             order = np.random.default_rng(0).permutation(len(X))
             some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
@@ -419,6 +420,9 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
         other : ConditionalMean
             Another fitted model with the same kernel on y, every parameter a number: ``kernel_y=Gaussian(1.0)``.
         """
+        if not isinstance(other, ConditionalMean):
+            needed, got = "another ConditionalMean is needed", f"a {type(other).__name__}"
+            raise ValueError(refusal("ConditionalMean.mmd_at", needed, got, "fit it to other rows"))
         mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
         if self.kernel_y_ != other.kernel_y_:
             needed, advice = f"both models must have the kernel_y {self.kernel_y_!r}", "give its bandwidth as a number"
@@ -451,7 +455,7 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
 
         A number, or one for each output; rows count by their weights.
         """
-        [level] = checked_levels("ConditionalMean.loo_coverage: confidence", confidence)
+        level = checked_level("ConditionalMean.loo_coverage: confidence", confidence)
         low, high = np.moveaxis(self.loo_distribution_.quantiles([(1 - level) / 2, (1 + level) / 2]), -1, 0)
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
@@ -549,9 +553,11 @@ def _checked_outputs(y: Any, n: int) -> Array:
         raise ValueError(refusal(who, needed, "None", "call fit(X, y)"))
     try:
         values = np.asarray(as_frame(y))
-        values = values if values.dtype.kind in "fiub" else values.astype(np.float64)
+        values = values if values.dtype.kind in "fiubc" else values.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(refusal(who, "y must be real numbers", "text or objects", "encode it first")) from None
+    if values.dtype.kind == "c":
+        raise ValueError(refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs"))
     if values.ndim not in (1, 2) or not values.size:
         raise ValueError(refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}"))
     if len(values) != n:
@@ -573,13 +579,13 @@ def _check_variation(outputs: Array) -> None:
         raise ValueError(refusal("ConditionalMean", "y must vary", got))
 
 
-def _place(level: float, n: int, got: Any = None) -> int:
+def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
     """Return ⌈level (n + 1)⌉, which of n values in rising order is exceeded with probability 1 − level at most."""
     place = ceil(round(level * (n + 1), 9))
     if place > n:
         needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
         needed += " to calibrate with" if got else ""
-        raise ValueError(refusal("ConditionalMean.predict_interval", needed, n if got is None else got, "lower it"))
+        raise ValueError(refusal(who, needed, n if got is None else got, "lower it"))
     return place
 
 
