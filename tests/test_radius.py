@@ -101,6 +101,11 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
     [
         (MU, {"method": "hoeffding"}, "unknown name 'hoeffding'|'hoeffding'"),
         (MU, {"confidence": 1.0}, "confidence must be between 0 and 1, got 1.0"),
+        (
+            MU,
+            {"confidence": 1 - 1e-9, "method": "asymptotic"},
+            "the limit law is known up to a confidence of 1 − 1e-06",
+        ),
         (MU, {"confidence": "x"}, "confidence must be positive and finite, got 'x'"),
         (MU, {"variance": 1.0}, "variance is for 'bernstein' and 'mcdiarmid'"),
         (KernelMean(kernel=Linear(), filter="kme").fit(X), {}, "takes a kernel with a bound, got Linear"),
@@ -112,3 +117,7 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
 def test_what_cannot_be_is_refused_in_one_sentence(mu, arguments, message):
     with pytest.raises(ValueError, match=message):
         mu.radius(**arguments)
+
+
+def test_a_confidence_of_next_to_nothing_has_a_small_radius():
+    assert 0 <= MU.radius(1e-9, "asymptotic") <= MU.radius(0.01, "asymptotic")

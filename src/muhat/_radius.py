@@ -182,7 +182,11 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     def excess(x: float) -> float:
         return 0.5 - float(size @ np.sin(phase / 2 - u * x)) - level
 
-    return mean - total + total * float(brentq(excess, 0, REACH, xtol=1e-10))
+    if level > 1 - ACCURATE or excess(REACH) <= 0:
+        needed = f"the limit law is known up to a confidence of 1 − {ACCURATE:g}"
+        raise ValueError(refusal("KernelMean.radius", needed, repr(level), "lower it"))
+    place = 0.0 if excess(0) >= 0 else float(brentq(excess, 0, REACH, xtol=1e-10))
+    return max(mean - total, 0.0) + total * place
 
 
 def _modulus(share: Array, u: float) -> float:
