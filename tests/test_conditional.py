@@ -445,6 +445,14 @@ def test_predictions_move_along_with_y():
     np.testing.assert_allclose(model.predict([[1e3]]), y.mean(), atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-139, 1e139])
+def test_the_choice_does_not_depend_on_the_scale_of_y(scale):
+    X, y = wave(40)
+    model, scaled = ConditionalMean().fit(X, y), ConditionalMean().fit(X, scale * y)
+    assert scaled.choice_.parameter == model.choice_.parameter
+    np.testing.assert_allclose(scaled.predict(X) / scale, model.predict(X), rtol=1e-9)
+
+
 X, Y = wave(20)
 
 REFUSED = {
@@ -463,6 +471,8 @@ REFUSED = {
         ConditionalMean().fit(X, Y).loo_coverage([0.5, 0.9])
     ),
     "another ConditionalMean is needed, got a int": lambda: ConditionalMean().fit(X, Y).mmd_at(X, 3),
+    r"y must be at most 1e\+140 in size": lambda: ConditionalMean().fit(X, 1e200 * Y),
+    "y must vary by at least 1e-140": lambda: ConditionalMean().fit(X, 1e-200 * Y),
     "q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0]),
     "confidence: q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
     "confidence 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 0.99),

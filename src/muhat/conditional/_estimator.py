@@ -43,6 +43,9 @@ CHUNK = 1024
 INTERVALS = ("jackknife+", "conformal")
 """How intervals are made."""
 
+LARGEST = 1e140
+"""Beyond it, or below one over it, sums of squares of y are no numbers or lose digits, and scores with them."""
+
 CALIBRATED = 1 / 3
 """The share of rows that conformal intervals are calibrated on."""
 
@@ -573,10 +576,18 @@ def _checked_outputs(y: Any, n: int) -> Array:
 
 
 def _check_variation(outputs: Array) -> None:
-    """Refuse outputs that are all the same: there is nothing to predict."""
+    """Refuse outputs that are all the same, where there is nothing to predict, or of a scale that has no squares."""
     if len(outputs) > 1 and (outputs == outputs[0]).all():
         got = f"{outputs[0, 0]:g} in every row" if outputs.shape[1] == 1 else "the same row everywhere"
         raise ValueError(refusal("ConditionalMean", "y must vary", got))
+    largest = float(np.abs(outputs).max())
+    if largest > LARGEST:
+        needed = f"y must be at most {LARGEST:g} in size, for its squares to be numbers"
+        raise ValueError(refusal("ConditionalMean", needed, f"{largest:.3g}", "rescale y"))
+    spread = float(np.ptp(outputs, axis=0).max())
+    if len(outputs) > 1 and spread < 1 / LARGEST:
+        needed = f"y must vary by at least {1 / LARGEST:g}, for its squares to be numbers"
+        raise ValueError(refusal("ConditionalMean", needed, f"{spread:.3g}", "rescale y"))
 
 
 def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
