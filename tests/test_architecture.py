@@ -60,8 +60,8 @@ LINES = 10_000
 ROOMS = {
     "stacking": 1_800,
     "testing": 3_700,
-    "conditional": 3_000,
-    "keep": 680,
+    "conditional": 3_050,
+    "keep": 660,
     "notebook": 330,
     "report": 2_300,
     "tour": 240,
