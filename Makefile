@@ -15,8 +15,8 @@ quick: .venv/tested     ## one small test of every capability, in about a minute
 tour: .venv/installed   ## the pictures of README, docs/tour, by a tour of everything on embedded data
 	$(BIN)/muhat tour --out docs/tour
 
-test: .venv/tested lint browser ## style, types and all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: .venv/tested lint browser ## style, types and all tests: two processes, each with one thread of BLAS
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-lowest: .venv-lowest/tested browser ## all tests with the lowest versions that pyproject.toml declares
 	$(LOWEST)/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
