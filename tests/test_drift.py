@@ -175,6 +175,11 @@ REFUSED = {
     "horizon": ({"horizon": 0}, ValueError, "horizon must be a whole number of at least 1, got 0"),
     "reference": ({"n_reference": 1}, ValueError, "n_reference must be a whole number of at least 2, got 1"),
     "test": ({"test": "mmd"}, TypeError, "test must be a TwoSampleTest or None, got a str"),
+    "block of the test": (
+        {"test": TwoSampleTest(block_length=24)},
+        ValueError,
+        "test must have no block_length of its own, got 24; give it to the detector",
+    ),
     "block": ({"block_length": 40}, ValueError, "a reference of at least 80 rows is needed, got n_samples = 50"),
 }
 

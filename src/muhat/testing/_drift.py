@@ -369,6 +369,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
             raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
+        if self.test is not None and self.test.block_length not in (None, self.block_length):
+            needed, advice = "test must have no block_length of its own", "give it to the detector"
+            raise ValueError(refusal("DriftDetector", needed, self.test.block_length, advice))
 
 
 @dataclass(frozen=True, eq=False)
