@@ -216,6 +216,16 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
         detector.update(made(20))
 
 
+def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
+    detector = DriftDetector(random_state=0).fit(made(20))
+    few, more = detector.update(made(3, 50.0)), detector.update(made(8, 50.0))
+    assert few.p_value > few.level
+    assert not few.is_reachable
+    assert few.verdict().endswith("level 0.00025; too few rows to reach its level).")
+    assert more.is_reachable
+    assert more.is_alarm
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """A reference with a text column, three weeks of which the last has drifted."""

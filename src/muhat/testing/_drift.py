@@ -71,6 +71,8 @@ class DriftResult(Shown):
         The most changed features first, five at most; a positive shift is one upwards since the reference.
     digest : str
         Of the batch's rows: two batches with one digest are the same.
+    is_reachable : bool
+        Whether p_value can be the level at all: so few rows may have so few permutations that it cannot.
     test : TwoSampleResult or None
         All that the test has found, X being the batch and Y the reference; None in a detector's history.
     """
@@ -87,6 +89,7 @@ class DriftResult(Shown):
     is_exact: bool
     features: tuple[FeatureDifference, ...]
     digest: str
+    is_reachable: bool = True
     test: TwoSampleResult | None = None
 
     def verdict(self) -> str:
@@ -94,7 +97,8 @@ class DriftResult(Shown):
         approximate = "" if self.is_exact else ", approximate"
         why = f"p = {self.p_value:.3g}, level {self.level:.2g}{approximate}"
         if not self.is_alarm:
-            return f"No drift is found in {self.name} of {self.n} rows ({why})."
+            few = "" if self.is_reachable else "; too few rows to reach its level"
+            return f"No drift is found in {self.name} of {self.n} rows ({why}{few})."
         return (
             f"{self.name} of {self.n} rows has drifted ({why}); taken by itself, {self.features[0].name} changed most."
         )
@@ -253,6 +257,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             is_exact=test.is_exact,
             features=test.features[:CHANGED],
             digest=drawn.digest,
+            is_reachable=not test.is_complete or 1 / (test.n_permutations + 1) <= level,
             test=test,
         )
         self.__dict__.update(
