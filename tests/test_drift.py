@@ -271,6 +271,14 @@ def test_a_state_is_resumed_and_files_are_tested_once(files):
     assert names == ["a", "b", "kind = ash", "kind = oak"]
 
 
+def test_a_text_column_may_have_the_sign_of_indicators_in_its_name(files):
+    for name in ("reference", "week3"):
+        pd.read_parquet(f"{name}.parquet").rename(columns={"kind": "kind = of tree"}).to_parquet(f"{name}.parquet")
+    result = run("reference.parquet", "week3.parquet", "--one-hot", "--save", "state.muhat")
+    assert result.exit_code == 0, result.stderr
+    assert muhat.load("state.muhat").feature_names_in_[-1] == "kind = of tree = oak"
+
+
 KILLED = """
 import os, sys
 from muhat.__main__ import command_line

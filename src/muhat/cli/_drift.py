@@ -18,7 +18,7 @@ from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._progress import spinner
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings
-from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, values_of
+from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, text_column_of, values_of
 from muhat.cli._testing import (
     FOUND,
     AsJson,
@@ -172,11 +172,11 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
     columns: list[str] = []
     values: dict[str, list[str]] = {name: [] for name in batch.words}
     for name in known:
-        text, _, value = name.partition(INDICATOR)
+        text = text_column_of(name, values)
         if name in batch.table.feature_names:
             columns.append(name)
-        elif text in values:
-            values[text].append(value)
+        elif text is not None:
+            values[text].append(name.removeprefix(text + INDICATOR))
         else:
             needed = f"the columns of the reference are needed, such as {name!r}"
             raise ValueError(refusal(batch.table.name, needed, ", ".join(map(repr, batch.names[:10]))))
