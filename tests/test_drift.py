@@ -271,6 +271,16 @@ def test_a_state_is_resumed_and_files_are_tested_once(files):
     assert names == ["a", "b", "kind = ash", "kind = oak"]
 
 
+def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
+    kept = ["--drop", "kind", "--save", "state.muhat"]
+    assert run("reference.parquet", *files[1:], *kept, "--horizon", 9, "--alpha", 0.04).exit_code == 0
+    again = ["--resume", "state.muhat", "--drop", "kind", "--fail-below", 0.04, "--horizon", 9]
+    result = run(*again, files[2])
+    assert result.exit_code == FOUND
+    assert "week3.parquet has been tested before and is skipped; it had drifted." in result.stderr
+    assert run(*again, files[1]).exit_code == 0
+
+
 def test_a_text_column_may_have_the_sign_of_indicators_in_its_name(files):
     for name in ("reference", "week3"):
         pd.read_parquet(f"{name}.parquet").rename(columns={"kind": "kind = of tree"}).to_parquet(f"{name}.parquet")
@@ -321,6 +331,10 @@ REFUSED_FILES = {
     "a new column": (["few.csv", "week1.parquet", "--one-hot"], "got 'b'; leave it out with --drop b"),
     "no state": (["--resume", "mean.muhat", "week1.parquet"], "a state that muhat drift --save wrote is needed, got"),
     "another alpha": (["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01], "is needed, 0.05, got 0.01"),
+    "alpha": (["--resume", "s.muhat", "week1.parquet", "--alpha", 0.01], "--alpha: the alpha of s.muhat is needed, 0.05"),
+    "horizon": (["--resume", "s.muhat", "week1.parquet", "--horizon", 9], "is needed, 100, got 9; leave it out"),
+    "blocks": (["--resume", "s.muhat", "week1.parquet", "--block-length", 5], "is needed, None, got 5; leave it out"),
+    "scale": (["--resume", "s.muhat", "week1.parquet", "--no-standardize"], "is needed, True, got False; leave it out"),
 }
 
 

@@ -276,9 +276,13 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
 
     def has_seen(self, X: Any) -> bool:
         """Whether a batch is one of the history, so that a run that was interrupted need not test it again."""
+        return self.result_of(X) is not None
+
+    def result_of(self, X: Any) -> DriftResult | None:
+        """Return the latest result of a batch that is one of the history, or None."""
         check_is_fitted(self)
         digest = self._drawn(X).digest
-        return any(each.digest == digest for each in self.history_)
+        return next((each for each in reversed(self.history_) if each.digest == digest), None)
 
     def level(self, number: int) -> float:
         """Return the share of alpha that the batch of a number, from 1, is tested at."""
