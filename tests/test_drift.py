@@ -331,7 +331,10 @@ REFUSED_FILES = {
     "a new column": (["few.csv", "week1.parquet", "--one-hot"], "got 'b'; leave it out with --drop b"),
     "no state": (["--resume", "mean.muhat", "week1.parquet"], "a state that muhat drift --save wrote is needed, got"),
     "another alpha": (["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01], "is needed, 0.05, got 0.01"),
-    "alpha": (["--resume", "s.muhat", "week1.parquet", "--alpha", 0.01], "--alpha: the alpha of s.muhat is needed, 0.05"),
+    "alpha": (
+        ["--resume", "s.muhat", "week1.parquet", "--alpha", 0.01],
+        "--alpha: the alpha of s.muhat is needed, 0.05",
+    ),
     "horizon": (["--resume", "s.muhat", "week1.parquet", "--horizon", 9], "is needed, 100, got 9; leave it out"),
     "blocks": (["--resume", "s.muhat", "week1.parquet", "--block-length", 5], "is needed, None, got 5; leave it out"),
     "scale": (["--resume", "s.muhat", "week1.parquet", "--no-standardize"], "is needed, True, got False; leave it out"),

@@ -31,10 +31,10 @@ from muhat.stacking import (
     Sample,
     WardMixtures,
     Waves,
+    _batch,
     default_candidates,
     stacked_means,
 )
-from muhat.stacking import _batch
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
 from muhat.stacking._sample import cut, orthogonal_frequencies
 

@@ -83,6 +83,16 @@ def test_a_column_with_the_name_of_an_indicator_is_refused(files, command):
     assert_refused(run(*command[:1], "k.csv", *command[1:], "--one-hot"), *words)
 
 
+def test_rows_of_a_divided_file_have_its_own_numbers(files):
+    frame = pd.read_csv("both.csv").drop(columns="year").sample(frac=1, random_state=0)
+    frame.to_csv("mixed.csv", index=False)
+    found = json.loads(run("test", "mixed.csv", "--by", "group", "--json", *FEW).stdout)
+    for rows, group in ((found["rows_x"], "new"), (found["rows_y"], "old")):
+        assert set(frame.group.iloc[rows]) == {group}
+    printed = run("test", "mixed.csv", "--by", "group", *FEW).stdout
+    assert f"least like group = old: {', '.join(map(str, found['rows_x'][:5]))}." in printed
+
+
 def test_words_of_a_column_stay_with_their_rows():
     lines = ["# of two years", "name;size;kind", "a b;1.5;oak", "", "c;2.5;ash", "# and", "d;0.5;'elm'", '"e;f";1;oak']
     Path("trees.csv").write_text("\n".join(lines))

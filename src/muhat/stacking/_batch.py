@@ -60,9 +60,9 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
 
     Up to 100 rows and for kernels whose frequencies have a known law, all but the clusters' trees and the least squares
     is done for many samples at once, on all cores. The waves, which only choose w, are of single precision: weights
-    differ from those of ``StackedMean`` by some 1e-6, and estimates by less than 1e-7 for kernels whose means of Gaussians
-    have a closed form; for others, such as ``Laplacian``, these are draws, which differ too. Else each is fitted by
-    itself.
+    differ from those of ``StackedMean`` by some 1e-6, and estimates by less than 1e-7 where the kernel's means of
+    Gaussians have a closed form; where they are draws, as for ``Laplacian``, the draws differ too. Else each is fitted
+    by itself.
 
     Parameters
     ----------
