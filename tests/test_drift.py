@@ -124,6 +124,14 @@ def test_a_detector_that_was_kept_goes_on_as_if_nothing_had_happened(way, tmp_pa
     assert resumed.history_[-1].is_alarm
 
 
+def test_a_state_from_before_results_said_whether_they_can_alarm_is_read(tmp_path):
+    detector = DriftDetector(QUICK, random_state=0).fit(made(50))
+    detector.update(made(20))
+    del vars(detector.history_[0])["is_reachable"]
+    muhat.save(detector, tmp_path / "state.muhat")
+    assert muhat.load(tmp_path / "state.muhat").history_[0].is_reachable
+
+
 def test_what_fails_spends_nothing(monkeypatch):
     detector = DriftDetector(QUICK, random_state=0).fit(made(50))
     detector.update(made(20))
@@ -175,6 +183,11 @@ REFUSED = {
     "horizon": ({"horizon": 0}, ValueError, "horizon must be a whole number of at least 1, got 0"),
     "reference": ({"n_reference": 1}, ValueError, "n_reference must be a whole number of at least 2, got 1"),
     "test": ({"test": "mmd"}, TypeError, "test must be a TwoSampleTest or None, got a str"),
+    "block of the test": (
+        {"test": TwoSampleTest(block_length=24)},
+        ValueError,
+        "test must have no block_length of its own, got 24; give it to the detector",
+    ),
     "block": ({"block_length": 40}, ValueError, "a reference of at least 80 rows is needed, got n_samples = 50"),
 }
 
@@ -209,6 +222,16 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
         detector.update(made(20))
     with pytest.raises(ValueError, match=r"a level of at least 0.02 is needed, got 0.0063 for batch 11; fit it anew"):
         detector.update(made(20))
+
+
+def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
+    detector = DriftDetector(random_state=0).fit(made(20))
+    few, more = detector.update(made(3, 50.0)), detector.update(made(8, 50.0))
+    assert few.p_value > few.level
+    assert not few.is_reachable
+    assert few.verdict().endswith("level 0.00025; too few rows to reach its level).")
+    assert more.is_reachable
+    assert more.is_alarm
 
 
 @pytest.fixture
@@ -256,6 +279,24 @@ def test_a_state_is_resumed_and_files_are_tested_once(files):
     assert names == ["a", "b", "kind = ash", "kind = oak"]
 
 
+def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
+    kept = ["--drop", "kind", "--save", "state.muhat"]
+    assert run("reference.parquet", *files[1:], *kept, "--horizon", 9, "--alpha", 0.04).exit_code == 0
+    again = ["--resume", "state.muhat", "--drop", "kind", "--fail-below", 0.04, "--horizon", 9]
+    result = run(*again, files[2])
+    assert result.exit_code == FOUND
+    assert "week3.parquet has been tested before and is skipped; it had drifted." in result.stderr
+    assert run(*again, files[1]).exit_code == 0
+
+
+def test_a_text_column_may_have_the_sign_of_indicators_in_its_name(files):
+    for name in ("reference", "week3"):
+        pd.read_parquet(f"{name}.parquet").rename(columns={"kind": "kind = of tree"}).to_parquet(f"{name}.parquet")
+    result = run("reference.parquet", "week3.parquet", "--one-hot", "--save", "state.muhat")
+    assert result.exit_code == 0, result.stderr
+    assert muhat.load("state.muhat").feature_names_in_[-1] == "kind = of tree = oak"
+
+
 KILLED = """
 import os, sys
 from muhat.__main__ import command_line
@@ -298,6 +339,13 @@ REFUSED_FILES = {
     "a new column": (["few.csv", "week1.parquet", "--one-hot"], "got 'b'; leave it out with --drop b"),
     "no state": (["--resume", "mean.muhat", "week1.parquet"], "a state that muhat drift --save wrote is needed, got"),
     "another alpha": (["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01], "is needed, 0.05, got 0.01"),
+    "alpha": (
+        ["--resume", "s.muhat", "week1.parquet", "--alpha", 0.01],
+        "--alpha: the alpha of s.muhat is needed, 0.05",
+    ),
+    "horizon": (["--resume", "s.muhat", "week1.parquet", "--horizon", 9], "is needed, 100, got 9; leave it out"),
+    "blocks": (["--resume", "s.muhat", "week1.parquet", "--block-length", 5], "is needed, None, got 5; leave it out"),
+    "scale": (["--resume", "s.muhat", "week1.parquet", "--no-standardize"], "is needed, True, got False; leave it out"),
 }
 
 

@@ -31,6 +31,7 @@ from muhat.stacking import (
     Sample,
     WardMixtures,
     Waves,
+    _batch,
     default_candidates,
     stacked_means,
 )
@@ -391,3 +392,10 @@ def test_a_gain_has_the_standard_error_of_its_folds():
     w = np.array([0.3, 0.4, 0.3])  # fixed, so that nothing is chosen on the rows
     gains, errors = np.array([mu.moments_.gain(w) for mu in fitted]).T
     assert 0.8 * gains.std() < errors.mean() < 2.5 * gains.std()  # left-out terms share rows, which makes it large
+
+
+def test_samples_that_fall_back_to_be_fitted_by_themselves_keep_their_random_state(monkeypatch):
+    monkeypatch.setattr(_batch._Block, "_moments", lambda self, left_out: (np.array(np.nan), None))
+    samples = np.random.default_rng(0).normal(size=(2, 20, 2))
+    for X, seed, many in zip(samples, (3, 4), stacked_means(samples, Laplacian(), [3, 4]), strict=True):
+        assert np.array_equal(many.weights, StackedMean(kernel=Laplacian(), random_state=seed).fit(X).weights_)

@@ -309,3 +309,13 @@ def test_batches_are_refused_where_they_cannot_be_tested(small):
         TwoSampleTest().test(X, [X, X * np.nan])
     with pytest.raises(ValueError, match="X and Y must have the same columns, got 2 and 1 columns"):
         TwoSampleTest().test(X, [X[:, :1]])
+
+
+@pytest.mark.parametrize(("n", "m", "bins"), [(100, 4, 4), (300, 20, 10), (2, 2, 4), (3, 10**6, 4)])
+def test_every_sample_has_two_units_however_few_bins(n, m, bins):
+    units = Units.choose(n, m, bins=bins, block=None, one_by_one=0)
+    assert min(units.x, units.y) >= 2
+    if n + m < 1000:
+        rng = np.random.default_rng(0)
+        found = TwoSampleTest(bins=bins, n_permutations=19).test(rng.normal(size=(n, 2)), rng.normal(size=(m, 2)))
+        assert np.isfinite([found.p_value, *found.mmd_interval]).all()

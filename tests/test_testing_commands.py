@@ -73,6 +73,26 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["verdict"].startswith("The two samples of 30 and 40 rows differ")
 
 
+@pytest.mark.parametrize(
+    "command", [["test", "--by", "year"], ["drift", "k.csv"], ["independence", "--x=k = z,u", "--y=k"]]
+)
+def test_a_column_with_the_name_of_an_indicator_is_refused(files, command):
+    frame = files[0].assign(k=["y", "z"] * 20, year=[1, 2] * 20)
+    frame.assign(**{"k = z": 1.0}).to_csv("k.csv", index=False)
+    words = ["'k = z' beside 'k'; rename it or leave it out with --drop"]
+    assert_refused(run(*command[:1], "k.csv", *command[1:], "--one-hot"), *words)
+
+
+def test_rows_of_a_divided_file_have_its_own_numbers(files):
+    frame = pd.read_csv("both.csv").drop(columns="year").sample(frac=1, random_state=0)
+    frame.to_csv("mixed.csv", index=False)
+    found = json.loads(run("test", "mixed.csv", "--by", "group", "--json", *FEW).stdout)
+    for rows, group in ((found["rows_x"], "new"), (found["rows_y"], "old")):
+        assert set(frame.group.iloc[rows]) == {group}
+    printed = run("test", "mixed.csv", "--by", "group", *FEW).stdout
+    assert f"least like group = old: {', '.join(map(str, found['rows_x'][:5]))}." in printed
+
+
 def test_words_of_a_column_stay_with_their_rows():
     lines = ["# of two years", "name;size;kind", "a b;1.5;oak", "", "c;2.5;ash", "# and", "d;0.5;'elm'", '"e;f";1;oak']
     Path("trees.csv").write_text("\n".join(lines))

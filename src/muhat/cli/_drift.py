@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from typer import Argument, Exit, Option, echo
+from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import check_writable
 from muhat._messages import refusal
@@ -18,7 +18,7 @@ from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._progress import spinner
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings
-from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, values_of
+from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, text_column_of, values_of
 from muhat.cli._testing import (
     FOUND,
     AsJson,
@@ -41,6 +41,7 @@ from muhat.testing import DriftDetector, DriftResult
 
 
 def drift_command(
+    context: Context,
     files: Annotated[
         list[Path],
         Argument(
@@ -108,14 +109,13 @@ def drift_command(
         )
     else:
         detector, new = _resumed(resume), files
-        if fail_below not in (None, detector.alpha):
-            needed = f"the alpha of {resume} is needed, {detector.alpha:g}"
-            raise ValueError(refusal("--fail-below", needed, fail_below))
+        _check_same_options(context, detector, resume)
     with noted_warnings() as warned:
         reference = _reference(files[0], reading, one_hot, block_length) if resume is None else None
         if reference is not None:
             detector.fit(named_rows(reference) if isinstance(reference, DataSet) else reference)
-        results = list(_updates(detector, new, reading, one_hot, save_to))
+        tested = list(_updates(detector, new, reading, one_hot, save_to))
+        results = [each for each, is_new in tested if is_new]
     if out is not None:
         save(figure_of_drift(detector.history_), out)
     if report is not None:
@@ -135,27 +135,29 @@ def drift_command(
             )
         else:
             _print(detector, results)
-    if fail_below is not None and any(each.is_alarm for each in results):
+    if fail_below is not None and any(each.is_alarm for each, _ in tested):
         raise Exit(FOUND)
 
 
 def _updates(
     detector: DriftDetector, files: Sequence[Path], reading: dict[str, Any], one_hot: bool, save_to: Path | None
-) -> Iterator[DriftResult]:
-    """Test the files in turn, and keep the state after each; one that the state has seen is skipped."""
+) -> Iterator[tuple[DriftResult, bool]]:
+    """Test the files in turn, and keep the state after each; one that the state has seen is skipped, and not new."""
     for file in files:
         if are_large([file]) and not one_hot and detector.block_length is None:
             batch = opened(file, reading, tuple(detector.feature_names_in_))
         else:
             batch = named_rows(_as_reference(detector, read_sample(file, reading, one_hot)))
-        if detector.has_seen(batch):
-            say(f"{file} has been tested before and is skipped.")
+        before = detector.result_of(batch)
+        if before is not None:
+            say(f"{file} has been tested before and is skipped{'; it had drifted' * before.is_alarm}.")
+            yield before, False
             continue
         with spinner(f"testing {file}", shown=sys.stderr.isatty()):
             result = detector.update(batch, file.name)
         if save_to is not None:
             keep(detector, save_to)
-        yield result
+        yield result, True
 
 
 def _reference(file: Path, reading: dict[str, Any], one_hot: bool, block_length: int | None) -> DataSet | FileBatches:
@@ -172,11 +174,11 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
     columns: list[str] = []
     values: dict[str, list[str]] = {name: [] for name in batch.words}
     for name in known:
-        text, _, value = name.partition(INDICATOR)
+        text = text_column_of(name, values)
         if name in batch.table.feature_names:
             columns.append(name)
-        elif text in values:
-            values[text].append(value)
+        elif text is not None:
+            values[text].append(name.removeprefix(text + INDICATOR))
         else:
             needed = f"the columns of the reference are needed, such as {name!r}"
             raise ValueError(refusal(batch.table.name, needed, ", ".join(map(repr, batch.names[:10]))))
@@ -195,6 +197,16 @@ def _resumed(path: Path) -> DriftDetector:
         needed, advice = "a state that muhat drift --save wrote is needed", "name that"
         raise ValueError(refusal(str(path), needed, f"a {type(detector).__name__}", advice))
     return detector
+
+
+def _check_same_options(context: Context, detector: DriftDetector, state: Path) -> None:
+    """Refuse an option that was given and is another than the state's, which goes on with its own."""
+    for option in ("alpha", "fail_below", "horizon", "block_length", "standardize", "random_state"):
+        name = "alpha" if option == "fail_below" else option
+        source, given, kept = context.get_parameter_source(option), context.params[option], getattr(detector, name)
+        if source is not None and source.name == "COMMANDLINE" and given != kept:
+            who, needed = f"--{option.replace('_', '-')}", f"the {name} of {state} is needed, {kept}"
+            raise ValueError(refusal(who, needed, given, "leave it out, or begin anew without --resume"))
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:

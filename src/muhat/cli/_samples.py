@@ -57,7 +57,22 @@ def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str |
         raise
     wanted = reading.get("columns") or batches.left_out
     text = [name for name in batches.left_out if name in wanted and name not in drop]
+    _check_no_indicators(batches.columns, text)
     return ReadSample(batches.read(), {name: np.array(batches.words(name)) for name in text})
+
+
+def _check_no_indicators(columns: Sequence[str], text: Sequence[str]) -> None:
+    """Refuse a column that has the name of an indicator of another: one of them would be lost."""
+    for name in (*columns, *text):
+        of = text_column_of(name, text)
+        if of is not None:
+            needed, got = "no column may be named as an indicator of another", f"{name!r} beside {of!r}"
+            raise ValueError(refusal("--one-hot", needed, got, f'rename it or leave it out with --drop "{name}"'))
+
+
+def text_column_of(indicator: str, text: Iterable[str]) -> str | None:
+    """Return the text column that a name would be an indicator of, the one with the longest name; or None."""
+    return max((name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -47,6 +47,9 @@ LISTED = 10
 
 ROWS = 5
 """Rows that are named of each sample."""
+
+Samples: TypeAlias = tuple[DataSet, DataSet, list[Array]]
+"""Two samples, and the numbers that the rows of each have in their file."""
 
 Kernels = Annotated[
     list[str] | None,
@@ -115,8 +118,10 @@ def two_samples_command(
             second = opened(files[1], reading, first.columns)
             result = _test_large(test, first, second, standardize)
         else:
-            first, second = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
+            first, second, rows = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
             result = _test_read(test, first, second, standardize)
+            x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
+            result = replace(result, numbers_x=x, numbers_y=y)
     names = (first.name, second.name)
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
@@ -235,7 +240,7 @@ def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches, standardize
         return test.test(*samples)
 
 
-def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> tuple[DataSet, DataSet]:
+def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> Samples:
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
@@ -244,10 +249,10 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     check_same_columns(samples)
     values = values_of(samples)
     first, second = (encoded(each, samples[0].table.feature_names, values) for each in samples)
-    return first, second
+    return first, second, [np.arange(len(each.data)) for each in (first, second)]
 
 
-def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> tuple[DataSet, DataSet]:
+def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
         raise ValueError(refusal("--by", "one file is needed with it", len(files), "leave it out for two files"))
@@ -259,10 +264,12 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
         needed = f"column {by!r} must have two values"
         raise ValueError(refusal("--by", needed, f"{len(values)} ({listed})", "select rows of two of them first"))
+    rows = [np.flatnonzero(labels == value) for value in values]
     first, second = (
-        replace(table, name=f"{by} = {value}", data=table.data[labels == value]) for value in values.tolist()
+        replace(table, name=f"{by} = {value}", data=table.data[some])
+        for value, some in zip(values.tolist(), rows, strict=True)
     )
-    return first, second
+    return first, second, rows
 
 
 def _standardized(rows: Array) -> Array:

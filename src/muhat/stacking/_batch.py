@@ -60,7 +60,9 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
 
     Up to 100 rows and for kernels whose frequencies have a known law, all but the clusters' trees and the least squares
     is done for many samples at once, on all cores. The waves, which only choose w, are of single precision: weights
-    differ from those of ``StackedMean`` by some 1e-6, estimates by less than 1e-7. Else each is fitted by itself.
+    differ from those of ``StackedMean`` by some 1e-6, and estimates by less than 1e-7 where the kernel's means of
+    Gaussians have a closed form; where they are draws, as for ``Laplacian``, the draws differ too. Else each is fitted
+    by itself.
 
     Parameters
     ----------
@@ -122,6 +124,8 @@ class _Block:
     ----------
     samples : list of Sample
         The samples.
+    states : list
+        The ``random_state`` of each.
     rngs : list of Generator
         Where the draws of each come from.
     X : array of shape (S, n, d)
@@ -135,6 +139,7 @@ class _Block:
     """
 
     samples: list[Sample]
+    states: Sequence[Any]
     rngs: list[np.random.Generator]
     X: Array
     frequencies: Array
@@ -154,7 +159,7 @@ class _Block:
         X = np.stack([sample.X - sample.center for sample in samples])
         phases = X @ frequencies.swapaxes(-2, -1)
         waves = np.stack([np.cos(phases), np.sin(phases)])
-        return cls(samples, rngs, X, frequencies, phases.astype(np.float32), waves.astype(np.float32))
+        return cls(samples, states, rngs, X, frequencies, phases.astype(np.float32), waves.astype(np.float32))
 
     @property
     def n(self) -> int:
@@ -166,7 +171,8 @@ class _Block:
             measures, left_out = self._candidates()
             B, a = self._moments(left_out)
         if not np.isfinite(B).all():  # each is refused by itself
-            return [_by_itself(sample.X, sample.kernel, 0) for sample in self.samples]
+            each = zip(self.samples, self.states, strict=True)
+            return [_by_itself(sample.X, sample.kernel, state) for sample, state in each]
         found = []
         for place, (sample, rng) in enumerate(zip(self.samples, self.rngs, strict=True)):
             w = LeftOutMoments(B[place][None], a[place][None], np.ones(1)).best_weights()

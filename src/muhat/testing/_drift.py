@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -71,6 +71,8 @@ class DriftResult(Shown):
         The most changed features first, five at most; a positive shift is one upwards since the reference.
     digest : str
         Of the batch's rows: two batches with one digest are the same.
+    is_reachable : bool
+        Whether p_value can be the level at all: so few rows may have so few permutations that it cannot.
     test : TwoSampleResult or None
         All that the test has found, X being the batch and Y the reference; None in a detector's history.
     """
@@ -87,14 +89,17 @@ class DriftResult(Shown):
     is_exact: bool
     features: tuple[FeatureDifference, ...]
     digest: str
+    is_reachable: bool = True
     test: TwoSampleResult | None = None
+    _newer: ClassVar = ("is_reachable",)
 
     def verdict(self) -> str:
         """Return one sentence: whether the batch has drifted, and where most."""
         approximate = "" if self.is_exact else ", approximate"
         why = f"p = {self.p_value:.3g}, level {self.level:.2g}{approximate}"
         if not self.is_alarm:
-            return f"No drift is found in {self.name} of {self.n} rows ({why})."
+            few = "" if self.is_reachable else "; too few rows to reach its level"
+            return f"No drift is found in {self.name} of {self.n} rows ({why}{few})."
         return (
             f"{self.name} of {self.n} rows has drifted ({why}); taken by itself, {self.features[0].name} changed most."
         )
@@ -253,6 +258,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             is_exact=test.is_exact,
             features=test.features[:CHANGED],
             digest=drawn.digest,
+            is_reachable=not test.is_complete or 1 / (test.n_permutations + 1) <= level,
             test=test,
         )
         self.__dict__.update(
@@ -271,9 +277,13 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
 
     def has_seen(self, X: Any) -> bool:
         """Whether a batch is one of the history, so that a run that was interrupted need not test it again."""
+        return self.result_of(X) is not None
+
+    def result_of(self, X: Any) -> DriftResult | None:
+        """Return the latest result of a batch that is one of the history, or None."""
         check_is_fitted(self)
         digest = self._drawn(X).digest
-        return any(each.digest == digest for each in self.history_)
+        return next((each for each in reversed(self.history_) if each.digest == digest), None)
 
     def level(self, number: int) -> float:
         """Return the share of alpha that the batch of a number, from 1, is tested at."""
@@ -369,6 +379,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
             raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
+        if self.test is not None and self.test.block_length not in (None, self.block_length):
+            needed, advice = "test must have no block_length of its own", "give it to the detector"
+            raise ValueError(refusal("DriftDetector", needed, self.test.block_length, advice))
 
 
 @dataclass(frozen=True, eq=False)

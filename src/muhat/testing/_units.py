@@ -65,7 +65,8 @@ class Units:
         if bins is None and n + m <= one_by_one:
             return cls(length, 1, n, m)
         wanted = bins or BINS
-        size = max(1, min((n + m) // wanted, LEAST_SHARE * min(n, m) // wanted))
+        least = min(n, m)
+        size = max(1, min((n + m) // wanted, LEAST_SHARE * least // wanted, least // 2))  # two units of each at least
         x, y = n // size, m // size
         most = max(wanted, 2 * wanted - min(x, y))
         return cls(length, size, min(x, most), min(y, most))
