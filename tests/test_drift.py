@@ -124,14 +124,6 @@ def test_a_detector_that_was_kept_goes_on_as_if_nothing_had_happened(way, tmp_pa
     assert resumed.history_[-1].is_alarm
 
 
-def test_a_state_from_before_results_said_whether_they_can_alarm_is_read(tmp_path):
-    detector = DriftDetector(QUICK, random_state=0).fit(made(50))
-    detector.update(made(20))
-    del vars(detector.history_[0])["is_reachable"]
-    muhat.save(detector, tmp_path / "state.muhat")
-    assert muhat.load(tmp_path / "state.muhat").history_[0].is_reachable
-
-
 def test_what_fails_spends_nothing(monkeypatch):
     detector = DriftDetector(QUICK, random_state=0).fit(made(50))
     detector.update(made(20))

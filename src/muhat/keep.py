@@ -300,7 +300,7 @@ def _check_attributes(kind: type, attributes: dict[str, Any]) -> None:
         needed = {field.name for field in fields(kind)}
     elif issubclass(kind, BaseEstimator):
         needed = set(kind._get_param_names())  # type: ignore[attr-defined]
-    lacking = sorted(needed - set(attributes) - set(getattr(kind, "_newer", ())))  # older files have not the newer
+    lacking = sorted(needed - set(attributes))
     if lacking:
         raise _ModelError(f"a {kind.__name__} without {lacking[0]!r}")
     for name in set(attributes) - needed:

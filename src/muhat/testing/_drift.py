@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -91,7 +91,6 @@ class DriftResult(Shown):
     digest: str
     is_reachable: bool = True
     test: TwoSampleResult | None = None
-    _newer: ClassVar = ("is_reachable",)
 
     def verdict(self) -> str:
         """Return one sentence: whether the batch has drifted, and where most."""
