@@ -107,7 +107,7 @@ class FileBatches:
         self.n = self._table.n
         self.rows = rows
         with suppress(FileError):  # which the first pass raises
-            rows = max(LOOKED_AT, VALUES_LOOKED_AT // len(self.columns))
+            rows = max(LOOKED_AT, VALUES_LOOKED_AT // max(1, len(self.columns)))
             head = next(filter(len, self._table.chunks(rows)), np.empty((0, len(self.columns))))
             _warn_of_columns(self._who, self.columns, head[:rows])
 
@@ -238,7 +238,10 @@ def open_batches(
     for option, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
             raise TypeError(refusal("open_batches", f"{option} must be a list of names", repr(names)))
-    return FileBatches(Path(path), Wanted(columns, drop, only_numeric), int(rows), separator)
+    batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric), int(rows), separator)
+    if not batches.columns:
+        raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
+    return batches
 
 
 def read_table(

@@ -96,9 +96,7 @@ class Wanted:
         if not kept:
             raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
         if self.only_numeric:
-            kept = [place for place in kept if is_numeric(place)]
-        if not kept:
-            raise FileError(refusal(who, "at least one column of numbers is needed", "none"))
+            return [place for place in kept if is_numeric(place)]
         return kept
 
 
