@@ -2,10 +2,11 @@
 
 Run it in an environment of its own, which needs none of muhat:
 
-    python -m venv peers && peers/bin/pip install hyppo dcor frouros alibi-detect
+    python -m venv peers && peers/bin/pip install hyppo dcor frouros  # another for alibi-detect[torch]
     peers/bin/python benchmarks/peers/measure.py src/muhat/paper/peers_of_tests.json
 
-A package that is not there, or whose test fails, is written down as such.
+Packages that cannot be in one environment take one each, and the same file. What fails is written down as such. Draws
+and permutations for the times can be given too (300 and 49); a level is measured with 99 permutations.
 """
 
 import json
@@ -15,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,23 +98,27 @@ def seconds(test: Callable[[Any, Any, int], float], permutations: int) -> dict[s
     return {"permutations": permutations, "wall": time.perf_counter() - start, "cpu": time.process_time() - cpu}
 
 
-def main(path: str, draws: int = DRAWS, permutations: int = 199) -> None:
-    """Measure every package that is there, and write what was found."""
-    found: dict[str, Any] = {"python": platform.python_version(), "numpy": version("numpy"), "peers": {}}
+def main(path: str, draws: int = DRAWS, permutations: int = 49) -> None:
+    """Measure every package that is there, and add what was found to what the file has of the others."""
+    found: dict[str, Any] = {"peers": {}}
+    if Path(path).exists():
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
     for name, (package, test) in PEERS.items():
         try:
             result: dict[str, Any] = {"version": version(package)}
+        except PackageNotFoundError:
+            found["peers"].setdefault(name, {"missing": f"{package} was not installed"})
+            continue
+        result |= {"python": platform.python_version(), "numpy": version("numpy")}
+        try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result["levels"] = {place: levels(test, draw, draws) for place, draw in SAMPLES.items()}
                 result["seconds"] = seconds(test, permutations)
-        except PackageNotFoundError:
-            result = {"missing": f"{package} was not installed"}
         except Exception as problem:  # a peer's failure is a finding
-            result = {**result, "failed": f"{type(problem).__name__}: {problem}"}
+            result["failed"] = f"{type(problem).__name__}: {problem}"
         found["peers"][name] = result
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(found, file, indent=2)
+        Path(path).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         print(name, json.dumps(result), flush=True)
 
 
