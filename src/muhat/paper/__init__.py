@@ -19,6 +19,7 @@ from muhat.paper import (
     power_of_tests,
     radius_coverage,
     table_2,
+    times_of_tests,
     when_it_pays,
 )
 from muhat.paper._claims import Claim
@@ -50,9 +51,9 @@ PAGES: dict[str, Page] = {
         says="claim",
     ),
     "tests-evidence": Page(
-        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests)},
+        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests, times_of_tests)},
         title="Tests of two samples and of independence: the evidence",
-        preface="Levels and power of `TwoSampleTest` and `IndependenceTest`, measured by `muhat reproduce tests`.",
+        preface="Levels, power and times of `TwoSampleTest` and `IndependenceTest`, by `muhat reproduce tests`.",
         says="claim",
     ),
 }
