@@ -9,6 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.conditional import ConditionalMean
+from muhat.conditional._estimator import calibrated, reach_of
 from muhat.paper._claims import FAILS, HOLDS, Claim, decimal, in_one_cell
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import blank, letter_panels, name_rows, plain_numbers
@@ -98,7 +99,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         quantiles = at.quantiles(LEVELS)[:, 0]
         scores = {"crps": float(at.crps(true).mean()), "pinball": pinball(true, quantiles)}
         one(rows, model=name).update({key: value / np.sqrt(variance) for key, value in scores.items()})
-    ends = {method: model.predict_interval(new, CONFIDENCE, method) for method in ("jackknife+", "conformal")}
+    ends = {"jackknife+": model.predict_interval(new, CONFIDENCE), "conformal": _conformal(X, y, new)}
     ends["quantiles"] = on_y.predict_quantiles(new, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     for method, (low, high) in ((method, each.T) for method, each in ends.items()):
         coverage, width = float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low) / np.sqrt(variance))
@@ -119,6 +120,16 @@ def _grid_search(X: Array, y: Array, new: Array, model: ConditionalMean, every: 
     search = GridSearchCV(ridge, {"alpha": grid}, cv=FOLDS, scoring="neg_mean_squared_error", refit=False)
     best = search.fit(X, y - y.mean()).best_params_["alpha"] / (1 - 1 / FOLDS)
     return ridge.set_params(alpha=best).fit(X, y - y.mean()).predict(new) + y.mean()
+
+
+def _conformal(X: Array, y: Array, new: Array) -> Array:
+    """Return conformal intervals, the features standardized anew without the rows that calibrate."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    fitted, _, gaps = calibrated(make_pipeline(StandardScaler(), ConditionalMean()), X, y)
+    middle, reach = fitted.predict(new), reach_of("conformal", CONFIDENCE, gaps)
+    return np.column_stack([middle - reach, middle + reach])
 
 
 def pinball(y: Array, quantiles: Array) -> float:
