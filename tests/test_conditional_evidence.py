@@ -153,11 +153,11 @@ def test_verdicts_follow_the_numbers(results):
     assert "does not hold" in one([vars(claim) for claim in claims if "Conformal" in claim.says])["verdict"]
 
 
-def test_peers_reach_no_lower_objective_than_ours_by_a_millionth():
+def test_peers_reach_no_objective_that_is_lower_by_more_than_rounding_of_their_constraints():
     lines = (ROOT / "docs" / "evidence" / "matching-peers.csv").read_text().splitlines()
     rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
     assert {row["solver"].split()[0] for row in rows} == {"muhat", "skada", "adapt"}
-    assert all(float(row["above_ours"]) > -1e-6 for row in rows)
+    assert all(float(row["above_ours"]) > -1e-8 for row in rows)
 
 
 @pytest.mark.skipif(not (ROOT / "docs" / "conditional-evidence.md").exists(), reason="no full run is committed")
