@@ -234,20 +234,23 @@ def _name(problem: str, d: int, P: int, n: int) -> str:
 
 
 def details(results: Results) -> str:
-    """Return the table of which weights win where: the best in bold, among those that are not the default."""
+    """Return the table of which weights win where, the best in bold, and where the default loses."""
     tests = [name for name in (*GROUPS, *PEERS) if name in distinct(results.rows, "test")]
     names = ["cell", "repetitions", *(GROUPS.get(test, test) for test in tests)]
     lines = ["Power by weight, the best one in bold:\n", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    losses = []
     for cell, rows in _cells(results):
-        best = max(row["power"] for row in rows if row["test"] in WEIGHTS)
+        power = {row["test"]: row["power"] for row in rows}
+        best = max(power[test] for test in WEIGHTS if test in power)
         shown = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
-        shown |= {
-            row["test"]: f"**{shown[row['test']]}**" for row in rows if row["test"] in WEIGHTS and row["power"] == best
-        }
-        lines.append(
-            f"| {cell} | {rows[0]['repetitions']:.0f} | " + " | ".join(shown.get(test, "") for test in tests) + " |"
-        )
-    return "\n".join(lines)
+        shown |= {test: f"**{shown[test]}**" for test in WEIGHTS if power.get(test) == best}
+        cells = [cell, f"{rows[0]['repetitions']:.0f}", *(shown.get(test, "") for test in tests)]
+        lines.append(f"| {' | '.join(cells)} |")
+        above = [
+            f"{GROUPS.get(test, test)} {power[test]:.3f}" for test in tests if power.get(test, 0) > power["default"]
+        ]
+        losses += [f"- {cell}: {power['default']:.3f} against {', '.join(above)}"] if above else []
+    return "\n".join([*lines, "\nWhere the default is not the best:\n", *(losses or ["- nowhere"])])
 
 
 def figure(results: Results) -> Any:
@@ -259,7 +262,8 @@ def figure(results: Results) -> Any:
         for row in rows:
             colour, marker = STYLES[row["test"]]
             size = 12 if row["test"] in PEERS else 5
-            ax.plot(row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none")
+            above = 4 if row["test"] == "default" else 3
+            ax.plot(row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none", zorder=above)
     name_rows(ax, [name for name, _ in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel="power at level 0.05")
     shown = distinct(results.rows, "test", STYLES)
