@@ -192,13 +192,11 @@ class NuMethod(Iteration):
             raise ValueError(refusal("NuMethod", needed, self.kappa2, "leave it out for the bound itself"))
         return self
 
-    def coefficients(self, t: int) -> tuple[float, float]:
-        """Return the momentum m_t and the step ω_t; m_1 = 0 and ω_1 = (4ν+2)/(4ν+1)."""
+    def coefficients(self, t: Any) -> tuple[Any, Any]:
+        """Return the momentum m_t and the step ω_t of one t or of many; m_1 = 0 and ω_1 = (4ν+2)/(4ν+1)."""
         nu = positive(self, "nu", self.nu)
-        if t == 1:
-            return 0.0, (4 * nu + 2) / (4 * nu + 1)
         common = (t + 2 * nu - 1) * (2 * t + 4 * nu - 1)
-        momentum = (t - 1) * (2 * t - 3) * (2 * t + 2 * nu - 1) / (common * (2 * t + 2 * nu - 3))
+        momentum = (t - 1) * (2 * t - 3) * (2 * t + 2 * nu - 1) / (common * (2 * np.maximum(t, 2) + 2 * nu - 3))
         return momentum, 4 * (2 * t + 2 * nu - 1) * (t + nu - 1) / common
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
@@ -209,11 +207,16 @@ class NuMethod(Iteration):
         scaled = np.asarray(gamma) / self.scale
         before, s = np.zeros_like(scaled), np.zeros_like(scaled)
         path = np.empty((len(grid), *scaled.shape), scaled.dtype)
-        for t in range(1, int(grid.max()) + 1):
-            momentum, omega = self.coefficients(t)
+        steps, wanted = np.arange(1, int(grid.max()) + 1), set(grid.tolist())
+        for t, momentum, omega in zip(*(each.tolist() for each in (steps, *self.coefficients(steps))), strict=True):
             before, s = s, s + momentum * (s - before) + omega * scaled * (1 - s)
-            path[grid == t] = s
+            if t in wanted:
+                path[grid == t] = s
         return path
+
+    def at_zero(self, grid: Array) -> Array:
+        """Return 0: no iteration moves what A does not."""
+        return np.zeros(len(grid))
 
     def grid(self, problem: Problem) -> Array:
         """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue, or tr(A)/10n, but few."""
@@ -247,11 +250,9 @@ class Showalter(Formula):
 
 
 def _log1p(x: Array) -> Array:
-    """Return log(1 + x) with all its digits, for complex x too, so that a power of millions keeps them."""
-    if not np.iscomplexobj(x):
-        with np.errstate(divide="ignore"):
-            return np.log1p(np.maximum(x, -1))
-    return np.log1p(2 * x.real + np.abs(x) ** 2) / 2 + 1j * np.arctan2(x.imag, 1 + x.real)
+    """Return log(1 + x) with all its digits, so that a power of millions keeps them; rounding below −1 is −1."""
+    with np.errstate(divide="ignore"):
+        return np.log1p(np.maximum(x, -1))
 
 
 @dataclass
