@@ -6,7 +6,8 @@ needed is G_·i/G_ii (Schur complement), so that the left-out prediction is
 
     (1/√p_i) Re Σ_j c_j [(G(z_j)DZ)_i/G_ii(z_j) − (DZ)_i]
 
-where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ and the diagonal of G at the poles z_j serve all filters and parameters.
+where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ and the diagonal
+of G at the poles z_j serve all filters and parameters.
 """
 
 from __future__ import annotations
