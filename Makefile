@@ -19,7 +19,7 @@ test: .venv/tested lint browser ## style, types and all tests: two processes, ea
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-lowest: .venv-lowest/tested browser ## all tests with the lowest versions that pyproject.toml declares
-	$(LOWEST)/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
 
 lint: .venv/tested      ## style and types
 	$(BIN)/ruff format --check .

@@ -396,7 +396,7 @@ def test_a_file_that_is_not_there_and_columns_that_are_not_are_refused(tmp_path)
 
 @pytest.mark.parametrize("rows", [0, -1, 2.5, None])
 def test_batches_of_no_rows_are_refused(tmp_path, rows):
-    with pytest.raises(ValueError, match=r"open_batches: rows must be a positive integer, got"):
+    with pytest.raises(ValueError, match=r"open_batches: rows must be a whole number of at least 1, got"):
         open_batches(written(tmp_path, ".csv"), rows=rows)
 
 

@@ -148,6 +148,15 @@ def test_text_columns_become_indicators(files):
     assert_refused(run("test", "a.csv", "b.csv", "--one-hot"), "column 'kind' must be numbers in both files")
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
+def test_independence_of_text_columns_alone(ending):
+    frame = pd.DataFrame({"kind": ["oak", "elm", "ash"] * 20, "leaf": ["wide", "wide", "thin"] * 20})
+    getattr(frame, f"to_{ending}")(f"trees.{ending}")
+    asked = ["independence", f"trees.{ending}", "--x", "kind", "--y", "leaf", "--kernel", "gaussian", *FEW]
+    assert json.loads(run(*asked, "--one-hot", "--json").stdout)["p_value"] == 0.01
+    assert_refused(run(*asked), "column 'kind' must be numeric", "drop or encode that column, as by --one-hot.")
+
+
 def test_independence_of_a_text_column():
     result = run("independence", "both.csv", "--x", "group", "--y", "v", "--one-hot", "--json", *FEW)
     assert json.loads(result.stdout)["p_value"] == 0.01

@@ -173,8 +173,8 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         self.embedding_ = embedding
         self.squared_distance_ = max(value, 0.0) * objective.squared_norm
         self.n_iter_ = int(solution.nit)
-        # Status 0 is a stop by ftol, 2 a failed line search: where no descent is in sight, rounding is why it failed.
-        flat = bool(-gradient @ downhill <= self.tol * max(value, rounding(downhill)))
+        # Status 0 is a stop by ftol, 2 a failed line search: rounding is why, where values show no more descent.
+        flat = bool(-gradient @ downhill <= max(self.tol * value, rounding(downhill)))
         early = self.early_stopping is not None and solution.status == 0
         by_tol = solution.status == 0 or (stop is not None and stop.reached)
         self.converged_ = not early and (by_tol or (solution.status == 2 and flat))

@@ -13,7 +13,8 @@ from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import refusal
 from muhat.cli._compare import SHARE_OF_MEMORY
-from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
+from muhat.data import ROWS, ColumnMoments, DataSet, FileBatches, open_batches
+from muhat.data._formats import Wanted
 
 MOST_VALUES = 20
 """The most different values of a text column that become indicators."""
@@ -47,14 +48,16 @@ class ReadSample:
 def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str | None = None) -> ReadSample:
     """Return a file's columns; without ``one_hot``, one of text is refused by name, unless it is the label."""
     drop = (*reading["drop"], *([label] if label else []))
-    try:
-        batches = open_batches(path, **{**reading, "drop": drop, "only_numeric": reading["only_numeric"] or one_hot})
-        if not one_hot:
-            return ReadSample(batches.read(), {})
-    except FileError as problem:
-        if NOT_NUMERIC in str(problem):
-            raise FileError(f"{str(problem).rstrip('.')}, as by --drop, --only-numeric or --one-hot.") from problem
-        raise
+    if not one_hot:
+        try:
+            return ReadSample(open_batches(path, **{**reading, "drop": drop}).read(), {})
+        except FileError as problem:
+            if NOT_NUMERIC in str(problem):
+                ways = "--one-hot" if reading.get("columns") else "--drop, --only-numeric or --one-hot"
+                raise FileError(f"{str(problem).rstrip('.')}, as by {ways}.") from problem
+            raise
+    numbers = Wanted(reading.get("columns"), drop, only_numeric=True)  # of which a file may have none
+    batches = FileBatches(path, numbers, ROWS, reading["separator"])
     wanted = reading.get("columns") or batches.left_out
     text = [name for name in batches.left_out if name in wanted and name not in drop]
     _check_no_indicators(batches.columns, text)

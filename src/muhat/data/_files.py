@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._files import FileError
 from muhat._messages import refusal
+from muhat._validation import whole_number
 from muhat.data._formats import (
     LOOKED_AT,
     ArrowTable,
@@ -107,7 +107,7 @@ class FileBatches:
         self.n = self._table.n
         self.rows = rows
         with suppress(FileError):  # which the first pass raises
-            rows = max(LOOKED_AT, VALUES_LOOKED_AT // len(self.columns))
+            rows = max(LOOKED_AT, VALUES_LOOKED_AT // max(1, len(self.columns)))
             head = next(filter(len, self._table.chunks(rows)), np.empty((0, len(self.columns))))
             _warn_of_columns(self._who, self.columns, head[:rows])
 
@@ -233,12 +233,14 @@ def open_batches(
     ...     print(batches.n, [batch.shape for batch in batches], sum(batch.sum() for batch in batches))
     5 [(2, 2), (2, 2), (1, 2)] 45.0
     """
-    if not isinstance(rows, Integral) or rows < 1:
-        raise ValueError(refusal("open_batches", "rows must be a positive integer", repr(rows)))
+    rows = whole_number("open_batches", "rows", rows)
     for option, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
             raise TypeError(refusal("open_batches", f"{option} must be a list of names", repr(names)))
-    return FileBatches(Path(path), Wanted(columns, drop, only_numeric), int(rows), separator)
+    batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric), rows, separator)
+    if not batches.columns:
+        raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
+    return batches
 
 
 def read_table(

@@ -95,11 +95,7 @@ class Wanted:
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
             raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
-        if self.only_numeric:
-            kept = [place for place in kept if is_numeric(place)]
-        if not kept:
-            raise FileError(refusal(who, "at least one column of numbers is needed", "none"))
-        return kept
+        return [place for place in kept if is_numeric(place)] if self.only_numeric else kept
 
 
 def divided(names: Sequence[str], kept: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -104,7 +104,7 @@ class TextTable(Table):
             self._warn(f"{named}; write names above it if it is a row")
         if not has_header and _looks_like_names(first, rows[1:]):
             self._warn("the first line looks like a header and is read as a row of numbers; delete it if it is one")
-        if has_header and not first[0] and wanted.columns is None and self.kept[0] == 0 and len(self.kept) > 1:
+        if has_header and not first[0] and wanted.columns is None and len(self.kept) > 1 and self.kept[0] == 0:
             numbers = [row[0] for row in rows]
             if numbers in (_counted(0, len(rows)), _counted(1, len(rows))):  # as pandas and R write it: no feature
                 self._warn("the first column has no name and counts the rows; it is left out")

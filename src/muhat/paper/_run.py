@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ def _through_json(content: Any) -> Any:
 
 def _job_count(n_jobs: int) -> int:
     """Return how many tasks run at a time, or refuse a number that is none."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or not (n_jobs >= 1 or n_jobs == ALL_CORES):
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or not (n_jobs >= 1 or n_jobs == ALL_CORES):
         raise ValueError(
             refusal("reproduce", "n_jobs must be a whole number from 1, or -1 for all cores", repr(n_jobs))
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, ClassVar
 
 import joblib
@@ -42,7 +43,7 @@ class PermutationTest(BaseEstimator):
         """Refuse parameters that are none; return the statistics."""
         whole_number(self, "n_permutations", self.n_permutations)
         check_bandwidths(type(self).__name__, self.bandwidths)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, int) or self.n_jobs == 0):
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             needed = "n_jobs must be a whole number, not zero, or None"
             raise ValueError(refusal(type(self).__name__, needed, repr(self.n_jobs)))
         return as_statistics(self.statistics, self.names)

@@ -1,0 +1,30 @@
+"""
+New speakers: a drift detector
+==============================
+
+Are the data that come in still those a model was learnt from? The reference is 330 vowels of eight speakers. Three
+batches are other vowels of the same eight; then come seven speakers that were not heard before, one in each batch. A
+batch is tested against the reference at its own share of ``alpha``, so that over the detector's whole life the
+probability of any false alarm is at most 5 %.
+"""
+
+import numpy as np
+
+from muhat import DriftDetector, DriftDisplay, load_dataset
+
+ROWS = 66  # of each speaker, in the order of the file
+X = load_dataset("vowel").data
+known = np.random.default_rng(0).permutation(X[: 8 * ROWS])
+reference, *quiet = np.split(known, [5 * ROWS, 6 * ROWS, 7 * ROWS])
+unknown = np.split(X[8 * ROWS :], 7)
+
+detector = DriftDetector(horizon=10, random_state=0).fit(reference)
+for number, batch in enumerate([*quiet, *unknown]):
+    detector.update(batch, "known speakers" if number < 3 else f"new speaker {number - 2}")
+
+DriftDisplay.from_detector(detector).plot()
+
+alarms = [each.is_alarm for each in detector.history_]
+print(
+    f"There are {sum(alarms[:3])} alarms in 3 batches of known speakers, and {sum(alarms[3:])} in those of 7 new ones."
+)
