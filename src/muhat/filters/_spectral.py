@@ -214,10 +214,6 @@ class NuMethod(Iteration):
                 path[grid == t] = s
         return path
 
-    def at_zero(self, grid: Array) -> Array:
-        """Return 0: no iteration moves what A does not."""
-        return np.zeros(len(grid))
-
     def grid(self, problem: Problem) -> Array:
         """Return t from 1 up to where λ ≈ tr(A)/10r, a tenth of the average eigenvalue, or tr(A)/10n, but few."""
         trace = float(np.mean(problem.trace)) or 1.0

@@ -19,7 +19,7 @@ from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
 from muhat.gram._problem import HeldOut
-from muhat.selection._base import Candidates, Choice, Scored, Scores, check_rest
+from muhat.selection._base import ROUNDED, Candidates, Choice, Scored, Scores, check_rest
 from muhat.selection._poles import Interval, Moments, Nodes, Poles, accurate_poles, at_nodes
 
 HEAVY = 0.02
@@ -106,7 +106,9 @@ class LeftOutScores(Scores):
                 return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
-        return sum(part.gains(filter, grid) for part in self.parts[place])
+        gains = sum(part.gains(filter, grid) for part in self.parts[place])
+        most = np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)  # as no score is below zero
+        return np.minimum(gains, most[..., None])
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
         """Compute the moments at all poles, in one pass over the rows; heavy points are left out by refits."""
@@ -114,7 +116,7 @@ class LeftOutScores(Scores):
             return {}
         problem, each = self.problem, list(dict.fromkeys(poles.values()))
         largest = _interval(problem).largest
-        nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each)
+        nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each, each[0].power)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
         on = {own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2])) for k, own in enumerate(each)}
         return {place: [on[own], *heavy] for place, own in poles.items()}
@@ -132,7 +134,8 @@ def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Sequence[
     """Return poles by whose resolvents a filter is accurate, if there are any."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
-    return accurate_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
+    power = 0.0 if problem.has_target else 1.0  # φ_i and m_i have √γ_k of every component, a target need not
+    return accurate_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), power, known)
 
 
 def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:
@@ -173,15 +176,11 @@ def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) 
         without = without_each(problem, rows, np.arange(len(rows.masses))[:, None])
         return without.terms(filter, grid)[0] / rows.masses
     largest = _interval(problem).largest
-    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid)
-    of_r, of_squares = largest * poles.coefficients(np.concatenate([r, r**2]))
-    nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
-    terms, start = np.zeros(len(rows.masses)), 0
-    for linear, quadratic in at_nodes(problem, rows, nodes, centred=False):
-        some = slice(start, start + linear.shape[-1])
-        terms -= np.real(2 * linear @ of_r[some] + quadratic @ of_squares[some])
-        start = some.stop
-    return terms / rows.masses
+    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid)[0]
+    nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles], poles.power)
+    parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
+    linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
+    return -(2 * linear @ r + quadratic @ r**2) / rows.masses
 
 
 @dataclass(frozen=True)

@@ -16,39 +16,27 @@ from itertools import chain
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from muhat._arrays import Array, rounding, slices
+from muhat._arrays import Array, quotient, rounding, slices
 from muhat.filters import Filter
 from muhat.gram import Rows, SpectralProblem
 
-ACCURATE = 1e-11
-"""The error of a filter as a sum of resolvents, next to 1, up to which the poles are taken."""
+ACCURATE, CANCELLED = 1e-11, 4e5
+"""The error of a filter as a sum of resolvents, next to 1, up to which poles are taken, and how large the sum's terms
+may be, in units of what they cancel to: rounding then stays below 1e-10."""
 
-CANCELLED = 4e5
-"""How large the terms of the sum may be, in units of what they cancel to: rounding then stays below 1e-10."""
+DIGITS, HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
+"""What is left out is about exp(−2 · DIGITS) before rounding, which takes some digits of polynomials; and how far the
+poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
 
-DIGITS = 14.0
-"""What is left out is about exp(−2 · DIGITS) before rounding."""
+POINTS, MOST = 3, 1024
+"""Points for each pole at which a function is fitted, and the most poles that are tried."""
 
-HEIGHT = 1.6
-"""How far the poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
+NODES_AT_ONCE, GROUPS_AT_ONCE = 32, 64
+"""Poles at which resolvents are held together, and masses for which a filter is evaluated together."""
 
-POINTS = 3
-"""Points for each pole at which a function is fitted."""
-
-MOST = 1024
-"""The most poles that are tried."""
-
-NODES_AT_ONCE = 32
-"""Poles at which resolvents are held together."""
-
-GROUPS_AT_ONCE = 64
-"""Masses for which a filter is evaluated together."""
-
-COMPRESSED_FROM = 500
-"""Rows from which on it pays to look for the few functions of γ that all resolvents are sums of."""
-
-SKETCHED = 128
-"""How many random sums of resolvents these functions are looked for in; twice as many where these are too few."""
+COMPRESSED_FROM, SKETCHED = 500, 128
+"""Rows from which on it pays to look for the few functions of γ that all resolvents are sums of, and how many random
+sums of resolvents these are looked for in; twice as many where they are too few."""
 
 
 @dataclass(frozen=True)
@@ -111,31 +99,19 @@ class Ellipse:
 def _in_logarithm(distance: float) -> Ellipse:
     """Return an ellipse for what varies over all scales down to a distance from zero, where it may have poles."""
     log_rho = float(np.arcsinh(2 * HEIGHT / np.log1p(1 / distance)))
-    return Ellipse(max(8, round(DIGITS / log_rho)), log_rho, distance=distance)
+    return Ellipse(max(8, round(DIGITS["smooth"] / log_rho)), log_rho, distance=distance)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Poles:
-    """The poles z, in units of γ_max, with the points of [0, 1] where a function is fitted by resolvents."""
+    """Poles z in units of γ_max, their conjugates included, whose resolvents fit a function at points of [0, 1]."""
 
-    ellipses: tuple[Ellipse, ...]
-    power: float = 0.0
+    z: Array
+    points: Array
+    checks: Array
+    """Where the error is looked at: between the points."""
+    power: float
     """Errors of f are those of γ^power f(γ)."""
-
-    @cached_property
-    def z(self) -> Array:
-        """The poles in the upper half of the plane; the others are their conjugates."""
-        return np.concatenate([each.poles for each in self.ellipses])
-
-    @cached_property
-    def points(self) -> Array:
-        """Where functions are fitted."""
-        return np.concatenate([each.points(0.0) for each in self.ellipses])
-
-    @cached_property
-    def checks(self) -> Array:
-        """Where their error is looked at: between the points."""
-        return np.concatenate([each.points(0.5) for each in self.ellipses])
 
     def _resolvents(self, x: Array) -> Array:
         """Return the real and minus the imaginary part of 1/(z − x), times x^power: shape (points, 2 · poles)."""
@@ -176,21 +152,22 @@ class Poles:
 
 @lru_cache(maxsize=4)
 def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
-    """Return poles whose factors, once they are computed, serve the next sample too."""
-    return Poles(ellipses, power)
+    """Return poles on ellipses; their factors, once they are computed, serve the next sample too."""
+    parts = zip(*((each.poles, each.points(0.0), each.points(0.5)) for each in ellipses), strict=True)
+    return Poles(*map(np.concatenate, parts), power)
 
 
 def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
     """Return so many poles on an ellipse around all eigenvalues but a largest that is far away, with few around it."""
     if interval.first < 2 * interval.second:
-        return (Ellipse(nodes, DIGITS / nodes),)
+        return (Ellipse(nodes, DIGITS["polynomial"] / nodes),)
     width, gap = max(1 - interval.first, 1e-6), interval.first - interval.second
     log_rho = float(np.arccosh(1 + gap / (8 * width)))
-    around = Ellipse(max(4, round(DIGITS / log_rho)), log_rho, low=1 - width)
-    return Ellipse(nodes, DIGITS / nodes, high=max(interval.second, 1e-6)), around
+    around = Ellipse(max(6, round(DIGITS["smooth"] / log_rho)), log_rho, low=1 - width)
+    return Ellipse(nodes, DIGITS["polynomial"] / nodes, high=max(interval.second, 1e-6)), around
 
 
-def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float = 0.0) -> Iterator[Poles]:
+def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float) -> Iterator[Poles]:
     """Yield poles that may serve a filter on its whole grid, likely ones first; of these, the fewest first.
 
     A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it decays or has poles
@@ -204,19 +181,17 @@ def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float =
     powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
     likely = [(_in_logarithm(distance),) for distance in powers] + [_for_polynomials(size, interval) for size in sizes]
     likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
-    others: list[tuple[Ellipse, ...]] = []
-    if type(filter).as_lambda is Filter.as_lambda:  # its parameter need not be like λ
-        others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)]
-        others += [_for_polynomials(size, interval) for size in (16, 64, 256)]
-    return (_poles(ellipses, power) for ellipses in chain(likely, others))
+    others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [_for_polynomials(64, interval)]
+    is_stated = type(filter).as_lambda is not Filter.as_lambda  # else its parameter need not be like λ
+    return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
 
 
-def accurate_poles(filter: Filter, grid: Array, interval: Interval, known: Sequence[Poles] = ()) -> Poles | None:
+def accurate_poles(
+    filter: Filter, grid: Array, interval: Interval, power: float, known: Sequence[Poles] = ()
+) -> Poles | None:
     """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
-    for poles in chain(known, poles_to_try(filter, grid, interval)):
-        if _error(poles, filter, grid, interval) <= ACCURATE:
-            return poles
-    return None
+    tried = chain(known, poles_to_try(filter, grid, interval, power))
+    return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
 
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
@@ -248,21 +223,23 @@ class Nodes:
     """1/(z − γ) = Q C: shape (..., rank, poles)."""
 
     @classmethod
-    def from_poles(cls, gamma: Array, n: int, largest: float, chosen: Sequence[Poles]) -> Nodes:
-        """Return poles stretched around [0, largest], for n rows."""
+    def from_poles(cls, gamma: Array, n: int, largest: float, chosen: Sequence[Poles], power: float = 0.0) -> Nodes:
+        """Return poles stretched around [0, largest], for n rows; errors of 1/(z − γ) are those of γ^power/(z − γ)."""
         z = largest * np.concatenate([each.z for each in chosen])
         starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
         sizes = () if gamma.ndim > 1 or n < COMPRESSED_FROM else (SKETCHED, 2 * SKETCHED)
         for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
-            scale = np.abs(resolvent).max(axis=0)
-            rows = _as_real(resolvent / scale)
+            weights = gamma[:, None] ** power
+            scale = np.abs(weights * resolvent).max(axis=0)
+            rows = _as_real(weights * resolvent / scale)
             basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
             turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
             if rank < size:  # else there may be more
                 V = basis @ turn[:, :rank]
-                return cls(z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
+                C = np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
+                return cls(z, starts, quotient(rows @ V, weights), C)
         return cls(z, starts, None, resolvent)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
@@ -278,9 +255,11 @@ class Moments:
     """What rows contribute to a gain at each pole z, summed over points of equal mass; those of two batches add up.
 
     With R_i the resolvent of (1 − p_i) Ĉ_i, ``linear`` is Σ p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and ``quadratic`` is
-    Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩.
+    Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩; or both are the weights that follow at points of [0, γ_max].
     """
 
+    z: Array
+    """The poles, or the points."""
     rest: Array
     """1 − p_i of each group."""
     linear: Array
@@ -299,35 +278,24 @@ class Moments:
             return np.add.reduceat(values[..., order, :], starts, axis=-2)
 
         blocks = [[summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)]
-        return cls(1 - kinds, *(np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)))
+        return cls(nodes.z, 1 - kinds, *(np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)))
 
     def __add__(self, other: Moments) -> Moments:
         if len(self.rest) == len(other.rest) == 1 and self.rest == other.rest:
             return replace(self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic)
         parts = zip(*((each.linear, each.quadratic) for each in (self, other)), strict=True)
-        return Moments(np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
+        return Moments(self.z, np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
 
-    def on_points(self, poles: Poles, largest: float, some: slice) -> Quadrature:
+    def on_points(self, poles: Poles, largest: float, some: slice) -> Moments:
         """Return the weights at the points of poles, which are some of those the moments are at."""
         sums = (largest * values[..., some] for values in (self.linear, self.quadratic))
-        return Quadrature(largest * poles.points, self.rest, *(poles.weights(each) for each in sums))
-
-
-@dataclass(frozen=True)
-class Quadrature:
-    """Weights at points of [0, γ_max], with which a filter's r and r² are summed up to its gain."""
-
-    points: Array
-    rest: Array
-    """1 − p_i of each group of equal mass."""
-    linear: Array
-    quadratic: Array
+        return Moments(largest * poles.points, self.rest, *map(poles.weights, sums))
 
     def gains(self, filter: Filter, grid: Array) -> Array:
-        """Return what each parameter gains over KME: every term has a factor r, and is as small as the gain."""
+        """Return what each parameter gains over KME, from weights: each term has a factor r, as small as the gain."""
         gains: Array = np.zeros(len(grid))
         for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
-            r = 1 - filter.path(self.points / self.rest[some, None], grid)
+            r = 1 - filter.path(self.z / self.rest[some, None], grid)
             r = r.reshape(len(r), -1).T
             linear, quadratic = (
                 values[..., some, :].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
