@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from muhat.paper import EXPERIMENTS, PAGES, Results, evidence_page, read_finished, read_results
+from muhat.paper import PAGES, Results, evidence_page, read_finished, read_results
 from muhat.paper._claims import verdict_for, with_interval
 from muhat.paper._estimators import PAPER
 from muhat.paper.figure_3b import WAYS
 from muhat.paper.table_2 import PRINTED, STEPS, details, deviation, nearest_steps, printed
 
+EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 PROVENANCE = {"commit": "0123abc", "seconds": 60.0}
 
 
@@ -347,12 +348,9 @@ class TestCommitted:
 
     text = (ROOT / "docs" / "evidence.md").read_text() if (ROOT / "docs" / "evidence.md").exists() else ""
 
-    not_run = ("finite-populations",)
-    """Experiments that have not been run at full size."""
-
     def test_the_page_has_every_experiment_and_its_files_are_there(self):
-        for name in EXPERIMENTS:
-            assert (f"## {name}:" in self.text) == (name not in self.not_run)
+        for name in PAGES["evidence"].experiments:
+            assert f"## {name}:" in self.text
         for target in re.findall(r"\]\(([^)]+)\)", self.text):
             assert (ROOT / "docs" / target).is_file(), target
 
@@ -363,17 +361,30 @@ class TestCommitted:
 
     def test_it_is_what_the_results_say(self):
         folder = ROOT / "docs" / "evidence"
-        found = read_finished(folder, EXPERIMENTS.values())
+        found = read_finished(folder, PAGES["evidence"].experiments.values())
         assert evidence_page(PAGES["evidence"], found, folder, ROOT / "docs" / "evidence.md") == self.text
 
     def test_the_picture_of_table_2_has_the_steps_of_the_table(self):
         assert nearest_steps(read_results(ROOT / "docs" / "evidence", "table-2")) == STEPS
 
     def test_the_sizes_are_the_papers(self):
-        for name, found in read_finished(ROOT / "docs" / "evidence", EXPERIMENTS.values()).items():
-            expected = EXPERIMENTS[name].settings(False)
+        for name, found in read_finished(ROOT / "docs" / "evidence", PAGES["evidence"].experiments.values()).items():
+            expected = PAGES["evidence"].experiments[name].settings(False)
             if name == "table-2":
                 assert found.settings["datasets"] == list(PRINTED)
                 expected["datasets"] = found.settings["datasets"]
             assert found.settings == expected
             assert found.rows
+
+
+STACKING = ROOT / "docs" / "stacking-evidence.md"
+
+
+@pytest.mark.skipif(not STACKING.exists(), reason="no full run is committed")
+def test_the_committed_page_of_the_stacked_mean_is_what_its_results_say_at_full_size():
+    page, folder, text = PAGES["stacking-evidence"], ROOT / "docs" / "evidence", STACKING.read_text(encoding="utf-8")
+    found = read_finished(folder, page.experiments.values())
+    assert list(found) == list(page.experiments)
+    assert evidence_page(page, found, folder, STACKING) == text
+    assert all(found[name].settings == page.experiments[name].settings(False) for name in found)
+    assert "-dirty" not in text

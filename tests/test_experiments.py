@@ -13,7 +13,7 @@ from muhat.density import kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import KERNELS, Gaussian, Mixture
-from muhat.paper import EXPERIMENTS
+from muhat.paper import PAGES
 from muhat.paper._estimators import BY_LOO, LEFT_OUT, NAMES, PAPER, filter_named, losses_by_rule
 from muhat.paper._figures import COLOURS
 from muhat.paper._samples import blocks, exact_losses, gaussian_kernels, joined, median_bandwidth, risk_table
@@ -28,6 +28,7 @@ from muhat.paper.table_2 import PRINTED, _mean_log_density, estimates, matched, 
 from muhat.selection import Fixed, KFold, LeaveOneOut
 from muhat.stacking import MixedEmbedding
 
+EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 SEED = 7
 
 

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,13 +22,16 @@ from muhat.paper._estimators import losses_of_auto
 from muhat.paper._samples import exact_losses, gaussian_kernels, stacked_losses
 from muhat.stacking import (
     Candidate,
+    ClusterJitter,
     Folds,
     GaussianFit,
     InDegree,
+    IndependentBlocks,
     LeftOutMoments,
     MixedEmbedding,
     NuSteps,
     PlainMean,
+    Recombination,
     Sample,
     WardMixtures,
     Waves,
@@ -37,6 +41,7 @@ from muhat.stacking import (
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
 from muhat.stacking._sample import cut, orthogonal_frequencies
+from muhat.stacking._weights import PULL
 
 EXACT = [PlainMean(), NuSteps(), InDegree(), GaussianFit()]
 """The candidates that are left out exactly."""
@@ -81,6 +86,47 @@ def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits
             kept = np.unique(labels[~rows], return_inverse=True)[1]
             mixture = mixture_of_clusters(sample.without(rows), kept)
             np.testing.assert_allclose(wave, wave_of(mixture, waves, ~rows)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("candidate", [IndependentBlocks(), ClusterJitter()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("splits", [None, 5])
+def test_left_out_recombinations_equal_refitting_with_clusters_and_blocks_kept(candidate, splits):
+    sample = a_sample(30, masses=np.linspace(1, 2, 30))
+    folds, waves = left_out_ways(sample, splits)
+    labels, parts = candidate.labels(sample), candidate.parts(sample)
+    np.testing.assert_allclose(parts.sum(axis=0), 1)
+    for rows, wave in zip(folds, candidate.left_out(sample, folds, waves)[0], strict=True):
+        left = sample.without(rows)
+        refit = Recombination(left.X, left.masses, labels[~rows], parts)
+        np.testing.assert_allclose(wave, wave_of(refit, waves, ~rows)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("parts", [[[1, 0], [0, 1]], [[1, 1], [0.5, 0.5], [-0.5, -0.5]]], ids=["blocks", "jitter"])
+def test_recombinations_are_all_ways_to_put_rows_of_a_cluster_together(parts):
+    X, masses, labels = np.array([[0, 0], [1, 3], [2, 5], [9.0, 9]]), np.array([0.1, 0.3, 0.4, 0.2]), [0, 0, 0, 1]
+    P = Recombination(X, masses, np.array(labels), np.array(parts, dtype=float))
+    omega = np.random.default_rng(0).normal(size=(6, 2))
+    expected = 0
+    for c, pi in enumerate([0.8, 0.2]):
+        members = [i for i in range(4) if labels[i] == c]
+        for chosen in product(members, repeat=len(parts)):
+            probability = pi * np.prod([masses[i] / pi for i in chosen])
+            row = sum(a * X[i] for a, i in zip(np.array(parts), chosen, strict=True))
+            expected = expected + probability * np.exp(1j * omega @ row)
+    np.testing.assert_allclose(P.characteristic_function(omega), expected, atol=1e-12)
+    drawn = P.draw(40_000, np.random.default_rng(1))
+    np.testing.assert_allclose(np.exp(1j * drawn @ omega.T).mean(axis=0), expected, atol=0.02)
+    np.testing.assert_allclose(drawn.mean(axis=0), masses @ X, atol=1e-3)
+
+
+def test_recombinations_take_part_where_gaussians_are_drawn():
+    X = np.random.default_rng(0).normal(size=(40, 3)).round()
+    assert not {"3 blocks of features", "jitter"} & set(StackedMean().fit(X).names_)
+    drawn = StackedMean(kernel="laplacian").fit(X)
+    assert drawn.names_[-2:] == ["3 blocks of features", "jitter"]
+    asked = StackedMean(candidates=[ClusterJitter()]).fit(X)
+    assert asked.names_ == ["KME", "jitter"]
+    assert len(asked.embedding_.points) > len(X)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(2.0), RationalQuadratic(2.0)], ids=repr)
@@ -132,7 +178,7 @@ def test_weights_are_the_minimum(count, seed, shift):
     assert w.sum() <= 1 + 1e-9
 
     def objective(w):
-        return moments.score(w) + 0.2 * max(moments.risk, 0) * ((w - 1 / count) ** 2).sum()
+        return moments.score(w) + PULL * max(moments.risk, 0) * ((w - 1 / count) ** 2).sum()
 
     slack = {"type": "ineq", "fun": lambda w: 1 - w.sum()}
     best = minimize(objective, np.full(count, 1 / count), bounds=[(0, 1)] * count, constraints=slack, tol=1e-12)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from muhat import Nystrom
+from muhat import IndependenceTest, Nystrom
 from muhat.paper import PAGES, Results, draw, evidence_page
 from muhat.paper._claims import FAILS, HOLDS
 from muhat.paper.levels_of_tests import SETTINGS
-from muhat.paper.power_of_tests import _bump, four_gaussians, permutation_table, perturbed_uniform
+from muhat.paper.power_of_tests import _bump, four_gaussians, paired_table, permutation_table, perturbed_uniform
 
 PAGE = PAGES["tests-evidence"]
 PROVENANCE = {"commit": "0123abc", "seconds": 1.0, "versions": {}}
@@ -93,6 +93,19 @@ def test_the_default_of_the_evidence_is_the_default():
     rng = np.random.default_rng(0)
     table, names = permutation_table(rng.random((20, 1)), rng.random((15, 1)), Nystrom(10), 9, rng)
     assert table.values.shape == (20 * 16, 10)
-    assert [names.count(name) for name in ("mmd", "tsvd", "f-kmse", "shrunk-means")] == [20, 100, 100, 100]
-    chosen = np.array([name == "mmd" for name in names])
+    assert [names.count([name]) for name in ("mmd", "tsvd", "f-kmse", "shrunk-means")] == [20, 100, 100, 100]
+    chosen = np.array([name == ["mmd"] for name in names])
     assert table.only(chosen).standardized.tolist() == table.standardized[chosen].tolist()
+
+
+def test_so_it_is_for_independence():
+    X, Y = np.random.default_rng(0).random((2, 30, 1))
+    table, names = paired_table(X, Y, Nystrom(10), 9, np.random.default_rng(1))
+    default = np.array(["shrunk-means" not in each for each in names])
+    seed = int(np.random.default_rng(1).integers(2**31))
+    result = IndependenceTest(gram=Nystrom(10), n_permutations=9, random_state=seed).test(X, Y)
+    assert table.only(default).p_value == result.p_value
+    np.testing.assert_allclose(table.only(default).values[:, 0], [each.value for each in result.tests])
+    assert names.count(["mmd", "mmd"]) == 16
+    assert names.count(["shrunk-means", "shrunk-means"]) == 144
+    assert not any(len({each == "shrunk-means" for each in some}) == 2 for some in names)

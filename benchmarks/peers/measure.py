@@ -3,9 +3,9 @@
 Run it in an environment of its own, which needs none of muhat:
 
     python -m venv peers && peers/bin/pip install hyppo dcor frouros alibi-detect
-    peers/bin/python benchmarks/peers/measure.py benchmarks/peers/results.json
+    peers/bin/python benchmarks/peers/measure.py src/muhat/paper/peers_of_tests.json
 
-A package that is not there, or whose test fails, is written down as such. The results are kept beside this file.
+A package that is not there, or whose test fails, is written down as such.
 """
 
 import json
@@ -70,7 +70,7 @@ PEERS: dict[str, tuple[str, Callable[[Any, Any, int], float]]] = {
 SAMPLES: dict[str, Callable[[np.random.Generator], tuple[Any, Any]]] = {
     "n = m = 10": lambda rng: (rng.normal(size=(10, 2)), rng.normal(size=(10, 2))),
     "n = m = 25": lambda rng: (rng.normal(size=(25, 2)), rng.normal(size=(25, 2))),
-    "three values, 12 and 16 rows": lambda rng: (
+    "three values": lambda rng: (
         rng.integers(3, size=(12, 2)).astype(float),
         rng.integers(3, size=(16, 2)).astype(float),
     ),

@@ -55,8 +55,8 @@ CLASSES = {
     "muhat._parts": ("Parts",),
     "muhat.mean": ("KernelMean", "_Stream"),
     "muhat.stacking": (
-        *("StackedMean", "PlainMean", "NuSteps", "InDegree", "GaussianFit", "WardMixtures", "LeftOutMoments"),
-        "MixedEmbedding",
+        *("StackedMean", "PlainMean", "NuSteps", "InDegree", "GaussianFit", "WardMixtures", "IndependentBlocks"),
+        *("ClusterJitter", "LeftOutMoments", "MixedEmbedding"),
     ),
     "muhat.comparison": ("Comparison", "Row"),
     "muhat.density": ("MatchedMixture",),

@@ -19,6 +19,7 @@ from muhat.paper import (
     power_of_tests,
     radius_coverage,
     table_2,
+    times_of_tests,
     when_it_pays,
 )
 from muhat.paper._claims import Claim
@@ -33,13 +34,19 @@ EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
         *(loss, figure_1, figure_2, figure_3a, figure_3b, figure_3c, appendix),
-        *(when_it_pays, finite_populations, table_2),
+        *(when_it_pays, table_2),
     )
 }
 """The experiments by name, in the order of the paper."""
 
 PAGES: dict[str, Page] = {
     "evidence": Page(EXPERIMENTS),
+    "stacking-evidence": Page(
+        {finite_populations.EXPERIMENT.name: finite_populations.EXPERIMENT},
+        title="The stacked mean: the evidence",
+        preface="What `StackedMean` gains on real data whose kernel mean is known, by `muhat reproduce stacking`.",
+        says="claim",
+    ),
     "conditional-evidence": Page(
         {
             module.EXPERIMENT.name: module.EXPERIMENT
@@ -50,9 +57,9 @@ PAGES: dict[str, Page] = {
         says="claim",
     ),
     "tests-evidence": Page(
-        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests)},
+        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests, times_of_tests)},
         title="Tests of two samples and of independence: the evidence",
-        preface="Levels and power of `TwoSampleTest` and `IndependenceTest`, measured by `muhat reproduce tests`.",
+        preface="Levels, power and times of `TwoSampleTest` and `IndependenceTest`, by `muhat reproduce tests`.",
         says="claim",
     ),
 }

@@ -1,6 +1,8 @@
 """How often the tests reject where there is nothing to find: at most as often as they say, in every setting."""
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from muhat.mean import KernelMean
 from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import blank, legend_below, legend_handle, name_rows
+from muhat.paper._tables import distinct, where
 from muhat.testing import MMD, IndependenceTest, Spectral, TwoSampleTest
 
 LEVELS = (0.01, 0.05, 0.1)
@@ -53,29 +56,39 @@ def _two(**parameters: Any) -> Callable[..., Any]:
 
 SETTINGS: dict[str, tuple[Draw, Callable[..., Any], bool]] = {
     "default, n = m = 10": (_normal(10, 10, 2), _two(), False),
-    "default, n = m = 50": (_normal(50, 50, 2), _two(), False),
+    "default, n = m = 25": (_normal(25, 25, 2), _two(), False),
     "default, 15 and 40 rows": (_normal(15, 40, 2), _two(), False),
     "default, d = 100": (_normal(15, 15, 100), _two(), False),
     "default, Cauchy": (_cauchy, _two(), False),
     "default, three values": (_ties, _two(), True),
     "default, duplicates": (_duplicates, _two(), True),
-    "U-statistics, 10 and 25 rows": (_normal(10, 25, 2), _two(statistics=[MMD(True), Spectral(unbiased=True)]), False),
+    "U-statistics, 10 and 25 rows": (
+        _normal(10, 25, 2),
+        _two(statistics=[MMD(True), Spectral(unbiased=True)], kernel="gaussian", bandwidths=5),
+        False,
+    ),
     "λ by leave-one-out on the pool": (_normal(20, 20, 2), _by_leave_one_out, False),
-    "Nyström": (_normal(40, 30, 2), _two(gram=Nystrom(15)), False),
+    "Nyström": (_normal(40, 30, 2), _two(gram=Nystrom(15), kernel="gaussian", bandwidths=5), False),
     "bins": (_normal(60, 60, 2), _two(bins=20, kernel="gaussian", bandwidths=3), False),
     "early stopping": (_normal(20, 20, 2), _two(early_stopping=10, kernel="gaussian", bandwidths=3), True),
     "independence": (_paired, lambda X, Y, **options: IndependenceTest(**options), False),
-    "independence, FCOSE": (
-        _paired,
-        lambda X, Y, **options: IndependenceTest(bandwidths="median", statistics="fcose", **options),
-        False,
-    ),
+    "independence, SCOSE": (_paired, lambda X, Y, **options: IndependenceTest(statistics="scose", **options), False),
     "default, n = m = 500": (_normal(500, 500, 5), _two(gram=Nystrom(100)), False),
 }
 """How samples are drawn, the test of them, and whether p-values may be larger than uniform ones, as with ties."""
 
-LARGE = ("default, n = m = 500", "independence, FCOSE")
-"""Settings that take a second or so."""
+LARGE = ("default, n = m = 500",)
+"""Settings of more than 400 rows."""
+
+PEERS = Path(__file__).with_name("peers_of_tests.json")
+"""What benchmarks/peers/measure.py found of other packages' tests, with their versions."""
+
+SAME = {
+    "n = m = 10": "default, n = m = 10",
+    "n = m = 25": "default, n = m = 25",
+    "three values": "default, three values",
+}
+"""Samples that peers were measured on, and the setting in which ours was."""
 
 
 def settings(quick: bool) -> Settings:
@@ -99,7 +112,7 @@ def tasks(settings: Settings) -> list[Task]:
         found += [
             {"setting": name, "first": first, "last": min(first + block, draws)} for first in range(0, draws, block)
         ]
-    return found
+    return sorted(found, key=lambda task: task["first"] * (5 if task["setting"] in LARGE else 1))
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -125,7 +138,8 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             error = float(np.sqrt(level * (1 - level) / len(p)))
             share = float((p <= level + 1e-9).mean())
             row = {"setting": name, "draws": len(p), "level": level, "rejected": share, "error": error}
-            found.append({**row, "smallest": float(p.min()), "conservative": SETTINGS[name][2], **uniform})
+            zero = {"smallest": float(p.min()), "zero": float((p == 0).mean())}
+            found.append({**row, **zero, "conservative": SETTINGS[name][2], **uniform})
     return found
 
 
@@ -166,6 +180,42 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
+def details(results: Results) -> str:
+    """Return the shares of all settings, and those of other packages' tests where they were measured."""
+    lines = [
+        f"| setting | draws | {' | '.join(f'p ≤ {level:g}' for level in LEVELS)} | smallest p |",
+        "|---" * (len(LEVELS) + 3) + "|",
+    ]
+    for setting in distinct(results.rows, "setting"):
+        rows = where(results.rows, setting=setting)
+        shares = " | ".join(f"{row['rejected']:.4f}" for row in rows)
+        lines.append(f"| {setting} | {rows[0]['draws']:.0f} | {shares} | {rows[0]['smallest']:.3g} |")
+    return "\n".join(lines) + "\n\n" + _beside_peers(results)
+
+
+def _beside_peers(results: Results) -> str:
+    """Return the levels of other packages' tests beside ours, as far as they were measured."""
+    found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
+    lines = [
+        "Other packages' tests on such samples (`benchmarks/peers/measure.py`, in an environment of their own):\n",
+        f"| samples | test | draws | permutations | {' | '.join(f'p ≤ {level:g}' for level in LEVELS)} | p = 0 |",
+        "|---" * (len(LEVELS) + 5) + "|",
+    ]
+    for samples, setting in SAME.items():
+        ours = where(results.rows, setting=setting)
+        shares = " | ".join(f"{row['rejected']:.3f}" for row in ours)
+        count = f"{ours[0]['draws']:.0f} | {results.settings['n_permutations']}"
+        lines.append(f"| {samples} | muhat | {count} | {shares} | {ours[0]['zero']:.3f} |")
+        for name, peer in found.items():
+            if samples in peer.get("levels", {}):
+                level = peer["levels"][samples]
+                shares = " | ".join(f"{level['rejected'][str(each)]:.3f}" for each in LEVELS)
+                count = f"{level['draws']} | {level['permutations']}"
+                lines.append(f"| {samples} | {name} ({peer['version']}) | {count} | {shares} | {level['zero']:.3f} |")
+    missing = [f"{name}: {why}." for name, peer in found.items() if (why := peer.get("missing") or peer.get("failed"))]
+    return "\n".join([*lines, "", *missing])
+
+
 def figure(results: Results) -> Any:
     """Return the figure: how far the rejections are from the level, in standard errors."""
     names = list(dict.fromkeys(row["setting"] for row in results.rows))
@@ -195,5 +245,6 @@ EXPERIMENT = Experiment(
     run=run,
     table=table,
     claims=claims,
+    details=details,
     figure=figure,
 )

@@ -8,22 +8,26 @@ from muhat.stacking._candidates import (
     NuSteps,
     PlainMean,
     WardMixtures,
-    default_candidates,
 )
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._estimator import StackedMean
+from muhat.stacking._measures import Recombination
+from muhat.stacking._recombined import ClusterJitter, IndependentBlocks, default_candidates
 from muhat.stacking._sample import Folds, Sample, Waves
 from muhat.stacking._weights import LeftOutMoments
 
 __all__ = [
     "Candidate",
+    "ClusterJitter",
     "Folds",
     "GaussianFit",
     "InDegree",
+    "IndependentBlocks",
     "LeftOutMoments",
     "MixedEmbedding",
     "NuSteps",
     "PlainMean",
+    "Recombination",
     "Sample",
     "StackedMean",
     "StackedSample",

@@ -18,19 +18,20 @@ from muhat._parts import as_kernel
 from muhat._validation import check_scale, checked_sample
 from muhat.embedding import Element
 from muhat.kernels import Kernel
+from muhat.kernels._mixtures import has_closed_form
 from muhat.stacking._candidates import (
     EXTRA,
     GaussianFit,
     InDegree,
-    Measure,
     NuSteps,
     WardMixtures,
-    default_candidates,
     mixture_of_clusters,
     unbiased,
 )
-from muhat.stacking._estimator import ONE_BY_ONE_UP_TO, StackedMean, draws_for, has_law
-from muhat.stacking._sample import Sample, cut, orthogonal_frequencies
+from muhat.stacking._estimator import ONE_BY_ONE_UP_TO, StackedMean, has_law
+from muhat.stacking._measures import Measure
+from muhat.stacking._recombined import ClusterJitter, IndependentBlocks, Recombined, default_candidates
+from muhat.stacking._sample import Folds, Sample, Waves, cut, orthogonal_frequencies
 from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments
 
@@ -87,9 +88,11 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
         raise ValueError(refusal("stacked_means", "samples must be matrices of one shape", f"shapes {shapes}"))
     kernels = _one_for_each("kernel", kernel, len(rows))
     states = _one_for_each("random_states", random_states, len(rows))
-    if not FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO or not all(has_law(as_kernel(each)) for each in kernels):
+    parts = [as_kernel(each) for each in kernels]
+    alike = len({has_closed_form(each) for each in parts}) == 1 and all(map(has_law, parts))
+    if not alike or not FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO:
         return [_by_itself(*each) for each in zip(rows, kernels, states, strict=True)]
-    resolved = [as_kernel(each).resolve(X) for each, X in zip(kernels, rows, strict=True)]
+    resolved = [each.resolve(X) for each, X in zip(parts, rows, strict=True)]
     for each, X in zip(resolved, rows, strict=True):
         check_scale(type(each).__name__, float(each.bound), np.float64, X)
     found: dict[int, list[StackedSample]] = {}
@@ -178,7 +181,7 @@ class _Block:
             w = LeftOutMoments(B[place][None], a[place][None], np.ones(1)).best_weights()
             used = np.flatnonzero(w)
             own = [measures[m](place) for m in used]
-            found.append(StackedSample(w, combination(sample, own, w[used], draws_for(self.n), rng)))
+            found.append(StackedSample(w, combination(sample, own, w[used], rng)))
         return found
 
     def _candidates(self) -> tuple[list[Estimate], list[Array]]:
@@ -190,8 +193,10 @@ class _Block:
             InDegree: self._in_degree,
             GaussianFit: self._gaussians,
             WardMixtures: self._clusters,
+            IndependentBlocks: self._each_by_itself,
+            ClusterJitter: self._each_by_itself,
         }
-        for candidate in default_candidates()[1:]:
+        for candidate in default_candidates(self.samples[0].kernel)[1:]:
             if candidate.names(self.samples[0]):
                 fits, waves = ways[type(candidate)](candidate)
                 measures += fits
@@ -301,6 +306,14 @@ class _Block:
             for part, given in zip(wave, whole, strict=True):
                 part += np.multiply(borrowed, alike @ given, out=changed)
         return wave
+
+    def _each_by_itself(self, candidate: Recombined) -> tuple[list[Estimate], list[Array]]:
+        waves = []
+        for sample, frequencies in zip(self.samples, self.frequencies, strict=True):
+            folds = Folds(np.arange(self.n), sample.masses)
+            waves += candidate.left_out(sample, folds, Waves(sample, frequencies))
+        fits: list[Any] = [lambda place: candidate.fit(self.samples[place])[0]]
+        return fits, [np.stack([np.real(waves), np.imag(waves)]).astype(np.float32)]
 
     def _moments_of_clusters(self, labels: Array) -> tuple[Array, Array, Array]:
         """Return the number of rows, and the mean and the scatter of ω·x, of each cluster; zeros of an empty one."""

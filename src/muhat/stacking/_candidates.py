@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -16,10 +16,8 @@ from muhat._messages import refusal
 from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
+from muhat.stacking._measures import Measure, Recombination
 from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, cut, indicators
-
-Measure: TypeAlias = Array | Mixture
-"""An estimate of the distribution: weights on the rows of the sample, or a mixture of Gaussians."""
 
 PRODUCTS_UP_TO = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
@@ -53,7 +51,7 @@ class Candidate(BaseEstimator, ABC):
         if not isinstance(measures, list) or len(measures) != len(names):
             raise ValueError(refusal(type(self).__name__, needed, repr(measures)[:60]))
         for measure in measures:
-            if not isinstance(measure, Mixture) and (
+            if not isinstance(measure, Mixture | Recombination) and (
                 np.shape(measure) != (sample.n,) or not np.isfinite(np.asarray(measure, dtype=float)).all()
             ):
                 raise ValueError(refusal(type(self).__name__, needed, repr(measure)[:60]))
@@ -77,7 +75,7 @@ def _whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[
 
 def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
     """Return the wave of a measure made from some rows, of shape (1, frequencies)."""
-    if isinstance(measure, Mixture):
+    if isinstance(measure, Mixture | Recombination):
         shift = np.exp(-1j * (waves.frequencies @ waves.sample.center))
         return (shift * measure.characteristic_function(waves.frequencies))[None]
     weights = np.zeros((waves.sample.n, 1))
@@ -388,8 +386,3 @@ def _mean_and_scatter(mass: Array, first: Array, second: Array) -> tuple[Array, 
 def _sum_by(labels: Array, values: Array, count: int) -> Array:
     """Return the sums of the values, or rows of values, with each label."""
     return indicators(labels, count) @ values
-
-
-def default_candidates() -> list[Candidate]:
-    """Return the candidates that are stacked by default."""
-    return [PlainMean(), NuSteps(), InDegree(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True)]

@@ -18,19 +18,14 @@ from muhat._validation import check_scale, check_semidefinite, checked_masses, c
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Precomputed
 from muhat.selection._base import LEAST_REST
-from muhat.stacking._candidates import Candidate, PlainMean, default_candidates
+from muhat.stacking._candidates import Candidate, PlainMean
+from muhat.stacking._recombined import default_candidates
 from muhat.stacking._sample import FOLDS, Folds, Sample, Waves, orthogonal_frequencies
 from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments
 
 ONE_BY_ONE_UP_TO = 100
 """Rows up to which each is left out by itself; beyond, random folds are."""
-
-DRAWS_PER_ROW = 40
-"""Points drawn from the Gaussians for each row, where the kernel mean of a Gaussian has no closed form."""
-
-MOST_DRAWS = 20_000
-"""The most points that are drawn."""
 
 CHECKED = 500
 """Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
@@ -45,7 +40,7 @@ class StackedMean(ShownEstimator, BaseEstimator):
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
     stacked mean is Σ_m w_m μ_m, w ≥ 0 and Σ w ≤ 1, over the plain mean, the ν-method after some numbers of steps,
     weights that favour dense regions, Gaussians, and mixtures of Gaussians on clusters. The weights minimise
-    wᵀBw − 2aᵀw + 0.2 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of
+    wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of
     the estimates without x_i, and R̂ = B_00 − a_0 is the plain mean's risk as the sample tells it.
 
     Parameters
@@ -53,7 +48,7 @@ class StackedMean(ShownEstimator, BaseEstimator):
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
-        What is stacked; None is ``muhat.stacking.default_candidates()``. The plain mean always takes part.
+        What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean always takes part.
     n_frequencies : int or None, default=128
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
@@ -126,7 +121,8 @@ class StackedMean(ShownEstimator, BaseEstimator):
         self : StackedMean
             The fitted estimator.
         """
-        kernel, candidates = self._checked_kernel(), self._checked_candidates()
+        kernel = self._checked_kernel()
+        candidates = self._checked_candidates(kernel)
         if self.n_frequencies is not None:
             whole_number(self, "n_frequencies", self.n_frequencies)
         if is_dask(X):
@@ -150,7 +146,7 @@ class StackedMean(ShownEstimator, BaseEstimator):
         self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
         self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
         self.names_ = [name for each in kept for name in each.names(sample)]
-        self.embedding_ = combination(sample, measures, self.weights_, draws_for(len(rows)), rng)
+        self.embedding_ = combination(sample, measures, self.weights_, rng)
         self.kernel_ = kernel
         self.n_samples_seen_ = len(rows)
         return self
@@ -211,8 +207,8 @@ class StackedMean(ShownEstimator, BaseEstimator):
             raise ValueError(refusal("StackedMean", "a kernel of rows is needed", "a precomputed one", advice))
         return kernel
 
-    def _checked_candidates(self) -> list[Candidate]:
-        given = default_candidates() if self.candidates is None else self.candidates
+    def _checked_candidates(self, kernel: Kernel) -> list[Candidate]:
+        given = default_candidates(kernel) if self.candidates is None else self.candidates
         for each in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(each, Candidate):
                 needed, advice = "candidates must be a list of Candidate objects", "as in [GaussianFit(), NuSteps()]"
@@ -220,11 +216,6 @@ class StackedMean(ShownEstimator, BaseEstimator):
         if not isinstance(given, list | tuple):
             raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
-
-
-def draws_for(n: int) -> int:
-    """Return how many points are drawn from the Gaussians of a sample of n rows."""
-    return min(DRAWS_PER_ROW * n, MOST_DRAWS)
 
 
 def has_law(kernel: Kernel) -> bool:

@@ -11,9 +11,15 @@ from muhat._arrays import Array
 from muhat.embedding import Element, Embedding
 from muhat.kernels import Kernel, Mixture
 from muhat.kernels._mixtures import has_closed_form
-from muhat.stacking._candidates import Measure
 from muhat.stacking._embedding import MixedEmbedding
+from muhat.stacking._measures import Measure, Recombination, draw_from
 from muhat.stacking._sample import Sample
+
+ADDED = 0.003
+"""What points that are drawn may add to the risk, as a share of KME's."""
+
+MOST_DRAWS = 20_000
+"""The most points that are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,32 +40,24 @@ class Span:
     @classmethod
     def from_measures(cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator) -> Span:
         """Return the span of measures made from a sample, with so many draws from each mixture if need be."""
-        count = len(measures)
-        mixtures = {m: measure for m, measure in enumerate(measures) if isinstance(measure, Mixture)}
-        weights = np.zeros((sample.n, count))
+        count, closed = len(measures), has_closed_form(sample.kernel)
+        points, on_points, mixtures = [sample.X], [np.zeros((sample.n, count))], {}
         for m, measure in enumerate(measures):
-            if not isinstance(measure, Mixture):
-                weights[:, m] = measure
-        if not mixtures:
-            return cls(sample.kernel, sample.X, weights, None, np.zeros((0, count)))
-        if has_closed_form(sample.kernel):
-            sizes = [len(P.weights) for P in mixtures.values()]
-            ends = np.cumsum(sizes)
-            masses = np.zeros((ends[-1], count))
+            if isinstance(measure, Mixture) and closed:
+                mixtures[m] = measure
+            elif isinstance(measure, Mixture | Recombination):
+                points.append(draw_from(measure, n_draws, rng))
+                on_points.append(np.zeros((n_draws, count)))
+                on_points[-1][:, m] = 1 / n_draws
+            else:
+                on_points[0][:, m] = measure
+        gaussians, masses = None, np.zeros((sum(len(P.weights) for P in mixtures.values()), count))
+        if mixtures:
+            ends = np.cumsum([len(P.weights) for P in mixtures.values()])
             for (m, P), end in zip(mixtures.items(), ends, strict=True):
                 masses[end - len(P.weights) : end, m] = P.weights
-            gaussians = Mixture.from_moments(
-                np.full(ends[-1], 1 / ends[-1]),
-                np.concatenate([P.means for P in mixtures.values()]),
-                np.concatenate([P.covariances for P in mixtures.values()]),
-            )
-            return cls(sample.kernel, sample.X, weights, gaussians, masses)
-        draws = [spread_draws(P, n_draws, rng) for P in mixtures.values()]
-        on_draws = np.zeros((n_draws * len(draws), count))
-        for place, m in enumerate(mixtures):
-            on_draws[place * n_draws : (place + 1) * n_draws, m] = 1 / n_draws
-        points, on_points = np.concatenate([sample.X, *draws]), np.concatenate([weights, on_draws])
-        return cls(sample.kernel, points, on_points, None, np.zeros((0, count)))
+            gaussians = joined(list(mixtures.values()), np.full(ends[-1], 1 / ends[-1]))
+        return cls(sample.kernel, np.concatenate(points), np.concatenate(on_points), gaussians, masses)
 
     def gram(self) -> Array:
         """Return the inner products ⟨μ_m, μ_m'⟩."""
@@ -78,40 +76,39 @@ class Span:
         return values
 
 
-def combination(
-    sample: Sample, measures: Sequence[Measure], w: Array, n_draws: int, rng: np.random.Generator
-) -> Element:
-    """Return Σ_m w_m μ_m: points and Gaussians, or so many points drawn from these where they have no closed form."""
-    weighted = list(zip(w.tolist(), measures, strict=True))
+def joined(mixtures: Sequence[Mixture], weights: Array) -> Mixture:
+    """Return all Gaussians of some mixtures with new weights."""
+    means = np.concatenate([P.means for P in mixtures])
+    return Mixture.from_moments(weights, means, np.concatenate([P.covariances for P in mixtures]))
+
+
+def combination(sample: Sample, measures: Sequence[Measure], w: Array, rng: np.random.Generator) -> Element:
+    """Return Σ_m w_m μ_m: points and Gaussians; where these have no closed form, points that are drawn from them."""
     weights = np.zeros(sample.n)
-    for weight, measure in weighted:
-        if not isinstance(measure, Mixture):
+    mixtures: list[tuple[float, Mixture]] = []
+    drawn: list[tuple[float, Mixture | Recombination]] = []
+    for weight, measure in zip(w.tolist(), measures, strict=True):
+        if isinstance(measure, Mixture) and weight > 0:
+            mixtures.append((weight, measure))
+        elif isinstance(measure, Recombination) and weight > 0:
+            drawn.append((weight, measure))
+        elif isinstance(measure, np.ndarray):
             weights += weight * measure
-    mixtures = [(weight, P) for weight, P in weighted if isinstance(P, Mixture) and weight > 0]
-    atoms = Embedding(sample.kernel, sample.X, weights)
-    if not mixtures:
-        return atoms
-    masses = np.concatenate([weight * P.weights for weight, P in mixtures])
-    gaussians = Mixture.from_moments(
-        masses / masses.sum(),
-        np.concatenate([P.means for _, P in mixtures]),
-        np.concatenate([P.covariances for _, P in mixtures]),
-    )
-    if has_closed_form(sample.kernel):
-        return MixedEmbedding(atoms, gaussians, masses)
-    draws = spread_draws(gaussians, n_draws, rng)
-    return atoms + Embedding(sample.kernel, draws, np.full(n_draws, masses.sum() / n_draws))
+    if mixtures:
+        masses = np.concatenate([weight * P.weights for weight, P in mixtures])
+        gaussians = joined([P for _, P in mixtures], masses / masses.sum())
+        if not has_closed_form(sample.kernel):
+            drawn.append((float(masses.sum()), gaussians))
+    element = Embedding(sample.kernel, sample.X, weights)
+    for mass, P in drawn:
+        count = draws_for(sample.n, mass)
+        element += Embedding(sample.kernel, draw_from(P, count, rng), np.full(count, mass / count))
+    return MixedEmbedding(element, gaussians, masses) if mixtures and has_closed_form(sample.kernel) else element
 
 
-def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
-    """Return n points from P, of every component as many as its weight says, in pairs opposite to its mean."""
-    shares = P.weights * n
-    counts = np.floor(shares).astype(int)
-    late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
-    counts[late] += 1
-    variances, axes = P._eigenpairs
-    drawn = []
-    for mean, directions, spread, count in zip(P.means, axes, variances, counts, strict=True):
-        half = rng.standard_normal((-(-count // 2), len(mean)))
-        drawn.append(mean + (np.concatenate([half, -half])[:count] * np.sqrt(spread)) @ directions.T)
-    return np.concatenate(drawn)
+def draws_for(n: int, mass: float) -> int:
+    """Return how many points stand for so much mass of an estimate from n rows.
+
+    N independent points would add mass²/N to a risk of about 1/n.
+    """
+    return int(np.clip(np.ceil(n * mass**2 / ADDED), 1, MOST_DRAWS))

@@ -14,7 +14,7 @@ from muhat.stacking._candidates import Candidate
 from muhat.stacking._sample import Folds, Sample, Waves
 from muhat.stacking._span import Span
 
-PULL = 0.2
+PULL = 0.4
 """How hard weights are pulled towards equal ones, in units of KME's risk."""
 
 ROUNDED = 1e-12
@@ -108,7 +108,7 @@ class LeftOutMoments:
         return gain / self.risk, float(error) / self.risk
 
     def best_weights(self) -> Array:
-        """Return w ≥ 0, Σ w ≤ 1, that minimises wᵀBw − 2aᵀw + 0.2 R̂ ‖w − 1/M‖².
+        """Return w ≥ 0, Σ w ≤ 1, that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖².
 
         Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal weights.
         """

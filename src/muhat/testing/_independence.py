@@ -17,7 +17,7 @@ from muhat.kernels import Gaussian, Kernel
 from muhat.testing._base import PermutationTest, spectral_gram
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, draw_orders
-from muhat.testing._results import IndependenceResult, of_table
+from muhat.testing._results import Candidates, IndependenceResult, of_table
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
 from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import STATISTICS, Filtered, Statistic
@@ -106,10 +106,20 @@ class IndependenceTest(PermutationTest):
 
     def test(self, X: Any, Y: Any) -> IndependenceResult:
         """Test whether the rows of X, of shape (n, d), are independent of those of Y, of shape (n, e)."""
-        statistics = self._check()
+        paired = self._paired(X, Y)
+        kernel_x, kernel_y = paired.candidates[paired.table.loudest][0]
+        return IndependenceResult(
+            **of_table(paired.table, paired.candidates),
+            is_complete=paired.is_complete,
+            n=paired.n,
+            correlation=_correlation(paired.x.spectrum(kernel_x), paired.y.spectrum(kernel_y)),
+        )
+
+    def _paired(self, X: Any, Y: Any) -> _Paired:
+        """Return the values of all statistics for all orders of the rows of Y."""
         statistics = [
             replace(each, shares=SHARES) if isinstance(each, Filtered) and each.shares is None else each
-            for each in statistics
+            for each in self._check()
         ]
         if any(each.unbiased for each in statistics):
             needed = "statistics must not be unbiased"
@@ -131,8 +141,7 @@ class IndependenceTest(PermutationTest):
         if not (x.spectra and y.spectra):
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
             raise ValueError(refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice))
-        candidates: list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
-        candidates = [((k, other), (h, g)) for k, h in x.candidates for other, g in y.candidates]
+        candidates: Candidates = [((k, other), (h, g)) for k, h in x.candidates for other, g in y.candidates]
         values, laws = [], []
         if candidates:
             values, laws = [self._statistics(x, y, orders, gram == "dense")], [x.law_with(y)]
@@ -143,13 +152,7 @@ class IndependenceTest(PermutationTest):
                 candidates.append(((k, other), (shrunk,)))
         joined = np.concatenate(values)
         table = PermutationTable(joined, np.abs(joined).max(axis=1), Law.of_all(laws))
-        kernel_x, kernel_y = candidates[table.loudest][0]
-        return IndependenceResult(
-            **of_table(table, candidates),
-            is_complete=is_complete,
-            n=len(X),
-            correlation=_correlation(x.spectrum(kernel_x), y.spectrum(kernel_y)),
-        )
+        return _Paired(x, y, table, candidates, is_complete, len(X))
 
     def _side(
         self, kernels: list[Kernel], rows: Array, statistics: list[Statistic], gram: str | Approximation
@@ -185,6 +188,18 @@ class IndependenceTest(PermutationTest):
             if not np.ptp(rows, axis=0).any():
                 raise ValueError(refusal("IndependenceTest", f"rows of {name} that differ are needed", "equal ones"))
         return X, Y
+
+
+@dataclass(frozen=True, eq=False)
+class _Paired:
+    """Both sides of n pairs, and every statistic for every order of the rows of y."""
+
+    x: _Side
+    y: _Side
+    table: PermutationTable
+    candidates: Candidates
+    is_complete: bool
+    n: int
 
 
 @dataclass(frozen=True, eq=False)

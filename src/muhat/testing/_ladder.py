@@ -20,7 +20,10 @@ STEPS, FEWER = 14, 6
 """Bandwidths of a ladder: for the Gaussian kernel, and for any other."""
 
 ENDS = (0.05, 0.95)
-"""Where a ladder begins and ends: half the first quantile of the distances, and twice the second."""
+"""Where a ladder begins and ends: half the first quantile of the distances, and the second."""
+
+ROWS = 1000
+"""Rows whose distances are looked at: the first, as rows come in random order."""
 
 
 def as_kernels(kernel: Any) -> list[Kernel]:
@@ -62,13 +65,14 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
 
 
 def ladder(Z: Array, metric: Metric, steps: int) -> Array:
-    """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to twice the 95 % quantile.
+    """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to the 95 % quantile.
 
     The distances are those between rows that differ, so that repeated rows do not make a bandwidth zero.
     """
-    distances, unit = distances_of_pairs(Z, metric)
+    few = Z[:ROWS]
+    distances, unit = distances_of_pairs(few if np.ptp(few, axis=0).any() else Z, metric)
     apart = distances[distances > 0]
     low, high = np.quantile(apart, ENDS) if apart.size else (1.0, 1.0)
     if metric == "euclidean":  # whose distances are squared
         low, high = np.sqrt(low), np.sqrt(high)
-    return unit * (np.geomspace(low / 2, 2 * high, steps) if steps > 1 else np.sqrt([low * high]))
+    return unit * (np.geomspace(low / 2, high, steps) if steps > 1 else np.sqrt([low * high / 2]))

@@ -43,9 +43,9 @@ def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tupl
         order = values.argsort(kind="stable")
         gaps = np.diff(values[order])
         for some in slices(0, labels.shape[1], max(1, AT_ONCE // N)):
-            F = np.cumsum(labels[order, some], axis=0, dtype=np.float64)[:-1] / n
+            F = np.cumsum(np.ascontiguousarray(labels[order, some].T), axis=1, dtype=np.int32)[:, :-1] / n
             # The pool's distribution function is a mean of F and G, so that F − G = (F − pool) N/m.
-            integrals[column, some] = (N / (N - n)) ** 2 * (gaps @ (F - share_of_pool[:, None]) ** 2)
+            integrals[column, some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
         first = labels[order, 0]
         F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
         largest[column] = gaps @ (F * (1 - G) + G * (1 - F))  # E|x − y|

@@ -117,7 +117,7 @@ class MemoryPool(Pool):
     """The place of every row among those of both samples."""
     gram: str | Approximation
     spectra: dict[str, PooledSpectrum] = field(default_factory=dict)
-    """Those made from blocks, which are small, by the text of the kernel."""
+    """Those that are kept, by the text of the kernel: one that is asked for alone, and small ones, made from blocks."""
 
     @classmethod
     def from_rows(
@@ -130,14 +130,20 @@ class MemoryPool(Pool):
         return cls(units, units.observed[order], frozen(np.concatenate([X, Y])[places]), places, gram)
 
     def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
-        """Return what work gives for the spectrum of every kernel, of which none is kept."""
+        """Return what work gives for the spectrum of every kernel, of which the large ones are not kept."""
         if self.gram == "blocks":
-            for kernel in kernels:
-                if repr(kernel) not in self.spectra:
-                    self.spectra[repr(kernel)] = self._from_blocks(kernel)
+            spectra = [self._kept(kernel, self._from_blocks) for kernel in kernels]
             with BLAS_ON_ONE_THREAD:  # units are few
-                return [work(self.spectra[repr(kernel)]) for kernel in kernels]
+                return [work(spectrum) for spectrum in spectra]
+        if len(kernels) == 1:
+            return share(lambda kernel: work(self._kept(kernel, self._spectrum)), kernels, len(self.rows))
         return share(lambda kernel: work(self._spectrum(kernel)), kernels, len(self.rows))
+
+    def _kept(self, kernel: Kernel, make: Callable[[Kernel], PooledSpectrum]) -> PooledSpectrum:
+        """Return the spectrum of a kernel, made on first use."""
+        if repr(kernel) not in self.spectra:
+            self.spectra[repr(kernel)] = make(kernel)
+        return self.spectra[repr(kernel)]
 
     def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column."""

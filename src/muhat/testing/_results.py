@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -114,9 +113,11 @@ class Result(Reportable, Shown):
         return f"{type(self).__name__}({self._because})"
 
 
-def of_table(
-    table: PermutationTable, candidates: Iterable[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
-) -> dict[str, Any]:
+Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
+"""Every statistic of every kernel, all parameters numbers."""
+
+
+def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
     """Return what every result has, from the values of all statistics."""
     tests = tuple(
         SingleTest(kernels, statistics, float(value), float(p), float(standardized))

@@ -19,7 +19,7 @@ from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool, Sample, as_source
-from muhat.testing._results import TwoSampleResult, of_table
+from muhat.testing._results import Candidates, TwoSampleResult, of_table
 from muhat.testing._sequential import permute_until_clear
 from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import MMD, Statistic
@@ -243,9 +243,6 @@ class TwoSampleTest(PermutationTest):
             raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng)
 
-
-Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
-"""Every statistic of every kernel, all parameters numbers."""
 
 Draw = Callable[[int], Array]
 """From a number of permutations to columns of labels, the first as observed."""

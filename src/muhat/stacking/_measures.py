@@ -1,0 +1,87 @@
+"""Estimates of a distribution: weights on rows, mixtures of Gaussians, and rows put together from parts of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.kernels import Mixture
+
+
+@dataclass(frozen=True, eq=False)
+class Recombination:
+    """The distribution of Σ_b a_b ⊙ x_b, where the x_b are independent rows of one cluster, which is drawn first.
+
+    Its characteristic function is Σ_c π_c Π_b φ_c(a_b ⊙ ω), with φ_c that of the rows of cluster c.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        The rows.
+    masses : array of shape (n,)
+        Their masses.
+    labels : array of shape (n,)
+        The cluster of each, counted from zero.
+    parts : array of shape (B, d)
+        The a_b, with sum one in every column.
+    """
+
+    X: Array
+    masses: Array
+    labels: Array
+    parts: Array
+
+    def characteristic_function(self, frequencies: Array) -> Array:
+        """Return E exp(iω·x) at each frequency ω."""
+        member = self.masses * (self.labels == np.arange(self.labels.max() + 1)[:, None])
+        waves = [member @ np.exp(1j * (self.X @ (part * frequencies).T)) for part in self.parts]
+        return product_of_parts(member.sum(axis=1), waves).sum(axis=0)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n points: every row gives each part to as many of them as its mass says."""
+        places = (np.arange(n) + rng.random()) / n
+        order = np.argsort(self.labels, kind="stable")
+        ends = np.cumsum(self.masses[order])
+        rows = order[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(order) - 1)]
+        drawn = np.zeros((n, self.X.shape[1]))
+        first, counts = np.unique(self.labels[rows], return_index=True, return_counts=True)[1:]
+        for part in self.parts:
+            for start, count in zip(first, counts, strict=True):
+                some = slice(start, start + count)
+                drawn[some] += part * self.X[rng.permutation(rows[some])]
+        return drawn
+
+
+def product_of_parts(masses: Array, waves: list[Array]) -> Array:
+    """Return π_c Π_b φ_c from masses π_c and waves π_c φ_c of clusters; zero where a cluster has no mass."""
+    found = masses[..., None].astype(waves[0].dtype)
+    inverse = np.divide(1, masses, out=np.zeros_like(masses), where=masses > 0)[..., None]
+    for wave in waves:
+        found = found * (inverse * wave)
+    return found
+
+
+Measure: TypeAlias = Array | Mixture | Recombination
+"""An estimate of the distribution; an array is weights on the rows of the sample."""
+
+
+def draw_from(P: Mixture | Recombination, n: int, rng: np.random.Generator) -> Array:
+    """Return n points from P, spread more evenly than independent ones."""
+    return P.draw(n, rng) if isinstance(P, Recombination) else spread_draws(P, n, rng)
+
+
+def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
+    """Return n points from P, of every component as many as its weight says, in pairs opposite to its mean."""
+    shares = P.weights * n
+    counts = np.floor(shares).astype(int)
+    late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
+    counts[late] += 1
+    variances, axes = P._eigenpairs
+    drawn = []
+    for mean, directions, spread, count in zip(P.means, axes, variances, counts, strict=True):
+        half = rng.standard_normal((-(-count // 2), len(mean)))
+        drawn.append(mean + (np.concatenate([half, -half])[:count] * np.sqrt(spread)) @ directions.T)
+    return np.concatenate(drawn)
