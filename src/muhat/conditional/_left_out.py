@@ -271,7 +271,9 @@ class LeftOut:
         """Return c of ĝ for each of the scales: shape (scales, parameters, poles)."""
         filter, grid = candidates.filter, candidates.grid
         assert isinstance(filter, Filter)
-        return np.stack([poles.coefficients(each) for each in self._values(poles.points, filter, grid, self._scales)])
+        values = self._values(poles.points, filter, grid, self._scales)
+        real, imaginary = np.split(np.stack([poles.fit(each).T for each in values]), 2, axis=-1)
+        return real + 1j * imaginary
 
     def _ratios(self, nodes: Nodes, rows: Array) -> Callable[[int], Array]:
         """Return (GD(Z − m_i))_i/G_ii of some rows at all poles, as a function of the column, m_i the left-out mean.

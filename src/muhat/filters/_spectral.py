@@ -116,7 +116,7 @@ class IteratedTikhonov(Formula):
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
-        return -np.expm1(-int(self.order) * _log1p(gamma / parameter))  # all digits of what is small, too
+        return -np.expm1(-int(self.order) * np.log1p(gamma / parameter))  # all digits of what is small, too
 
 
 @dataclass
@@ -148,7 +148,8 @@ class Landweber(Formula, Iteration):
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        return -np.expm1(parameter * _log1p(-self.step * gamma))
+        with np.errstate(divide="ignore"):
+            return -np.expm1(parameter * np.log1p(np.maximum(-self.step * gamma, -1)))
 
     def as_lambda(self, parameter: float) -> float:
         return 1 / (self.step * parameter)
@@ -243,12 +244,6 @@ class Showalter(Formula):
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         return -np.expm1(-gamma / parameter)
-
-
-def _log1p(x: Array) -> Array:
-    """Return log(1 + x) with all its digits, so that a power of millions keeps them; rounding below −1 is −1."""
-    with np.errstate(divide="ignore"):
-        return np.log1p(np.maximum(x, -1))
 
 
 @dataclass

@@ -7,7 +7,7 @@ for every set that is left out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
@@ -20,7 +20,7 @@ from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
 from muhat.gram._problem import HeldOut
 from muhat.selection._base import ROUNDED, Candidates, Choice, Scored, Scores, check_rest
-from muhat.selection._poles import Interval, Moments, Nodes, Poles, accurate_poles, at_nodes
+from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
 HEAVY = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
@@ -86,8 +86,7 @@ class LeftOutScores(Scores):
         self.poles: dict[int, Poles] = {}
         tuned = [place for place, filter in enumerate(self.filters) if not filter.constant]
         for place in tuned:
-            poles = _poles_of(problem, candidates[place], list(dict.fromkeys(self.poles.values())))
-            if poles is not None:
+            if (poles := _poles_of(problem, candidates[place], dict.fromkeys(self.poles.values()))) is not None:
                 self.poles[place] = poles
         self.parts: dict[int, list[Any]] = self._at_poles(self.poles)
         others = [place for place in tuned if place not in self.poles]
@@ -107,8 +106,7 @@ class LeftOutScores(Scores):
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
         gains = sum(part.gains(filter, grid) for part in self.parts[place])
-        most = np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)  # as no score is below zero
-        return np.minimum(gains, most[..., None])
+        return np.minimum(gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None])  # scores ≥ 0
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
         """Compute the moments at all poles, in one pass over the rows; heavy points are left out by refits."""
@@ -130,12 +128,12 @@ class LeftOutScores(Scores):
             warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Sequence[Poles] = ()) -> Poles | None:
+def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()) -> Poles | None:
     """Return poles by whose resolvents a filter is accurate, if there are any."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
     power = 0.0 if problem.has_target else 1.0  # φ_i and m_i have √γ_k of every component, a target need not
-    return accurate_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), power, known)
+    return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), power, known)
 
 
 def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:

@@ -8,7 +8,7 @@ how much its terms cancel: more poles are taken until it is accurate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -46,9 +46,9 @@ class Interval:
     largest: float
     """γ_max: poles around [0, 1] are stretched by it."""
     second: float
-    """In units of it, what no eigenvalue but the largest exceeds."""
+    """In units of it, what no eigenvalue but the largest exceeds, if that stands apart; else 1."""
     first: float
-    """In units of it, what the largest eigenvalue does not fall below."""
+    """In units of it, what the largest does not fall below."""
     scales: Array
     """1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale."""
 
@@ -56,13 +56,13 @@ class Interval:
     def from_spectrum(cls, gamma: Array, rest: tuple[float, float], bound: float) -> Interval:
         """Return it for ascending eigenvalues of A, the least and largest 1 − p_i, and k(x, x) up to a bound.
 
-        Without point i the covariance (1 − p_i) Ĉ_i = Ĉ − p_i φ_i φ_iᵀ has eigenvalues below those of Ĉ, by no more
-        than p_i k(x_i, x_i) (Weyl), and none beyond (1 − p_i) max k(x, x).
+        (1 − p_i) Ĉ_i = Ĉ − p_i φ_i φ_iᵀ has eigenvalues that are lower by no more than p_i k(x_i, x_i) (Weyl).
         """
         largest = min(float(gamma.max(initial=0.0)), rest[1] * bound)
         second = float(gamma[..., -2].max()) if gamma.shape[-1] > 1 else 0.0
         first = float(gamma[..., -1].min(initial=np.inf)) - (1 - rest[0]) * bound
-        return cls(largest, second / (largest or 1.0), first / (largest or 1.0), np.array(rest))
+        apart = first >= 2 * second and largest > 0
+        return cls(largest, second / largest if apart else 1.0, first / largest if apart else 0.0, np.array(rest))
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,12 @@ class Ellipse:
         u = (low + high) / 2 + (high - low) / 2 * np.cosh(log_rho + 1j * angles)
         return np.exp(u) - self.distance if self.distance else u
 
-    @property
-    def poles(self) -> Array:
-        """Points of the ellipse."""
-        return self.at(self.log_rho, np.pi * (np.arange(self.nodes) + 0.5) / self.nodes)
-
-    def points(self, shift: float) -> Array:
-        """Return points of the interval, as close to each other as poles are to it; shifted ones lie between."""
-        steps = POINTS * self.nodes
-        angles = np.pi * (np.arange(steps) + shift) / (steps - 1)
-        return np.clip(self.at(0.0, angles[angles < np.pi + 1e-9]).real, self.low, self.high)
+    def poles_and_points(self) -> tuple[Array, Array, Array]:
+        """Return poles on the ellipse, points of the interval to fit a function at, and points between these."""
+        angles = np.linspace(0, np.pi, POINTS * self.nodes)
+        points = np.clip(self.at(0.0, angles).real, self.low, self.high)
+        poles = self.at(self.log_rho, np.pi * (np.arange(self.nodes) + 0.5) / self.nodes)
+        return poles, points, self.at(0.0, (angles[1:] + angles[:-1]) / 2).real
 
 
 def _in_logarithm(distance: float) -> Ellipse:
@@ -126,15 +122,10 @@ class Poles:
         Q, R = np.linalg.qr(resolvents / lengths)
         return Q, R, lengths
 
-    def _fit(self, values: Array) -> Array:
+    def fit(self, values: Array) -> Array:
         """Return the real and the imaginary parts of c, in columns, for functions whose values are rows."""
         Q, R, lengths = self._factors
         return solve_triangular(R, Q.T @ (values * self.points**self.power).T, check_finite=False) / lengths[:, None]
-
-    def coefficients(self, values: Array) -> Array:
-        """Return c of functions given by their values at the points: shape (functions, poles)."""
-        real, imaginary = np.split(self._fit(values).T, 2, axis=1)
-        return real + 1j * imaginary
 
     def weights(self, sums: Array) -> Array:
         """Return w with Σ_x w(x) f(x) = Re Σ_j c_j F_j for every f that is fitted at the points x, given F, in rows."""
@@ -145,7 +136,7 @@ class Poles:
 
     def errors(self, at_points: Array, at_checks: Array) -> Array:
         """Return the largest error of each function, by its values; infinite where rounding could spoil the sum."""
-        fit, resolvents = self._fit(at_points), self._resolvents(self.checks)
+        fit, resolvents = self.fit(at_points), self._resolvents(self.checks)
         gaps = np.abs(resolvents @ fit - (at_checks * self.checks**self.power).T).max(axis=0)
         return np.where((np.abs(resolvents) @ np.abs(fit)).max(axis=0) > CANCELLED, np.inf, gaps)
 
@@ -153,18 +144,17 @@ class Poles:
 @lru_cache(maxsize=4)
 def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
     """Return poles on ellipses; their factors, once they are computed, serve the next sample too."""
-    parts = zip(*((each.poles, each.points(0.0), each.points(0.5)) for each in ellipses), strict=True)
-    return Poles(*map(np.concatenate, parts), power)
+    return Poles(*map(np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True)), power)
 
 
 def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
     """Return so many poles on an ellipse around all eigenvalues but a largest that is far away, with few around it."""
-    if interval.first < 2 * interval.second:
-        return (Ellipse(nodes, DIGITS["polynomial"] / nodes),)
-    width, gap = max(1 - interval.first, 1e-6), interval.first - interval.second
-    log_rho = float(np.arccosh(1 + gap / (8 * width)))
-    around = Ellipse(max(6, round(DIGITS["smooth"] / log_rho)), log_rho, low=1 - width)
-    return Ellipse(nodes, DIGITS["polynomial"] / nodes, high=max(interval.second, 1e-6)), around
+    log_rho, width = DIGITS["polynomial"] / nodes, max(1 - interval.first, 1e-6)
+    if interval.second == 1:
+        return (Ellipse(nodes, log_rho),)
+    rounder = float(np.arccosh(1 + (interval.first - interval.second) / (8 * width)))
+    around = Ellipse(max(6, round(DIGITS["smooth"] / rounder)), rounder, low=1 - width)
+    return Ellipse(nodes, log_rho, high=max(interval.second, 1e-6)), around
 
 
 def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float) -> Iterator[Poles]:
@@ -175,8 +165,7 @@ def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float) 
     """
     reach = min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
     reach = 1.0 if filter.constant else min(max(reach, 1e-300), 1.0)
-    spread = interval.second if interval.first >= 2 * interval.second else 1.0
-    least = 8 + round(1.5 * np.sqrt(spread / reach))  # of a polynomial's square on the interval
+    least = 8 + round(1.5 * np.sqrt(interval.second / reach))  # for a polynomial's square
     sizes = [min(round(least * 1.3**k), MOST) for k in range(4) if least <= MOST]
     powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
     likely = [(_in_logarithm(distance),) for distance in powers] + [_for_polynomials(size, interval) for size in sizes]
@@ -186,9 +175,7 @@ def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float) 
     return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
 
 
-def accurate_poles(
-    filter: Filter, grid: Array, interval: Interval, power: float, known: Sequence[Poles] = ()
-) -> Poles | None:
+def find_poles(filter: Filter, grid: Array, interval: Interval, power: float, known: Iterable[Poles]) -> Poles | None:
     """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
     tried = chain(known, poles_to_try(filter, grid, interval, power))
     return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
@@ -232,7 +219,7 @@ class Nodes:
         for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
             weights = gamma[:, None] ** power
             scale = np.abs(weights * resolvent).max(axis=0)
-            rows = _as_real(weights * resolvent / scale)
+            rows = (weights * resolvent / scale).view(np.float64)
             basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
             turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
@@ -296,11 +283,8 @@ class Moments:
         gains: Array = np.zeros(len(grid))
         for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
             r = 1 - filter.path(self.z / self.rest[some, None], grid)
-            r = r.reshape(len(r), -1).T
-            linear, quadratic = (
-                values[..., some, :].reshape(*values.shape[:-2], -1) for values in (self.linear, self.quadratic)
-            )
-            gains = gains - (2 * linear @ r + quadratic @ r**2)
+            for values, factors in ((2 * self.linear, r), (self.quadratic, r**2)):
+                gains = gains - np.tensordot(values[..., some, :], factors, axes=((-2, -1), (-2, -1)))
         return gains
 
 
@@ -343,10 +327,5 @@ def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) 
 
 def _times(real: Array, complex_values: Array) -> Array:
     """Return the product of a real and a complex matrix, as one real product."""
-    complex_type = np.result_type(real.dtype, np.complex64)
-    return (real @ _as_real(complex_values.astype(complex_type, copy=False))).view(complex_type)
-
-
-def _as_real(values: Array) -> Array:
-    """Return complex numbers as pairs of real ones."""
-    return np.ascontiguousarray(values).view(values.real.dtype)
+    values = np.ascontiguousarray(complex_values, np.result_type(real.dtype, np.complex64))
+    return (real @ values.view(values.real.dtype)).view(values.dtype)
