@@ -144,7 +144,8 @@ class Poles:
 @lru_cache(maxsize=4)
 def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
     """Return poles on ellipses; their factors, once they are computed, serve the next sample too."""
-    return Poles(*map(np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True)), power)
+    z, points, checks = map(np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True))
+    return Poles(z, points, checks, power)
 
 
 def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
