@@ -28,8 +28,8 @@ DIGITS, HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
 """What is left out is about exp(−2 · DIGITS) before rounding, which takes some digits of polynomials; and how far the
 poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
 
-POINTS, MOST = 3, 1024
-"""Points for each pole at which a function is fitted, and the most poles that are tried."""
+POINTS, MOST, PARAMETERS = 3, 1024, 100
+"""Points for each pole at which a function is fitted, the most poles, and how many of a grid's parameters are tried."""
 
 NODES_AT_ONCE, GROUPS_AT_ONCE = 32, 64
 """Poles at which resolvents are held together, and masses for which a filter is evaluated together."""
@@ -184,7 +184,7 @@ def find_poles(filter: Filter, grid: Array, interval: Interval, power: float, kn
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
     """Return the largest error, over a grid, of what is summed up to score a filter: r and r², r = 1 − s."""
-    worst = 0.0
+    worst, grid = 0.0, grid[np.unique(np.linspace(0, len(grid) - 1, PARAMETERS).round().astype(int))]
     for scale in set(interval.scales.tolist()):
         with np.errstate(all="ignore"):
             found = [1 - filter.path(x * (interval.largest / scale), grid) for x in (poles.points, poles.checks)]
