@@ -114,7 +114,7 @@ class LeftOutScores(Scores):
             return {}
         problem, each = self.problem, list(dict.fromkeys(poles.values()))
         largest = _interval(problem).largest
-        nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each, each[0].power)
+        nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
         on = {own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2])) for k, own in enumerate(each)}
         return {place: [on[own], *heavy] for place, own in poles.items()}
@@ -132,8 +132,7 @@ def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Iterable[
     """Return poles by whose resolvents a filter is accurate, if there are any."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
-    power = 0.0 if problem.has_target else 1.0  # φ_i and m_i have √γ_k of every component, a target need not
-    return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), power, known)
+    return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
 
 
 def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:
@@ -175,7 +174,7 @@ def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) 
         return without.terms(filter, grid)[0] / rows.masses
     largest = _interval(problem).largest
     r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid)[0]
-    nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles], poles.power)
+    nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
     parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
     linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
     return -(2 * linear @ r + quadratic @ r**2) / rows.masses

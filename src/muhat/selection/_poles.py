@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from muhat._arrays import Array, quotient, rounding, slices
+from muhat._arrays import Array, rounding, slices
 from muhat.filters import Filter
 from muhat.gram import Rows, SpectralProblem
 
@@ -158,7 +158,7 @@ def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
     return Ellipse(nodes, log_rho, high=max(interval.second, 1e-6)), around
 
 
-def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float) -> Iterator[Poles]:
+def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float = 0.0) -> Iterator[Poles]:
     """Yield poles that may serve a filter on its whole grid, likely ones first; of these, the fewest first.
 
     A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it decays or has poles
@@ -176,9 +176,9 @@ def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float) 
     return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
 
 
-def find_poles(filter: Filter, grid: Array, interval: Interval, power: float, known: Iterable[Poles]) -> Poles | None:
+def find_poles(filter: Filter, grid: Array, interval: Interval, known: Iterable[Poles]) -> Poles | None:
     """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
-    tried = chain(known, poles_to_try(filter, grid, interval, power))
+    tried = chain(known, poles_to_try(filter, grid, interval))
     return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
 
 
@@ -211,23 +211,21 @@ class Nodes:
     """1/(z − γ) = Q C: shape (..., rank, poles)."""
 
     @classmethod
-    def from_poles(cls, gamma: Array, n: int, largest: float, chosen: Sequence[Poles], power: float = 0.0) -> Nodes:
-        """Return poles stretched around [0, largest], for n rows; errors of 1/(z − γ) are those of γ^power/(z − γ)."""
+    def from_poles(cls, gamma: Array, n: int, largest: float, chosen: Sequence[Poles]) -> Nodes:
+        """Return poles stretched around [0, largest], for n rows."""
         z = largest * np.concatenate([each.z for each in chosen])
         starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
         sizes = () if gamma.ndim > 1 or n < COMPRESSED_FROM else (SKETCHED, 2 * SKETCHED)
         for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
-            weights = gamma[:, None] ** power
-            scale = np.abs(weights * resolvent).max(axis=0)
-            rows = (weights * resolvent / scale).view(np.float64)
+            scale = np.abs(resolvent).max(axis=0)
+            rows = (resolvent / scale).view(np.float64)
             basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
             turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
             if rank < size:  # else there may be more
                 V = basis @ turn[:, :rank]
-                C = np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
-                return cls(z, starts, quotient(rows @ V, weights), C)
+                return cls(z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
         return cls(z, starts, None, resolvent)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
