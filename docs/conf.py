@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "show_memory": False,
     "min_reported_time": 0,
+    "write_computation_times": False,  # a page that loads scripts from the network
 }
 suppress_warnings = ["config.cache"]
 

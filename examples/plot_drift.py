@@ -25,6 +25,5 @@ for number, batch in enumerate([*quiet, *unknown]):
 DriftDisplay.from_detector(detector).plot()
 
 alarms = [each.is_alarm for each in detector.history_]
-print(
-    f"There are {sum(alarms[:3])} alarms in 3 batches of known speakers, and {sum(alarms[3:])} in those of 7 new ones."
-)
+found = f"{sum(alarms[:3])} alarms in 3 batches of known speakers, and {sum(alarms[3:])} in 7 of new ones"
+print(f"There are {found}.")

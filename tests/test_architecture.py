@@ -60,7 +60,7 @@ LINES = 10_000
 ROOMS = {
     "stacking": 2_000,
     "testing": 3_700,
-    "conditional": 3_050,
+    "conditional": 3_120,
     "keep": 660,
     "notebook": 330,
     "report": 2_300,

@@ -86,6 +86,22 @@ def test_rows_that_are_all_the_same_weigh_the_same(X):
     np.testing.assert_allclose(KernelMeanMatching().fit(X, TARGET).weights_, 1, atol=1e-9)
 
 
+@pytest.mark.parametrize(("kernel", "columns"), [("gaussian", 2), ("gaussian", 10), ("laplacian", 3)])
+def test_few_products_are_enough_whatever_the_eigenvalues(kernel, columns):
+    rng = np.random.default_rng(0)
+    X, target = rng.normal(size=(500, columns)), rng.normal(0.5, size=(300, columns))
+    model = KernelMeanMatching(kernel=kernel).fit(X, target)
+    assert model.converged_
+    assert model.n_iter_ < 300
+
+
+def test_what_rounding_keeps_from_the_minimum_is_as_near_as_it_gets():
+    with pytest.warns(ConvergenceWarning):
+        model = KernelMeanMatching(tol=1e-18).fit(SOURCE, TARGET)
+    assert 0 < model.gap_ < 1e-9
+    assert model.n_iter_ < 1000
+
+
 def test_too_few_products_are_warned_about():
     with pytest.warns(ConvergenceWarning, match="not converged after 3 products; raise max_iter or tol"):
         assert not KernelMeanMatching(max_iter=3).fit(SOURCE, TARGET).converged_

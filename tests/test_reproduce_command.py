@@ -156,7 +156,7 @@ def test_a_task_that_fails_is_answered_by_one_sentence(muhat, monkeypatch):
 def test_a_run_that_is_interrupted_says_so_and_keeps_its_checkpoints(tmp_path):
     process = subprocess.Popen([*COMMAND, "when-it-pays", "--quick"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     checkpoints = tmp_path / "muhat-results-quick" / ".checkpoints"
-    for _ in range(1200):
+    for _ in range(6000):
         if list(checkpoints.glob("*/*.json")):
             break
         time.sleep(0.05)

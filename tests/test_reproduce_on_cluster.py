@@ -78,6 +78,8 @@ def test_tasks_that_kill_their_workers_are_named_in_a_sentence(cluster, tmp_path
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     with pytest.raises(TaskError, match="deadly: the cluster lost a task"):
         reproduce([deadly()], tmp_path, cluster=cluster.scheduler_address, progress=Progress())
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)  # new ones: distributed 2024.8 may never close a cluster while they start
 
 
 def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(tmp_path, monkeypatch):

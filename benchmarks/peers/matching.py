@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
-from time import perf_counter
+from time import process_time
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +22,10 @@ import numpy as np
 
 from muhat import Gaussian, KernelMeanMatching
 
-SIZES = (50, 100)
+SIZES = (50, 100, 1000)
+SKADA_UP_TO = 100
+"""Rows that its solver takes seconds for, and more of them many minutes."""
+
 SHIFTS = (0.5, 1.0)
 BOUND = 10.0
 SLACK = 1e-6
@@ -30,7 +33,7 @@ SLACK = 1e-6
 
 def ours(X: Any, Y: Any, sigma: float) -> Any:
     """Return our weights."""
-    return KernelMeanMatching(kernel=Gaussian(sigma), bound=BOUND, max_iter=50_000).fit(X, Y).weights_
+    return KernelMeanMatching(kernel=Gaussian(sigma), bound=BOUND).fit(X, Y).weights_
 
 
 def skada(X: Any, Y: Any, sigma: float) -> Any:
@@ -84,7 +87,7 @@ def named(package: str) -> str:
 def main() -> None:
     """Print a row for each problem and solver."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["n", "shift", "solver", "objective", "above_ours", "largest_weight", "seconds"])
+    writer.writerow(["n", "shift", "solver", "objective", "above_ours", "largest_weight", "cpu_seconds"])
     solvers: dict[str, Callable[..., Any]] = {"muhat": ours, "skada": skada, "adapt": adapt}
     for n in SIZES:
         for shift in SHIFTS:
@@ -92,11 +95,13 @@ def main() -> None:
             X, Y = rng.normal(size=(n, 2)), rng.normal(shift, size=(n, 2))
             least = None
             for name, solve in solvers.items():
-                start = perf_counter()
+                if name == "skada" and n > SKADA_UP_TO:
+                    continue
+                start = process_time()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     weights = solve(X, Y, 1.0)
-                seconds = perf_counter() - start
+                seconds = process_time() - start
                 value = objective(X, Y, 1.0, weights)
                 least = value if least is None else least
                 cells = [f"{value:.9g}", f"{value - least:.2g}", f"{weights.max():.6g}", f"{seconds:.2f}"]

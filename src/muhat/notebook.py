@@ -245,16 +245,24 @@ class ShownBatches:
         self.batches, self.total, self.passes = batches, total, 0
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the batches, and show how many of their rows have been worked on."""
-        self.passes += 1
-        show, rows, start, shown = _display(), 0, monotonic(), 0.0
+        """Yield the batches, and show how many of their rows have been worked on.
+
+        It is a pass, and is shown, from the second batch on: who takes the first alone only looks at it.
+        """
+        rows, start, shown, show = 0, monotonic(), 0.0, None
         for batch in self.batches:
             yield batch
+            show = show or self._begin()
             rows += len(batch)
             if monotonic() - shown > SECONDS:
                 shown = monotonic()
                 show(self._state(rows, monotonic() - start), rows, self.total or getattr(self.batches, "n", None))
+        show = show or self._begin()
         show(self._state(rows, monotonic() - start) + ", done", rows, rows)
+
+    def _begin(self) -> Callable[[str, int, int | None], object]:
+        self.passes += 1
+        return _display()
 
     def _state(self, rows: int, seconds: float) -> str:
         speed = f", {rows / seconds:,.0f} rows/s" if seconds > SECONDS else ""

@@ -27,7 +27,7 @@ from muhat.cli._compare import check_figure
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._distribution import checked_levels
-from muhat.conditional._estimator import INTERVALS, checked_place
+from muhat.conditional._estimator import INTERVALS, calibrated, check_calibration, checked_place, reach_of
 from muhat.data import DataSet, read_table
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
@@ -219,9 +219,17 @@ class _Result:
         """Return what the same model says of new rows."""
         X = self.pipeline[:-1].transform(new.X)
         model: ConditionalMean = self.pipeline[-1]
-        ends = model.predict_interval(X, self.confidence, intervals)
+        is_conformal = intervals == "conformal"
+        ends = self._conformal(new) if is_conformal else model.predict_interval(X, self.confidence, intervals)
         true = None if np.isnan(new.y).any() else new.y
         return replace(self, intervals=intervals, shown=new.name, predicted=model.predict(X), ends=ends, true=true)
+
+    def _conformal(self, new: _Sample) -> Array:
+        """Return conformal intervals of new rows; the scaler, too, sees none of the rows that calibrate."""
+        check_calibration("--confidence", self.confidence, len(self.sample.X))
+        fitted, _, gaps = calibrated(self.pipeline, self.sample.X, self.sample.y)
+        middle, reach = fitted.predict(new.X), reach_of("--confidence", self.confidence, gaps)
+        return np.column_stack([middle - reach, middle + reach])
 
     def figure(self) -> Any:
         """Return left-out predictions against the truth, and quantiles along the most telling feature, as a figure."""

@@ -34,7 +34,7 @@ class ConditionalDistribution:
 
     @classmethod
     def from_weights(cls, outputs: Array, weights: Array) -> ConditionalDistribution:
-        """Return the distributions whose probabilities are nearest to the weights, of shape (m, n)."""
+        """Return the distributions whose probabilities are nearest to the weights, of shape (m, n), by Euclid."""
         probabilities = nearest_probabilities(weights)
         return cls(outputs, probabilities, np.abs(probabilities - weights).sum(axis=1) / 2)
 
@@ -96,7 +96,9 @@ class ConditionalDistribution:
 
 
 def nearest_probabilities(weights: Array) -> Array:
-    """Return, for each row, the probabilities nearest to its weights: max(w_i − θ, 0) with θ such that they sum to one.
+    """Return, for each row, the probabilities nearest to its weights: max(w_i − θ, 0), with θ for a sum of one.
+
+    Near is meant by the Euclidean distance of weights.
 
     Examples
     --------

@@ -268,7 +268,8 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
         ``"conformal"``: the same model, everything chosen anew, is fitted to two thirds of the rows, and its residuals
         on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it holds y with
         probability at least ``confidence``, whatever their distribution and however the model was chosen. It costs one
-        more fit, the first time it is asked for, and is a little wider.
+        more fit, the first time it is asked for, and is a little wider. What stands before the model in a pipeline has
+        seen the rows that calibrate, and is not part of the promise.
 
         Parameters
         ----------
@@ -286,8 +287,7 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
             raise ValueError(unknown_name(f"{who} method", str(method), INTERVALS))
         if method == "conformal":
             model, columns, gaps = self._calibrated(level)
-            place = checked_place(who, level, len(gaps)) - 1
-            reach = np.partition(gaps, place, axis=0)[place]
+            reach = reach_of(who, level, gaps)
             new = checked_sample(self, X, reset=False)[:, columns if columns is not None else slice(None)]
             middle = model._by_chunks(new, model._fit.predictions)
             return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
@@ -312,16 +312,9 @@ class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMix
         if masses.min() < masses.max():
             needed, advice = "conformal intervals take rows that all weigh the same", "use 'jackknife+'"
             raise ValueError(refusal(who, needed, "sample_weight", advice))
-        held_out = floor(CALIBRATED * len(X))
-        checked_place(who, level, held_out, f"{len(X)} rows, of which {held_out} calibrate")
+        check_calibration(who, level, len(X))
         if self._calibration is None:
-            order = np.random.default_rng(0).permutation(len(X))
-            some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
-            columns = rest if isinstance(self.kernel_, Precomputed) else None
-            taken = slice(None) if columns is None else columns
-            model = clone(self).fit(X[rest][:, taken], y[rest])
-            predicted = model._by_chunks(X[some][:, taken], model._fit.predictions)
-            self._calibration = model, columns, np.abs(y[some].reshape(held_out, -1) - predicted)
+            self._calibration = calibrated(self, X, y, isinstance(self.kernel_, Precomputed))
         return self._calibration
 
     def predict_quantiles(self, X: Any, q: Any) -> Array:
@@ -598,6 +591,31 @@ def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
         needed += " to calibrate with" if got else ""
         raise ValueError(refusal(who, needed, n if got is None else got, "lower it"))
     return place
+
+
+def check_calibration(who: str, level: float, n: int) -> None:
+    """Refuse so few rows that the share of them that calibrates cannot give intervals of that level."""
+    held_out = floor(CALIBRATED * n)
+    checked_place(who, level, held_out, f"{n} rows, of which {held_out} calibrate")
+
+
+def calibrated(model: Any, X: Array, y: Array, is_pairwise: bool = False) -> tuple[Any, Array | None, Array]:
+    """Return a model of two thirds of the rows, what it takes of X's columns, and the others' absolute residuals.
+
+    The model is a clone of an estimator or pipeline, of which no part sees the rows that calibrate.
+    """
+    order, held_out = np.random.default_rng(0).permutation(len(X)), floor(CALIBRATED * len(X))
+    some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
+    columns = rest if is_pairwise else None
+    taken = slice(None) if columns is None else columns
+    fitted = clone(model).fit(X[rest][:, taken], y[rest])
+    return fitted, columns, np.abs(y[some] - fitted.predict(X[some][:, taken])).reshape(held_out, -1)
+
+
+def reach_of(who: str, level: float, gaps: Array) -> Array:
+    """Return how far conformal intervals go to both sides, for each output, by the residuals of rows that calibrate."""
+    place = checked_place(who, level, len(gaps)) - 1
+    return np.partition(gaps, place, axis=0)[place]
 
 
 def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:

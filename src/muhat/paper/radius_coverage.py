@@ -38,7 +38,7 @@ def settings(quick: bool) -> Settings:
         "seed": 2014,
         "draws": 20 if quick else 10_000,
         "d": 20,
-        "n": [20, 100] if quick else [20, 100, 1000],
+        "n": [20, 100] if quick else [20, 50, 100, 300, 1000],
     }
 
 

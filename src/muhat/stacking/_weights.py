@@ -23,9 +23,6 @@ ROUNDED = 1e-12
 FEWEST = 3
 """Folds from which on a standard error can be told."""
 
-HEAVY = 1e5
-"""How much heavier than the rest the equation Σ w = 1 is, where it must hold."""
-
 
 @dataclass(frozen=True, eq=False)
 class LeftOutMoments:
@@ -120,8 +117,10 @@ class LeftOutMoments:
         root, aim = scale * V.T, (V / scale.T).T @ (self.cross + pull / count)
         w = nnls(root, aim)[0]
         if w.sum() > 1:
-            heavy = HEAVY * np.abs(root).max()
-            w = nnls(np.vstack([root, np.full(count, heavy)]), np.append(aim, heavy))[0]
+            # With Σ w = 1, ‖Cw‖ is to be least, C = root − aim 1ᵀ. So it is for w/Σw of the w that minimises ‖Cw‖² +
+            # s² (Σw − 1)², for any s: the least value among the multiples of w increases with ‖Cw‖/Σw.
+            s = np.abs(root).max()
+            w = nnls(np.vstack([root - aim[:, None], np.full(count, s)]), np.append(np.zeros(count), s))[0]
             w /= w.sum()
         plain = np.eye(count)[0]
         return w if self.score(w) <= self.score(plain) + pull else plain
