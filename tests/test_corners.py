@@ -75,15 +75,15 @@ def test_a_rational_quadratic_kernel_of_large_alpha_is_gaussian():
 
 
 @dataclass
-class RealOnly(Filter):
-    """Written with a function that takes no complex numbers."""
+class OfSciPy(Filter):
+    """Written with a special function, which takes real numbers only."""
 
     def shrinkage(self, gamma, parameter):
         return gammainc(2.0, gamma / parameter)
 
 
-def test_a_filter_of_real_numbers_only_is_scored_by_really_leaving_out():
-    choice = KernelMean(kernel=KERNEL, filter=RealOnly(), selection=LeaveOneOut(grid=[0.01])).fit(X).choice_
+def test_a_filter_of_special_functions_has_the_score_of_really_leaving_out():
+    choice = KernelMean(kernel=KERNEL, filter=OfSciPy(), selection=LeaveOneOut(grid=[0.01])).fit(X).choice_
     true = 0.0
     for i in range(25):
         rest = np.delete(F, i, axis=0)

@@ -22,7 +22,7 @@ from muhat.gram import FeatureEmbedding, FeatureProblem, FeatureSums, Folds, Nys
 from muhat.gram._plan import plan_in_memory
 from muhat.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut
-from muhat.selection import _contour as moments
+from muhat.selection import _poles as moments
 
 RNG = np.random.default_rng(SEED)
 pytestmark = pytest.mark.filterwarnings("ignore:.*is at the end of its grid")

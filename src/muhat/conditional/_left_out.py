@@ -4,9 +4,10 @@ With masses p, D = diag(√p) and A = DKD, a filter predicts Σ_i α_i(x) z_i at
 the masses are p/c, c = 1 − p_i, and A loses row and column i. With G = (z − A)⁻¹, the column of its resolvent that is
 needed is G_·i/G_ii (Schur complement), so that the left-out prediction is
 
-    (1/√p_i) (1/2πi) ∮ ĝ(z) (GDZ)_i/G_ii dz,   ĝ(z) = g_λ(z/c)/c = s_λ(z/c)/z,
+    (1/√p_i) Re Σ_j c_j [(G(z_j)DZ)_i/G_ii(z_j) − (DZ)_i]
 
-on a contour around the spectrum. GDZ and the diagonal of G serve all filters and parameters.
+where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ and the diagonal
+of G at the poles z_j serve all filters and parameters.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
 from muhat._messages import refusal
 from muhat.filters import Filter
 from muhat.selection._base import Candidates
-from muhat.selection._contour import CHECKED, Contour, Interval, Nodes, _ladder
 from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY, REFIT_UP_TO
+from muhat.selection._poles import Interval, Nodes, Poles, poles_to_try
 
 ACCURATE = 5e-12
-"""The error of κ√γ ĝ(γ) on its contour, next to its largest value or 1, up to which the contour is taken."""
+"""The error of κ√γ ĝ(γ) as a sum of resolvents, next to its largest value or 1, up to which poles are taken."""
 
 SCALES = 16
 """Values of c = 1 − p_i at which a filter is evaluated where masses differ, to be interpolated between."""
 
 ROWS = 1024
-"""Rows of which the resolvent is held at once, at all nodes."""
+"""Rows of which the resolvent is held at once, at all poles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,53 +154,40 @@ class LeftOut:
         # What is left without a heavy row is a share of its own: these, fifty at most, are left out by refits.
         self.light = np.flatnonzero(rest >= (1 - HEAVY) * rest.max())
         self.heavy = np.flatnonzero(rest < (1 - HEAVY) * rest.max())
-        bound = regression.largest_value
-        largest = min(float(regression.gamma.max(initial=0.0)), float(rest.max()) * bound)
-        scales = np.array([rest[self.light].min(), rest[self.light].max()])
-        self.interval = Interval(largest, scales, bound)
+        of_light = float(rest[self.light].min()), float(rest[self.light].max())
+        self.interval = Interval.from_spectrum(regression.gamma, of_light, regression.largest_value)
         # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
-        self.spanned = slice(int(np.searchsorted(regression.gamma, rounding(regression.gamma) * largest)), None)
+        self.spanned = slice(
+            int(np.searchsorted(regression.gamma, rounding(regression.gamma) * self.interval.largest)), None
+        )
 
-    def contour(self, candidates: Candidates, known: Sequence[Contour] = ()) -> Contour | None:
-        """Return a cheap contour that is accurate for a filter's whole grid, if there is one; known ones cost least."""
+    def poles_of(self, candidates: Candidates, known: Sequence[Poles] = ()) -> Poles | None:
+        """Return poles that are accurate for a filter's whole grid, if there are any; known ones cost least."""
         filter, grid = candidates.filter, candidates.grid
         if not (isinstance(filter, Filter) and filter.analytic and self.interval.largest):
             return None
-        reach = min(filter.as_lambda(grid[0]), filter.as_lambda(grid[-1])) / self.interval.largest
-        stated = type(filter).as_lambda is not Filter.as_lambda
-        shapes = (shape.contour() for shape in _ladder(min(reach, 1.0), only_likely=stated))
-        errors = [self._error_on(filter, part) for part in (grid[[0, -1]], grid)]  # ends are the likeliest to fail
-        return next((each for each in chain(known, shapes) if all(error(each) <= ACCURATE for error in errors)), None)
+        tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
+        return next((poles for poles in tried if self._error(poles, filter, grid) <= ACCURATE), None)
 
-    def _error_on(self, filter: Filter, grid: Array) -> Callable[[Contour], float]:
-        """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid, as a function of contours.
+    def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
+        """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid.
 
         As ‖A^(−1/2) A_·i‖ ≤ √A_ii, without row i too, κ√γ ĝ(γ) bounds what is predicted from outputs of mean square 1.
         """
-        largest, bound, at_zero = self.interval.largest, self.interval.bound, filter.at_zero(grid)[:, None]
+        values, worst = self._values(poles.points, filter, grid, self._scales), 0.0
         scales = np.unique(np.linspace(self.interval.scales[0], self.interval.scales[1], 5))
-        points = [CHECKED[(CHECKED > 0) & (largest * CHECKED <= scale * bound)] for scale in scales]
-        exact = [(filter.path(largest * x / c, grid) - at_zero) / x for c, x in zip(scales, points, strict=True)]
+        unit = np.sqrt(self.regression.largest_value / self.interval.largest)
+        for own, true in zip(self._basis(scales), self._values(poles.checks, filter, grid, scales), strict=True):
+            size = unit * np.abs(true * np.sqrt(poles.checks)).max(axis=1)
+            found = unit * poles.errors(np.tensordot(own, values, 1), true) / np.maximum(size, 1)
+            worst = max(worst, float(np.nan_to_num(found, nan=np.inf).max()))
+        return worst
 
-        def error(contour: Contour) -> float:
-            values, worst = self._values(contour.nodes * largest, filter, grid, at_zero), 0.0
-            if values is None:
-                return np.inf
-            for own, x, true in zip(self._basis(scales), points, exact, strict=True):
-                resolvent = contour.steps[:, None] / (contour.nodes[:, None] - x)
-                found = 2 * largest * np.real(np.tensordot(own, values, 1) @ resolvent)
-                gap, size = (np.abs(each * np.sqrt(x * bound / largest)).max(axis=1) for each in (found - true, true))
-                worst = max(worst, float(np.nan_to_num(gap / np.maximum(size, 1), nan=np.inf).max()))
-            return worst
-
-        return error
-
-    def _values(self, z: Array, filter: Filter, grid: Array, at_zero: Array) -> Array | None:
-        """Return ĝ(z) at the nodes for each of the scales, of shape (scales, parameters, nodes), if it is finite."""
-        found = [Contour._path(filter, grid, z / scale) for scale in self._scales]
-        if not all(is_finite for _, is_finite in found):
-            return None
-        return (np.stack([path for path, _ in found]) - at_zero) / z
+    def _values(self, x: Array, filter: Filter, grid: Array, scales: Array) -> Array:
+        """Return γ_max ĝ(γ) at γ = γ_max x for each of the scales: shape (scales, parameters, points)."""
+        at_zero, largest = filter.at_zero(grid)[:, None], self.interval.largest
+        with np.errstate(all="ignore"):
+            return np.stack([quotient(filter.path(largest * x / scale, grid) - at_zero, x) for scale in scales])
 
     @cached_property
     def _scales(self) -> Array:
@@ -215,79 +203,80 @@ class LeftOut:
         positions = 2 * (scales - low) / (high - low) - 1
         return chebvander(positions, SCALES - 1) @ np.linalg.inv(chebvander(chebpts1(SCALES), SCALES - 1))
 
-    def scores(self, candidates: Sequence[Candidates], contours: dict[int, Contour] | None = None) -> list[Array]:
+    def scores(self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None = None) -> list[Array]:
         """Return Σ p_i ‖z_i − ẑ_i‖² for every parameter of every filter, ẑ_i being the left-out predictions.
 
-        Contours that were found before, by the filter's place, are not looked for again.
+        Poles that were found before, by the filter's place, are not looked for again.
         """
         scores = [np.zeros(len(each.grid)) for each in candidates]
         Z, masses = self.regression.Z, self.regression.masses
-        for place, rows, column, predicted in self._predictions(candidates, contours):
+        for place, rows, column, predicted in self._predictions(candidates, poles):
             scores[place] += (Z[rows, column] - predicted) ** 2 @ masses[rows]
         return scores
 
-    def predictions(self, filter: Filter, parameter: float, contours: dict[int, Contour] | None = None) -> Array:
+    def predictions(self, filter: Filter, parameter: float, poles: dict[int, Poles] | None = None) -> Array:
         """Return the left-out predictions of one parameter, of shape (n, columns)."""
         predictions = np.empty_like(self.regression.Z)
-        for _, rows, column, predicted in self._predictions([Candidates(filter, np.array([parameter]))], contours):
+        for _, rows, column, predicted in self._predictions([Candidates(filter, np.array([parameter]))], poles):
             predictions[rows, column] = predicted[0]
         return predictions + self.regression.mean
 
-    def contours(self, candidates: Sequence[Candidates]) -> dict[int, Contour]:
-        """Return an accurate contour for each filter that has one, by its place."""
-        contours: dict[int, Contour] = {}
+    def poles(self, candidates: Sequence[Candidates]) -> dict[int, Poles]:
+        """Return accurate poles for each filter that has some, by its place."""
+        found: dict[int, Poles] = {}
         for place, each in enumerate(candidates):
-            contour = self.contour(each, list(contours.values()))
-            if contour is not None:
-                contours[place] = contour
-        return contours
+            poles = self.poles_of(each, list(dict.fromkeys(found.values())))
+            if poles is not None:
+                found[place] = poles
+        return found
 
     def _predictions(
-        self, candidates: Sequence[Candidates], contours: dict[int, Contour] | None
+        self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None
     ) -> Iterator[tuple[int, Array, int, Array]]:
         """Yield predictions, measured from the mean: the filter's place, rows, a column and (parameters, rows)."""
-        contours = self.contours(candidates) if contours is None else contours
-        if contours:
-            yield from self._on_contours(candidates, contours)
+        poles = self.poles(candidates) if poles is None else poles
+        if poles:
+            yield from self._at_poles(candidates, poles)
         for place, each in enumerate(candidates):
-            for some, refits in self._refits(each, contours.get(place)):
+            for some, refits in self._refits(each, poles.get(place)):
                 predicted = refits.predictions(each)
                 for column in range(predicted.shape[-1]):
                     yield place, some, column, predicted[..., column]
 
-    def _on_contours(
-        self, candidates: Sequence[Candidates], contours: dict[int, Contour]
+    def _at_poles(
+        self, candidates: Sequence[Candidates], poles: dict[int, Poles]
     ) -> Iterator[tuple[int, Array, int, Array]]:
         """Yield the predictions of all rows that are not heavy; resolvents are shared by filters and parameters."""
-        distinct = list(dict.fromkeys(contours.values()))
+        distinct = list(dict.fromkeys(poles.values()))
         nodes = self._nodes(distinct)
-        numbers = {place: distinct.index(contour) for place, contour in contours.items()}
+        numbers = {place: distinct.index(own) for place, own in poles.items()}
         where = {place: slice(*nodes.starts[number : number + 2]) for place, number in numbers.items()}
-        steps = {place: self._steps(nodes, some, candidates[place]) for place, some in where.items()}
-        means = self.regression.left_out_means
+        c = {place: self._coefficients(own, candidates[place]) for place, own in poles.items()}
+        Z, means = self.regression.Z, self.regression.left_out_means
         for chunk in slices(0, len(self.light), ROWS):
             rows = self.light[chunk]
             ratio, basis = self._ratios(nodes, rows), self._basis(1 - self.regression.masses[rows])
-            for column in range(self.regression.Z.shape[1]):
-                f = ratio(column) / self.regression.root_masses[rows, None]
+            for column in range(Z.shape[1]):
+                own = Z[rows, column] - means[rows, column]  # what remains of the ratio far from the spectrum
+                f = ratio(column) / self.regression.root_masses[rows, None] - own[:, None]
                 for place, some in where.items():
-                    predicted = _integrals(steps[place], f[:, some], basis)
+                    predicted = _summed(c[place], f[:, some], basis)
                     yield place, rows, column, predicted + means[rows, column]
 
-    def _nodes(self, contours: Sequence[Contour]) -> Nodes:
+    def _nodes(self, chosen: Sequence[Poles]) -> Nodes:
         gamma = self.regression.gamma[self.spanned]
-        return Nodes.from_contours(gamma, self.regression.n, self.interval.largest, contours)
+        return Nodes.from_poles(gamma, self.regression.n, self.interval.largest, chosen)
 
-    def _steps(self, nodes: Nodes, where: slice, candidates: Candidates) -> Array:
-        """Return ĝ(z) dz/2πi at a contour's nodes for each of the scales."""
+    def _coefficients(self, poles: Poles, candidates: Candidates) -> Array:
+        """Return c of ĝ for each of the scales: shape (scales, parameters, poles)."""
         filter, grid = candidates.filter, candidates.grid
         assert isinstance(filter, Filter)
-        values = self._values(nodes.z[where], filter, grid, filter.at_zero(grid)[:, None])
-        assert values is not None  # the contour was checked
-        return values * nodes.steps[where]
+        values = self._values(poles.points, filter, grid, self._scales)
+        real, imaginary = np.split(np.stack([poles.fit(each).T for each in values]), 2, axis=-1)
+        return real + 1j * imaginary
 
     def _ratios(self, nodes: Nodes, rows: Array) -> Callable[[int], Array]:
-        """Return (GD(Z − m_i))_i/G_ii of some rows at all nodes, as a function of the column, m_i the left-out mean.
+        """Return (GD(Z − m_i))_i/G_ii of some rows at all poles, as a function of the column, m_i the left-out mean.
 
         Where eigenvectors do not span everything, G has (I − UUᵀ)/z beside them.
         """
@@ -315,41 +304,37 @@ class LeftOut:
 
         Its prediction at x, measured from the mean, is m_i + (UᵀD k(X, x))ᵀ times column i: with y = Z − m_i,
 
-            (1/2πi) ∮ ĝ(z)/(z − γ_k) [(UᵀDy)_k − U_ik (GDy)_i/G_ii] dz.
+            Re Σ_j c_j/(z_j − γ_k) [(UᵀDy)_k − U_ik (GDy)_i/G_ii].
         """
         regression, candidates = self.regression, Candidates(filter, np.array([parameter]))
         functions = np.empty((regression.Z.shape[1], len(regression.gamma), len(regression.Z)))
-        contour = self.contour(candidates)
-        if contour is not None:
-            nodes = self._nodes([contour])
-            steps = self._steps(nodes, slice(0, len(nodes.z)), candidates)[:, 0]
+        poles = self.poles_of(candidates)
+        if poles is not None:
+            nodes, c = self._nodes([poles]), self._coefficients(poles, candidates)[:, 0]
             resolvent = 1 / (nodes.z - regression.gamma[:, None])
             for chunk in slices(0, len(self.light), ROWS):
                 rows = self.light[chunk]
                 ratio, basis = self._ratios(nodes, rows), self._basis(1 - regression.masses[rows])
-                whole = 2 * np.real(resolvent @ steps.T) @ basis.T
+                whole = np.real(resolvent @ c.T) @ basis.T
                 for column, function in enumerate(functions):
                     f, means = ratio(column), regression.left_out_means[rows, column]
                     left = regression.projected[:, [column]] - means * regression.projected[:, [-1]]
-                    found = [
-                        2 * np.real((resolvent * each) @ f.T) * own for each, own in zip(steps, basis.T, strict=True)
-                    ]
+                    found = [np.real((resolvent * each) @ f.T) * own for each, own in zip(c, basis.T, strict=True)]
                     function[:, rows] = whole * left - regression.U[rows].T * sum(found)
-        for some, refits in self._refits(candidates, contour):
+        for some, refits in self._refits(candidates, poles):
             functions[..., some] = refits.functions(candidates)
         return functions
 
     def weights(self, filter: Filter, parameter: float) -> Array:
         """Return the weights of all other outputs in each row's left-out prediction, of shape (n, n).
 
-        α_j = √(p_j/p_i) (1/2πi) ∮ ĝ(z) G_ji/G_ii dz; with an intercept, what they lack to one goes to the others' mean.
+        α_j = √(p_j/p_i) Re Σ_k c_k G_ji/G_ii at z_k; with an intercept, what they lack to one goes to the others' mean.
         """
         regression, candidates = self.regression, Candidates(filter, np.array([parameter]))
         q, weights = regression.root_masses, np.zeros((regression.n, regression.n))
-        contour = self.contour(candidates)
-        if contour is not None:
-            nodes = self._nodes([contour])
-            steps = self._steps(nodes, slice(0, len(nodes.z)), candidates)[:, 0]
+        poles = self.poles_of(candidates)
+        if poles is not None:
+            nodes, c = self._nodes([poles]), self._coefficients(poles, candidates)[:, 0]
             U = regression.U[:, self.spanned]
             resolvent = 1 / (nodes.z - regression.gamma[self.spanned, None])
             if U.shape[1] < regression.n:  # G_ji = Σ_k U_jk U_ik (1/(z − γ_k) − 1/z) for j ≠ i
@@ -358,12 +343,12 @@ class LeftOut:
                 rows = self.light[chunk]
                 diagonal = self._diagonal(nodes, rows)
                 basis = self._basis(1 - regression.masses[rows])
-                factors = 2 * sum(
+                factors = sum(
                     np.real((each / diagonal) @ resolvent.T) * own[:, None]
-                    for each, own in zip(steps, basis.T, strict=True)
+                    for each, own in zip(c, basis.T, strict=True)
                 )
                 weights[rows] = ((U[rows] * factors) @ U.T) * (q / q[rows, None])
-        for some, refits in self._refits(candidates, contour):
+        for some, refits in self._refits(candidates, poles):
             weights[some] = refits.weights(candidates)
         np.fill_diagonal(weights, 0)
         if regression.has_intercept:
@@ -374,18 +359,18 @@ class LeftOut:
         return weights
 
     def _diagonal(self, nodes: Nodes, rows: Array) -> Array:
-        """Return G_ii of some rows at all nodes."""
+        """Return G_ii of some rows at all poles."""
         U = self.regression.U[rows, self.spanned]
         diagonal = nodes.sums(U**2, np.ones(U.shape[1]))(slice(0, len(nodes.z)))
         if U.shape[1] < self.regression.n:
             diagonal = diagonal + (1 - (U**2).sum(axis=1))[:, None] / nodes.z
         return diagonal
 
-    def _refits(self, candidates: Candidates, contour: Contour | None) -> Iterator[tuple[Array, Refits]]:
-        """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without a contour."""
+    def _refits(self, candidates: Candidates, poles: Poles | None) -> Iterator[tuple[Array, Refits]]:
+        """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without poles."""
         n = self.regression.n
-        rows = np.arange(n) if contour is None else self.heavy
-        if contour is None and n > REFIT_UP_TO:
+        rows = np.arange(n) if poles is None else self.heavy
+        if poles is None and n > REFIT_UP_TO:
             needed = f"at most {REFIT_UP_TO} rows can be left out by refits, which {candidates.filter!r} takes here"
             advice = "choose another filter, or a grid that is less steep"
             raise ValueError(refusal("leave-one-out", needed, n, advice))
@@ -456,8 +441,8 @@ class Refits:
         return filter.inverse(self.gamma, parameter)
 
 
-def _integrals(steps: Array, f: Array, basis: Array) -> Array:
-    """Return Σ 2 Re(ĝ f dz/2πi) over the nodes, interpolated between scales: shape (parameters, rows)."""
+def _summed(c: Array, f: Array, basis: Array) -> Array:
+    """Return Re Σ_j c_j f_j over the poles, interpolated between scales: shape (parameters, rows)."""
     parts = np.concatenate([f.real, -f.imag], axis=1).T
-    found = [np.concatenate([each.real, each.imag], axis=1) @ parts for each in steps]
-    return 2 * sum(each * own for each, own in zip(found, basis.T, strict=True))
+    found = [np.concatenate([each.real, each.imag], axis=1) @ parts for each in c]
+    return sum(each * own for each, own in zip(found, basis.T, strict=True))

@@ -25,7 +25,7 @@ from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.selection import Rule
 from muhat.selection._base import Candidates
-from muhat.selection._contour import Contour
+from muhat.selection._poles import Poles
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,21 +75,18 @@ class Rows:
         filters = bounded(parts, kernel, sums.largest_value)
 
         def scores(candidates: list[Candidates]) -> list[Array]:
-            contours = LeftOut(nothing).contours(candidates)
-            if len(contours) < len(candidates):
-                needed, advice = (
-                    "rows in batches are left out on a contour",
-                    "choose a smoother filter or a shorter grid",
-                )
-                raise ValueError(refusal("leave-one-out", needed, "a filter that has none here", advice))
-            return self.source.total(partial(_scores, basis, candidates, contours)).values
+            poles = LeftOut(nothing).poles(candidates)
+            if len(poles) < len(candidates):
+                needed, advice = "rows in batches take a smooth filter", "choose a smoother one or a shorter grid"
+                raise ValueError(refusal("leave-one-out", needed, "a filter that is no sum of resolvents", advice))
+            return self.source.total(partial(_scores, basis, candidates, poles)).values
 
         choices = choices_of(nothing, rules, filters, scores)
         fit = StreamFit(kernel, basis, choices)
         one = Candidates(fit.choice.filter, np.array([fit.choice.parameter]))
-        contours = LeftOut(nothing).contours([one])
-        if contours:
-            pairs = self.source.total(partial(_predictions, basis, one, contours)).joined()
+        poles = LeftOut(nothing).poles([one])
+        if poles:
+            pairs = self.source.total(partial(_predictions, basis, one, poles)).joined()
             fit.left_out, fit.outputs = np.split(pairs, 2, axis=1)
         return fit
 
@@ -239,14 +236,12 @@ class _Pieces:
         return np.concatenate([self.values[start] for start in sorted(self.values)])
 
 
-def _scores(
-    basis: _Basis, candidates: Sequence[Candidates], contours: dict[int, Contour], batch: SampleBatch
-) -> _Scores:
-    return _Scores(LeftOut(basis.part(batch.X)).scores(candidates, contours))
+def _scores(basis: _Basis, candidates: Sequence[Candidates], poles: dict[int, Poles], batch: SampleBatch) -> _Scores:
+    return _Scores(LeftOut(basis.part(batch.X)).scores(candidates, poles))
 
 
-def _predictions(basis: _Basis, candidates: Candidates, contours: dict[int, Contour], batch: SampleBatch) -> _Pieces:
+def _predictions(basis: _Basis, candidates: Candidates, poles: dict[int, Poles], batch: SampleBatch) -> _Pieces:
     """Return left-out predictions of a batch, with the outputs beside them."""
     part = basis.part(batch.X)
-    found = LeftOut(part).predictions(candidates.filter, candidates.grid[0], contours)
+    found = LeftOut(part).predictions(candidates.filter, candidates.grid[0], poles)
     return _Pieces({batch.start: np.hstack([found, part.outputs])})

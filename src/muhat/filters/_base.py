@@ -42,7 +42,7 @@ class Shrinker(BaseEstimator, ABC):
     parameterless: ClassVar[bool] = False
     """Whether there is nothing to choose."""
     analytic: ClassVar[bool] = False
-    """Whether it is a function of γ that continues to complex γ, so that its leave-one-out score is cheap."""
+    """Whether it is a smooth function of γ, so that its leave-one-out score is cheap."""
     constant: ClassVar[bool] = False
     """Whether it treats all components alike, so that no spectrum is needed."""
     needs: Access = Access.SPECTRUM
@@ -76,10 +76,8 @@ class Shrinker(BaseEstimator, ABC):
 class Filter(Shrinker):
     """A function s_λ(γ) of the eigenvalues of A = K/n: γ g_λ(γ) in the paper's letters.
 
-    A filter of your own is a dataclass with one method, ``shrinkage``. If it is written with NumPy functions that take
-    complex numbers it is scored by exact leave-one-out at no extra price: the score checks its own error, and points
-    are left out by refits where the function does not continue to complex numbers.
-
+    A filter of your own is a dataclass with one method, ``shrinkage``. If it is smooth it is scored by exact
+    leave-one-out at no extra price: the score checks its own error, and points are left out by refits where it is not.
     """
 
     analytic: ClassVar[bool] = True

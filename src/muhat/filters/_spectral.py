@@ -116,7 +116,7 @@ class IteratedTikhonov(Formula):
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
-        return -np.expm1(-int(self.order) * _log1p(gamma / parameter))  # all digits of what is small, too
+        return -np.expm1(-int(self.order) * np.log1p(gamma / parameter))  # all digits of what is small, too
 
 
 @dataclass
@@ -148,7 +148,8 @@ class Landweber(Formula, Iteration):
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        return -np.expm1(parameter * _log1p(-self.step * gamma))
+        with np.errstate(divide="ignore"):
+            return -np.expm1(parameter * np.log1p(np.maximum(-self.step * gamma, -1)))
 
     def as_lambda(self, parameter: float) -> float:
         return 1 / (self.step * parameter)
@@ -192,13 +193,11 @@ class NuMethod(Iteration):
             raise ValueError(refusal("NuMethod", needed, self.kappa2, "leave it out for the bound itself"))
         return self
 
-    def coefficients(self, t: int) -> tuple[float, float]:
-        """Return the momentum m_t and the step ω_t; m_1 = 0 and ω_1 = (4ν+2)/(4ν+1)."""
+    def coefficients(self, t: Any) -> tuple[Any, Any]:
+        """Return the momentum m_t and the step ω_t of one t or of many; m_1 = 0 and ω_1 = (4ν+2)/(4ν+1)."""
         nu = positive(self, "nu", self.nu)
-        if t == 1:
-            return 0.0, (4 * nu + 2) / (4 * nu + 1)
         common = (t + 2 * nu - 1) * (2 * t + 4 * nu - 1)
-        momentum = (t - 1) * (2 * t - 3) * (2 * t + 2 * nu - 1) / (common * (2 * t + 2 * nu - 3))
+        momentum = (t - 1) * (2 * t - 3) * (2 * t + 2 * nu - 1) / (common * (2 * np.maximum(t, 2) + 2 * nu - 3))
         return momentum, 4 * (2 * t + 2 * nu - 1) * (t + nu - 1) / common
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
@@ -209,10 +208,11 @@ class NuMethod(Iteration):
         scaled = np.asarray(gamma) / self.scale
         before, s = np.zeros_like(scaled), np.zeros_like(scaled)
         path = np.empty((len(grid), *scaled.shape), scaled.dtype)
-        for t in range(1, int(grid.max()) + 1):
-            momentum, omega = self.coefficients(t)
+        steps, wanted = np.arange(1, int(grid.max()) + 1), set(grid.tolist())
+        for t, momentum, omega in zip(*(each.tolist() for each in (steps, *self.coefficients(steps))), strict=True):
             before, s = s, s + momentum * (s - before) + omega * scaled * (1 - s)
-            path[grid == t] = s
+            if t in wanted:
+                path[grid == t] = s
         return path
 
     def grid(self, problem: Problem) -> Array:
@@ -244,14 +244,6 @@ class Showalter(Formula):
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         return -np.expm1(-gamma / parameter)
-
-
-def _log1p(x: Array) -> Array:
-    """Return log(1 + x) with all its digits, for complex x too, so that a power of millions keeps them."""
-    if not np.iscomplexobj(x):
-        with np.errstate(divide="ignore"):
-            return np.log1p(np.maximum(x, -1))
-    return np.log1p(2 * x.real + np.abs(x) ** 2) / 2 + 1j * np.arctan2(x.imag, 1 + x.real)
 
 
 @dataclass

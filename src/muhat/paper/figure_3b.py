@@ -220,7 +220,7 @@ EXPERIMENT = Experiment(
     text=(
         "Times of one core. *Parameter known*: one linear system for F-KMSE, t products for the others. *The "
         "paper's way*: a matrix inverse for each λ, or the iteration on all left-out samples. *Ours*: one "
-        "eigendecomposition and a contour."
+        "eigendecomposition and sums of resolvents."
     ),
     settings=settings,
     tasks=tasks,

@@ -1,16 +1,15 @@
 """Exact leave-one-out for every filter and every parameter.
 
-Filters that are analytic take one eigendecomposition; for all others, and where whole folds are left out, there is one
+Filters that are smooth take one eigendecomposition; for all others, and where whole folds are left out, there is one
 for every set that is left out.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
-from itertools import pairwise
 from operator import add
 from typing import Any, ClassVar, cast
 
@@ -20,8 +19,8 @@ from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
 from muhat.gram._problem import HeldOut
-from muhat.selection._base import Candidates, Choice, Scored, Scores, check_rest
-from muhat.selection._contour import Contour, Interval, Moments, Nodes, accurate_contour, at_nodes
+from muhat.selection._base import ROUNDED, Candidates, Choice, Scored, Scores, check_rest
+from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
 HEAVY = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
@@ -43,8 +42,8 @@ PARAMETERS = 8
 class LeaveOneOut(Scored):
     """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i; p_i = 1/n unweighted.
 
-    Constant filters have a closed form; for those that continue to complex γ, the average over i of what is left when
-    row and column i are removed comes from the resolvent of the whole matrix, on a contour that is checked against the
+    Constant filters have a closed form; for smooth functions of γ, the average over i of what is left when
+    row and column i are removed comes from the resolvent of the whole matrix, as a sum that is checked against the
     filter itself, and only points that hold much of the mass are left out by a refit. Truncated SVD and the
     component-wise rule have no such form: each of n points is left out by a refit for them, up to 300 points.
 
@@ -66,29 +65,32 @@ class LeaveOneOut(Scored):
         return filter.analytic or filter.constant or n <= REFIT_UP_TO
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
-        """Return what is left without each point: in closed form, on contours, or by refits."""
+        """Return what is left without each point: in closed form, from resolvents, or by refits."""
         check_rest(self, 1 - problem.mass_range[1])
         return LeftOutScores(problem, candidates)
 
     @staticmethod
     def is_cheap(problem: SpectralProblem, candidates: Candidates) -> bool:
         """Whether the scores of these candidates take no refit."""
-        return candidates.filter.constant or _contour_of(problem, candidates) is not None
+        return candidates.filter.constant or _poles_of(problem, candidates) is not None
 
 
 class LeftOutScores(Scores):
-    """Leave-one-out: a quadratic in r for constant filters, moments on contours, or the sample without each point."""
+    """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
 
     def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> None:
         super().__init__(problem, candidates)
         self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
         self.unshrunk = problem.left_out.sums.unshrunk
-        found = {place: _contour_of(problem, each) for place, each in enumerate(candidates) if not each.filter.constant}
         self.most = [each.grid.max() for each in candidates]
-        self.contours = {place: contour for place, contour in found.items() if contour is not None}
-        self.parts: dict[int, list[Any]] = self._on_contours(self.contours)
-        if len(found) > len(self.contours):
-            others = found.keys() - self.contours.keys()
+        self.poles: dict[int, Poles] = {}
+        tuned = [place for place, filter in enumerate(self.filters) if not filter.constant]
+        for place in tuned:
+            if (poles := _poles_of(problem, candidates[place], dict.fromkeys(self.poles.values()))) is not None:
+                self.poles[place] = poles
+        self.parts: dict[int, list[Any]] = self._at_poles(self.poles)
+        others = [place for place in tuned if place not in self.poles]
+        if others:
             self._state_price([type(self.filters[place]).__name__ for place in others])
             self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
@@ -97,23 +99,25 @@ class LeftOutScores(Scores):
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
             return 0.0 - (2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
-        if place in self.contours and grid.max() > self.most[place]:
-            wider = _contour_of(self.problem, Candidates(filter, grid))
+        if place in self.poles and grid.max() > self.most[place]:
+            wider = _poles_of(self.problem, Candidates(filter, grid))
             if wider is None:
                 return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
             self.most[place] = grid.max()
-            self.parts |= self._on_contours({place: wider})
-        return sum(part.gains(filter, grid) for part in self.parts[place])
+            self.parts |= self._at_poles({place: wider})
+        gains = sum(part.gains(filter, grid) for part in self.parts[place])
+        return np.minimum(gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None])  # scores ≥ 0
 
-    def _on_contours(self, contours: dict[int, Contour]) -> dict[int, list[Any]]:
-        """Compute the moments on all contours, in one pass over the rows; heavy points are left out by refits."""
-        if not contours:
+    def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
+        """Compute the moments at all poles, in one pass over the rows; heavy points are left out by refits."""
+        if not poles:
             return {}
-        problem, each = self.problem, list(dict.fromkeys(contours.values()))
-        nodes = Nodes.from_contours(problem.components.gamma, problem.n, _interval(problem).largest, each)
+        problem, each = self.problem, list(dict.fromkeys(poles.values()))
+        largest = _interval(problem).largest
+        nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
-        on = [moments.at(slice(*pair)) for pair in pairwise(nodes.starts)]
-        return {place: [on[each.index(contour)], *heavy] for place, contour in contours.items()}
+        on = {own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2])) for k, own in enumerate(each)}
+        return {place: [on[own], *heavy] for place, own in poles.items()}
 
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
@@ -124,11 +128,11 @@ class LeftOutScores(Scores):
             warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def _contour_of(problem: SpectralProblem, candidates: Candidates) -> Contour | None:
-    """Return the contour that a filter is accurate on, if it has one."""
+def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()) -> Poles | None:
+    """Return poles by whose resolvents a filter is accurate, if there are any."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
-    return accurate_contour(cast(Filter, candidates.filter), candidates.grid, _interval(problem))
+    return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
 
 
 def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:
@@ -148,8 +152,8 @@ def _rows_left_out(problem: SpectralProblem, rows: Rows) -> list[Any]:
 def _interval(problem: SpectralProblem) -> Interval:
     """Return where the eigenvalues can be when a point that is not heavy is left out."""
     lightest, heaviest = problem.mass_range
-    rest = np.array([1 - lightest, max(1 - heaviest, (1 - HEAVY) * (1 - lightest))])
-    return Interval(min(problem.spectrum.largest, rest[0] * problem.largest_value), rest, problem.largest_value)
+    rest = max(1 - heaviest, (1 - HEAVY) * (1 - lightest)), 1 - lightest
+    return Interval.from_spectrum(problem.spectrum.gamma, rest, problem.largest_value)
 
 
 def standard_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> list[float]:
@@ -164,18 +168,16 @@ def standard_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choi
 
 def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) -> Array:
     """Return what one parameter gains at each of some rows."""
-    contour = _contour_of(problem, Candidates(filter, grid))
-    if contour is None:
+    poles = _poles_of(problem, Candidates(filter, grid))
+    if poles is None:
         without = without_each(problem, rows, np.arange(len(rows.masses))[:, None])
         return without.terms(filter, grid)[0] / rows.masses
-    nodes = Nodes.from_contours(problem.components.gamma, len(rows.masses), _interval(problem).largest, [contour])
-    r, terms = 1 - cast(Filter, filter).path(nodes.z / (1 - rows.masses[0]), grid)[0], np.zeros(len(rows.masses))
-    start = 0
-    for linear, quadratic in at_nodes(problem, rows, nodes, centred=False):
-        some = slice(start, start + linear.shape[-1])
-        terms -= 2 * np.real(linear @ (2 * r * nodes.steps)[some] + quadratic @ (r**2 * nodes.steps)[some])
-        start = some.stop
-    return terms / rows.masses
+    largest = _interval(problem).largest
+    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid)[0]
+    nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
+    parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
+    linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
+    return -(2 * linear @ r + quadratic @ r**2) / rows.masses
 
 
 @dataclass(frozen=True)

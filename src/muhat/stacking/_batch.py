@@ -82,23 +82,24 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     >>> len(means), means[0].embedding(samples[0][:3]).shape
     (10, (3,))
     """
-    rows = [checked_sample(StackedMean(), X, reset=True).astype(np.float64, copy=False) for X in samples]
-    shapes = sorted({X.shape for X in rows})
+    shapes = sorted({np.shape(X) for X in samples})
     if len(shapes) != 1 or len(shapes[0]) != 2:
         raise ValueError(refusal("stacked_means", "samples must be matrices of one shape", f"shapes {shapes}"))
+    together = checked_sample(StackedMean(), np.concatenate([np.asarray(X) for X in samples]), reset=True)
+    rows = list(together.astype(np.float64, copy=False).reshape(len(samples), *shapes[0]))
     kernels = _one_for_each("kernel", kernel, len(rows))
     states = _one_for_each("random_states", random_states, len(rows))
     parts = [as_kernel(each) for each in kernels]
     alike = len({has_closed_form(each) for each in parts}) == 1 and all(map(has_law, parts))
     if not alike or not FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO:
         return [_by_itself(*each) for each in zip(rows, kernels, states, strict=True)]
-    resolved = [each.resolve(X) for each, X in zip(parts, rows, strict=True)]
-    for each, X in zip(resolved, rows, strict=True):
-        check_scale(type(each).__name__, float(each.bound), np.float64, X)
     found: dict[int, list[StackedSample]] = {}
 
     def work(some: slice) -> None:
-        found[some.start] = _Block.from_samples(rows[some], resolved[some], states[some]).means()
+        resolved = [each.resolve(X) for each, X in zip(parts[some], rows[some], strict=True)]
+        for each, X in zip(resolved, rows[some], strict=True):
+            check_scale(type(each).__name__, float(each.bound), np.float64, X)
+        found[some.start] = _Block.from_samples(rows[some], resolved, states[some]).means()
 
     share_between_cores(work, slices(0, len(rows), max(1, TOGETHER // (FREQUENCIES * len(rows[0])))))
     return [mean for start in sorted(found) for mean in found[start]]

@@ -25,6 +25,9 @@ PRODUCTS_UP_TO = 5000
 EMPTY = 1e-12
 """The share of its mass up to which a cluster is empty."""
 
+AT_ONCE = 2**17
+"""The values of all rows by cluster that are held at once; of more, clusters are taken one by one."""
+
 EXTRA = 5.0
 """The points that a cluster borrows from the spread within all clusters."""
 
@@ -297,16 +300,17 @@ def mixture_of_clusters(sample: Sample, labels: Array) -> Mixture:
 
 def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
     """Return the mass, the mean and the scatter Σ m_i (x_i − x̄)(x_i − x̄)ᵀ of each cluster; zeros of an empty one."""
-    order = np.argsort(labels, kind="stable")
-    X, masses, ends = X[order], masses[order], np.bincount(labels, minlength=count).cumsum()
-    pi, means, scatter = np.zeros(count), np.zeros((count, X.shape[1])), np.zeros((count, X.shape[1], X.shape[1]))
-    for c, (start, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
-        if start < end:
-            rows, m = X[start:end], masses[start:end]
-            pi[c] = m.sum()
-            means[c] = m @ rows / pi[c]
-            centered = rows - means[c]
-            scatter[c] = (m * centered.T) @ centered
+    pi, d = np.bincount(labels, masses, count), X.shape[1]
+    member = indicators(labels, count, masses)
+    means = member @ X / np.where(pi > 0, pi, 1)[:, None]
+    if isinstance(member, np.ndarray) and count * X.size <= AT_ONCE:
+        centered = X - means[labels]
+        return pi, means, (member[:, None] * centered.T) @ centered
+    scatter = np.zeros((count, d, d))
+    order = np.split(np.argsort(labels, kind="stable"), np.bincount(labels, minlength=count).cumsum()[:-1])
+    for c, rows in enumerate(order):
+        centered = X[rows] - means[c]
+        scatter[c] = (masses[rows] * centered.T) @ centered
     return pi, means, scatter
 
 

@@ -1,0 +1,330 @@
+"""Functions of a matrix as sums of resolvents, which are fitted to the function itself and know their error.
+
+On the interval where eigenvalues can be, r(γ) ≈ Re Σ_j c_j/(z_j − γ) with poles z_j on a curve around it, c being found
+by least squares at points of it. Leaving a row of the sample out moves no eigenvalue out of that interval, so that r of
+every left-out matrix is the same sum of its resolvents. How far the sum is from r is seen between the points, and so is
+how much its terms cancel: more poles are taken until it is accurate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import chain
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from muhat._arrays import Array, rounding, slices
+from muhat.filters import Filter
+from muhat.gram import Rows, SpectralProblem
+
+ACCURATE, CANCELLED = 1e-11, 4e5
+"""The error of a filter as a sum of resolvents, next to 1, up to which poles are taken, and how large the sum's terms
+may be, in units of what they cancel to: rounding then stays below 1e-10."""
+
+DIGITS, HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
+"""What is left out is about exp(−2 · DIGITS) before rounding, which takes some digits of polynomials; and how far the
+poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
+
+POINTS, MOST, PARAMETERS = 3, 1024, 100
+"""Points for each pole at which a function is fitted, the most poles, and how many of a grid's parameters are tried."""
+
+NODES_AT_ONCE, GROUPS_AT_ONCE = 32, 64
+"""Poles at which resolvents are held together, and masses for which a filter is evaluated together."""
+
+COMPRESSED_FROM, SKETCHED = 500, 128
+"""Rows from which on it pays to look for the few functions of γ that all resolvents are sums of, and how many random
+sums of resolvents these are looked for in; twice as many where they are too few."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where the eigenvalues of A without a point can be: the largest alone near γ_max, all others from zero on."""
+
+    largest: float
+    """γ_max: poles around [0, 1] are stretched by it."""
+    second: float
+    """In units of it, what no eigenvalue but the largest exceeds, if that stands apart; else 1."""
+    first: float
+    """In units of it, what the largest does not fall below."""
+    scales: Array
+    """1 − p_i, the mass that is left without point i; filters are evaluated at γ/scale."""
+
+    @classmethod
+    def from_spectrum(cls, gamma: Array, rest: tuple[float, float], bound: float) -> Interval:
+        """Return it for ascending eigenvalues of A, the least and largest 1 − p_i, and k(x, x) up to a bound.
+
+        (1 − p_i) Ĉ_i = Ĉ − p_i φ_i φ_iᵀ has eigenvalues that are lower by no more than p_i k(x_i, x_i) (Weyl).
+        """
+        largest = min(float(gamma.max(initial=0.0)), rest[1] * bound)
+        second = float(gamma[..., -2].max()) if gamma.shape[-1] > 1 else 0.0
+        first = float(gamma[..., -1].min(initial=np.inf)) - (1 - rest[0]) * bound
+        apart = first >= 2 * second and largest > 0
+        return cls(largest, second / largest if apart else 1.0, first / largest if apart else 0.0, np.array(rest))
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """The upper half of an ellipse whose foci are the ends of an interval, in z or in the logarithm of z + distance."""
+
+    nodes: int
+    log_rho: float
+    """The logarithm of the ellipse's parameter: the larger, the rounder."""
+    low: float = 0.0
+    high: float = 1.0
+    distance: float = 0.0
+    """Zero for an ellipse in z. In the logarithm, poles crowd towards 0 and keep right of −distance."""
+
+    def at(self, log_rho: float, angles: Array) -> Array:
+        """Return points of the ellipse with that parameter: with zero, of the interval."""
+        ends = self.low + self.distance, self.high + self.distance
+        low, high = np.log(ends) if self.distance else ends
+        u = (low + high) / 2 + (high - low) / 2 * np.cosh(log_rho + 1j * angles)
+        return np.exp(u) - self.distance if self.distance else u
+
+    def poles_and_points(self) -> tuple[Array, Array, Array]:
+        """Return poles on the ellipse, points of the interval to fit a function at, and points between these."""
+        angles = np.linspace(0, np.pi, POINTS * self.nodes)
+        points = np.clip(self.at(0.0, angles).real, self.low, self.high)
+        poles = self.at(self.log_rho, np.pi * (np.arange(self.nodes) + 0.5) / self.nodes)
+        return poles, points, self.at(0.0, (angles[1:] + angles[:-1]) / 2).real
+
+
+def _in_logarithm(distance: float) -> Ellipse:
+    """Return an ellipse for what varies over all scales down to a distance from zero, where it may have poles."""
+    log_rho = float(np.arcsinh(2 * HEIGHT / np.log1p(1 / distance)))
+    return Ellipse(max(8, round(DIGITS["smooth"] / log_rho)), log_rho, distance=distance)
+
+
+@dataclass(frozen=True, eq=False)
+class Poles:
+    """Poles z in units of γ_max, their conjugates included, whose resolvents fit a function at points of [0, 1]."""
+
+    z: Array
+    points: Array
+    checks: Array
+    """Where the error is looked at: between the points."""
+    power: float
+    """Errors of f are those of γ^power f(γ)."""
+
+    def _resolvents(self, x: Array) -> Array:
+        """Return the real and minus the imaginary part of 1/(z − x), times x^power: shape (points, 2 · poles)."""
+        resolvent = x[:, None] ** self.power / (self.z - x[:, None])
+        return np.concatenate([resolvent.real, -resolvent.imag], axis=1)
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array, Array]:
+        """Q and R of the resolvents at the points, columns divided by their lengths, and these lengths."""
+        resolvents = self._resolvents(self.points)
+        lengths = np.sqrt((resolvents**2).sum(axis=0))
+        Q, R = np.linalg.qr(resolvents / lengths)
+        return Q, R, lengths
+
+    def fit(self, values: Array) -> Array:
+        """Return the real and the imaginary parts of c, in columns, for functions whose values are rows."""
+        Q, R, lengths = self._factors
+        return solve_triangular(R, Q.T @ (values * self.points**self.power).T, check_finite=False) / lengths[:, None]
+
+    def weights(self, sums: Array) -> Array:
+        """Return w with Σ_x w(x) f(x) = Re Σ_j c_j F_j for every f that is fitted at the points x, given F, in rows."""
+        Q, R, lengths = self._factors
+        parts = np.concatenate([sums.real, -sums.imag], axis=-1) / lengths
+        solved = solve_triangular(R, parts.reshape(-1, len(lengths)).T, trans="T", check_finite=False)
+        return (Q @ solved).T.reshape(*sums.shape[:-1], -1) * self.points**self.power
+
+    def errors(self, at_points: Array, at_checks: Array) -> Array:
+        """Return the largest error of each function, by its values; infinite where rounding could spoil the sum."""
+        fit, resolvents = self.fit(at_points), self._resolvents(self.checks)
+        gaps = np.abs(resolvents @ fit - (at_checks * self.checks**self.power).T).max(axis=0)
+        return np.where((np.abs(resolvents) @ np.abs(fit)).max(axis=0) > CANCELLED, np.inf, gaps)
+
+
+@lru_cache(maxsize=4)
+def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
+    """Return poles on ellipses; their factors, once they are computed, serve the next sample too."""
+    z, points, checks = map(np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True))
+    return Poles(z, points, checks, power)
+
+
+def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
+    """Return so many poles on an ellipse around all eigenvalues but a largest that is far away, with few around it."""
+    log_rho, width = DIGITS["polynomial"] / nodes, max(1 - interval.first, 1e-6)
+    if interval.second == 1:
+        return (Ellipse(nodes, log_rho),)
+    rounder = float(np.arccosh(1 + (interval.first - interval.second) / (8 * width)))
+    around = Ellipse(max(6, round(DIGITS["smooth"] / rounder)), rounder, low=1 - width)
+    return Ellipse(nodes, log_rho, high=max(interval.second, 1e-6)), around
+
+
+def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float = 0.0) -> Iterator[Poles]:
+    """Yield poles that may serve a filter on its whole grid, likely ones first; of these, the fewest first.
+
+    A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it decays or has poles
+    there; if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
+    """
+    reach = min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
+    reach = 1.0 if filter.constant else min(max(reach, 1e-300), 1.0)
+    least = 8 + round(1.5 * np.sqrt(interval.second / reach))  # for a polynomial's square
+    sizes = [min(round(least * 1.3**k), MOST) for k in range(4) if least <= MOST]
+    powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
+    likely = [(_in_logarithm(distance),) for distance in powers] + [_for_polynomials(size, interval) for size in sizes]
+    likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
+    others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [_for_polynomials(64, interval)]
+    is_stated = type(filter).as_lambda is not Filter.as_lambda  # else its parameter need not be like λ
+    return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
+
+
+def find_poles(filter: Filter, grid: Array, interval: Interval, known: Iterable[Poles]) -> Poles | None:
+    """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
+    tried = chain(known, poles_to_try(filter, grid, interval))
+    return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
+
+
+def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
+    """Return the largest error, over a grid, of what is summed up to score a filter: r and r², r = 1 − s."""
+    worst, grid = 0.0, grid[np.unique(np.linspace(0, len(grid) - 1, PARAMETERS).round().astype(int))]
+    for scale in set(interval.scales.tolist()):
+        with np.errstate(all="ignore"):
+            found = [1 - filter.path(x * (interval.largest / scale), grid) for x in (poles.points, poles.checks)]
+        if not all(np.isfinite(r).all() and (np.abs(r) < 1e100).all() for r in found):
+            return np.inf
+        worst = max(worst, float(poles.errors(*(np.concatenate([r, r**2]) for r in found)).max()))
+    return worst
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Poles z that were chosen, of several filters, with 1/(z − γ) at each as sums of few functions of γ.
+
+    Seen from poles around them the eigenvalues blur: the matrix of all 1/(z − γ) has a rank, to rounding, below the
+    number of poles and eigenvalues, and only that many products with eigenvectors are needed for all poles.
+    """
+
+    z: Array
+    starts: tuple[int, ...]
+    """Where the poles of each choice start."""
+    Q: Array | None
+    """The functions of γ, in columns; none where each eigenvalue is one of its own."""
+    C: Array
+    """1/(z − γ) = Q C: shape (..., rank, poles)."""
+
+    @classmethod
+    def from_poles(cls, gamma: Array, n: int, largest: float, chosen: Sequence[Poles]) -> Nodes:
+        """Return poles stretched around [0, largest], for n rows."""
+        z = largest * np.concatenate([each.z for each in chosen])
+        starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
+        resolvent = 1 / (z - gamma[..., None])
+        sizes = () if gamma.ndim > 1 or n < COMPRESSED_FROM else (SKETCHED, 2 * SKETCHED)
+        for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
+            scale = np.abs(resolvent).max(axis=0)
+            rows = (resolvent / scale).view(np.float64)
+            basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
+            turn, sigma, _ = np.linalg.svd(sketch)
+            rank = int((sigma > rounding(sigma) * sigma[0]).sum())
+            if rank < size:  # else there may be more
+                V = basis @ turn[:, :rank]
+                return cls(z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
+        return cls(z, starts, None, resolvent)
+
+    def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
+        """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the poles z."""
+        if self.Q is None:
+            return lambda some: _times(rows, vector[..., None] * self.C[..., some])
+        few = rows @ (vector[:, None] * self.Q)
+        return lambda some: _times(few, self.C[..., some])
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What rows contribute to a gain at each pole z, summed over points of equal mass; those of two batches add up.
+
+    With R_i the resolvent of (1 − p_i) Ĉ_i, ``linear`` is Σ p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and ``quadratic`` is
+    Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩; or both are the weights that follow at points of [0, γ_max].
+    """
+
+    z: Array
+    """The poles, or the points."""
+    rest: Array
+    """1 − p_i of each group."""
+    linear: Array
+    quadratic: Array
+
+    @classmethod
+    def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
+        """Compute them for some rows, some poles at a time."""
+        order = np.argsort(rows.masses, kind="stable")
+        kinds, starts = np.unique(rows.masses[order], return_index=True)
+        one_mass = problem.mass_range[0] == problem.mass_range[1]
+
+        def summed(values: Array) -> Array:
+            if one_mass:
+                return values.sum(axis=-2, keepdims=True)
+            return np.add.reduceat(values[..., order, :], starts, axis=-2)
+
+        blocks = [[summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)]
+        return cls(nodes.z, 1 - kinds, *(np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)))
+
+    def __add__(self, other: Moments) -> Moments:
+        if len(self.rest) == len(other.rest) == 1 and self.rest == other.rest:
+            return replace(self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic)
+        parts = zip(*((each.linear, each.quadratic) for each in (self, other)), strict=True)
+        return Moments(self.z, np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
+
+    def on_points(self, poles: Poles, largest: float, some: slice) -> Moments:
+        """Return the weights at the points of poles, which are some of those the moments are at."""
+        sums = (largest * values[..., some] for values in (self.linear, self.quadratic))
+        return Moments(largest * poles.points, self.rest, *map(poles.weights, sums))
+
+    def gains(self, filter: Filter, grid: Array) -> Array:
+        """Return what each parameter gains over KME, from weights: each term has a factor r, as small as the gain."""
+        gains: Array = np.zeros(len(grid))
+        for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
+            r = 1 - filter.path(self.z / self.rest[some, None], grid)
+            for values, factors in ((2 * self.linear, r), (self.quadratic, r**2)):
+                gains = gains - np.tensordot(values[..., some, :], factors, axes=((-2, -1), (-2, -1)))
+        return gains
+
+
+def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) -> Iterator[tuple[Array, Array]]:
+    """Yield p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩ of every row, some poles at a time.
+
+    With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ leaves the resolvent
+    R_i = R − p_i Rφ_i φ_iᵀR/t, t = 1 + p_i a (Sherman and Morrison). m_i − f_i is v + βφ_i with v = μ̂/c − κf*, so that
+    with g = p_i (b/c − κe) the two are
+
+        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) (g − β)/t]/c   and   p_i vᵀRv − [g (g − 2β) − β² p_i a]/t.
+
+    Over all rows, b − μ̂ᵀRμ̂ and e − μ̂ᵀRf* have the mean zero: where all have one mass they can be left out
+    (``centred``), which leaves what is of the order of p_i.
+    """
+    components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
+    c, beta, kappa = (each[:, None] for each in (rows.removal.rest, rows.removal.beta, rows.removal.kappa))
+    root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
+
+    def form(x: Array, y: Array) -> Callable[[slice], Array]:
+        return nodes.sums((x * y)[..., None, :], ones)
+
+    m, f = components.mean, components.target
+    own, mean, mean_mean = nodes.sums(rows.U**2, components.gamma), nodes.sums(rows.U, root * m), form(m, m)
+    if problem.has_target:
+        target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
+    for some in slices(0, len(nodes.z), NODES_AT_ONCE):
+        pa, pb, whole = own(some), q * mean(some), mean_mean(some)
+        g, form_of_v = pb / c, whole / c**2
+        first: Array | float = 0.0 if centred else (pb - p * whole) / c
+        if problem.has_target:
+            pe, crossed = q * target(some), mean_target(some)
+            outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]
+            g -= kappa * pe
+            form_of_v = form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
+            first = first - (kappa - centred) * (pe - p * crossed)
+        t = 1 + pa
+        yield (first + (pb - pa) * (g - beta) / t) / c, p * form_of_v - (g * (g - 2 * beta) - beta**2 * pa) / t
+
+
+def _times(real: Array, complex_values: Array) -> Array:
+    """Return the product of a real and a complex matrix, as one real product."""
+    values = np.ascontiguousarray(complex_values, np.result_type(real.dtype, np.complex64))
+    return (real @ values.view(values.real.dtype)).view(values.dtype)
