@@ -1,16 +1,20 @@
 """The evidence on the tests: draws are what they are said to be, quick runs work, and verdicts follow the numbers."""
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from muhat import IndependenceTest, Nystrom
-from muhat.paper import PAGES, Results, draw, evidence_page
+from muhat.paper import PAGES, Results, draw, evidence_page, read_finished
 from muhat.paper._claims import FAILS, HOLDS
-from muhat.paper.levels_of_tests import SETTINGS
+from muhat.paper.levels_of_tests import PEERS, SETTINGS
 from muhat.paper.power_of_tests import _bump, four_gaussians, paired_table, permutation_table, perturbed_uniform
 
+ROOT = Path(__file__).parents[1]
 PAGE = PAGES["tests-evidence"]
 PROVENANCE = {"commit": "0123abc", "seconds": 1.0, "versions": {}}
 
@@ -109,3 +113,21 @@ def test_so_it_is_for_independence():
     assert names.count(["mmd", "mmd"]) == 16
     assert names.count(["shrunk-means", "shrunk-means"]) == 144
     assert not any(len({each == "shrunk-means" for each in some}) == 2 for some in names)
+
+
+def test_the_committed_page_is_what_its_results_say():
+    path, folder = ROOT / "docs" / "tests-evidence.md", ROOT / "docs" / "evidence"
+    text = path.read_text(encoding="utf-8")
+    found = read_finished(folder, PAGE.experiments.values())
+    assert evidence_page(PAGE, found, folder, path) == text
+    assert list(found) == list(PAGE.experiments)
+    assert "-dirty" not in text
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert (ROOT / "docs" / target).is_file(), target
+
+
+def test_other_packages_were_measured_with_their_versions():
+    found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
+    assert {"hyppo MMD", "dcor energy test", "frouros MMD", "alibi-detect MMDDrift"} <= set(found)
+    for peer in found.values():
+        assert peer["version"] if "levels" in peer else peer.get("missing") or peer.get("failed")

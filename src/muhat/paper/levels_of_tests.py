@@ -213,7 +213,7 @@ def _beside_peers(results: Results) -> str:
                 count = f"{level['draws']} | {level['permutations']}"
                 lines.append(f"| {samples} | {name} ({peer['version']}) | {count} | {shares} | {level['zero']:.3f} |")
     missing = [f"{name}: {why}." for name, peer in found.items() if (why := peer.get("missing") or peer.get("failed"))]
-    return "\n".join([*lines, "", *missing])
+    return "\n".join([*lines, *(["", *missing] if missing else [])])
 
 
 def figure(results: Results) -> Any:
