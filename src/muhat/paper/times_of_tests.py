@@ -85,7 +85,7 @@ def claims(results: Results) -> list[Claim]:
 def _bars(results: Results) -> list[tuple[str, float, str]]:
     """Return a name, seconds and a colour for each of our cases and each peer."""
     ours = [
-        (f"{row['test']}, n = {row['n']:.0f}, {row['statistics']:.0f} statistics", row["seconds"], OURS)
+        (f"{row['test']}, n = {row['n']:.0f} ({row['statistics']:.0f} in all)", row["seconds"], OURS)
         for row in results.rows
     ]
     n = results.settings["cases"][1][1]
@@ -119,8 +119,8 @@ EXPERIMENT = Experiment(
     title="how long the tests take on one core",
     text=(
         "Seconds of the processor for one test of two normal samples in five dimensions, or of independence, with 1999 "
-        "permutations. Other packages were timed in an environment of their own with fewer permutations; their seconds "
-        "are scaled up in proportion."
+        "permutations; in brackets, how many statistics. Other packages were timed in an environment of their own with "
+        "fewer permutations; their seconds are scaled up in proportion."
     ),
     settings=settings,
     tasks=tasks,
