@@ -406,11 +406,11 @@ def test_the_shrunk_cross_covariance_is_that_of_the_obvious_loop(name):
             ]
             shrunk = reference.estimate(filter, grid[int(np.argmin(scores))], F, np.ones(9))
         expected = (shrunk @ shrunk) * np.mean(np.diag(K) * np.diag(L))
-        assert statistic.squared_norm(K * L) == pytest.approx(expected, rel=1e-6)
+        assert statistic.squared_norm(K * L) == pytest.approx(expected, rel=1e-10)
     if name == "landweber":
         assert str(result.best) == "ShrunkCovariance(landweber, 5) of Gaussian(1) × Laplacian(0.7)"
     assert result.tests[0].value * 81 == pytest.approx(
-        statistic.squared_norm((H @ Gaussian(1.0)(X) @ H) * (H @ Laplacian(0.7)(Y) @ H)), rel=1e-8
+        statistic.squared_norm((H @ Gaussian(1.0)(X) @ H) * (H @ Laplacian(0.7)(Y) @ H)), rel=1e-10
     )
 
 
