@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from muhat.paper._checkpoints import canonical
 from muhat.paper._experiment import Experiment, Results
 
 QUICK = "quick run"
@@ -81,9 +80,7 @@ def _section(experiment: Experiment, results: Results, links: str) -> str:
     settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
     files = " · ".join(f"[{kind}]({links}/{name}.{kind})" for kind in ("csv", "json", "svg"))
     figure = f"![{experiment.title}]({links}/{name}.png)"
-    is_full = experiment.is_quick(results) or canonical(results.settings) == canonical(experiment.settings(False))
-    note = "" if is_full else "**Not a full run: fewer draws or repetitions, as stated below.**"
-    parts = [experiment.text, note, figure, experiment.details(results), f"{files}. {settings}."]
+    parts = [experiment.text, figure, experiment.details(results), f"{files}. {settings}."]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -11,6 +11,7 @@ from scipy.stats import kstwo
 from muhat._arrays import Array
 from muhat.gram import Nystrom
 from muhat.mean import KernelMean
+from muhat.paper._checkpoints import canonical
 from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import blank, legend_below, legend_handle, name_rows
@@ -183,6 +184,7 @@ def claims(results: Results) -> list[Claim]:
 def details(results: Results) -> str:
     """Return the shares of all settings, and those of other packages' tests where they were measured."""
     lines = [
+        *note_of_size(results, settings(False)),
         f"| setting | draws | {' | '.join(f'p ≤ {level:g}' for level in LEVELS)} | smallest p |",
         "|---" * (len(LEVELS) + 3) + "|",
     ]
@@ -191,6 +193,12 @@ def details(results: Results) -> str:
         shares = " | ".join(f"{row['rejected']:.4f}" for row in rows)
         lines.append(f"| {setting} | {rows[0]['draws']:.0f} | {shares} | {rows[0]['smallest']:.3g} |")
     return "\n".join(lines) + "\n\n" + _beside_peers(results)
+
+
+def note_of_size(results: Results, full: Settings) -> list[str]:
+    """Return a line that says so, where results have fewer draws or repetitions than a full run."""
+    is_full = canonical(results.settings) == canonical(full)
+    return [] if is_full else ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
 
 
 def _beside_peers(results: Results) -> str:

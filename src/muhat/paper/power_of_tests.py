@@ -12,6 +12,7 @@ from muhat.paper._claims import FAILS, HOLDS, NOT_IN_PAPER, Claim
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import blank, legend_below, legend_handle, name_rows
 from muhat.paper._tables import distinct, where
+from muhat.paper.levels_of_tests import note_of_size
 from muhat.testing import IndependenceTest, ShrunkMeans, TwoSampleTest
 from muhat.testing._base import DEFAULT_STATISTICS
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
@@ -237,7 +238,12 @@ def details(results: Results) -> str:
     """Return the table of which weights win where, the best in bold, and where the default loses."""
     tests = [name for name in (*GROUPS, *PEERS) if name in distinct(results.rows, "test")]
     names = ["cell", "repetitions", *(GROUPS.get(test, test) for test in tests)]
-    lines = ["Power by weight, the best one in bold:\n", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    lines = [
+        *note_of_size(results, settings(False)),
+        "Power by weight, the best one in bold:\n",
+        f"| {' | '.join(names)} |",
+        "|---" * len(names) + "|",
+    ]
     losses = []
     for cell, rows in _cells(results):
         power = {row["test"]: row["power"] for row in rows}
