@@ -107,8 +107,8 @@ def combination(sample: Sample, measures: Sequence[Measure], w: Array, rng: np.r
 
 
 def draws_for(n: int, mass: float) -> int:
-    """Return how many points stand for so much mass of an estimate from n rows.
+    """Return how many points stand for so much mass of an estimate from n rows: so many for each row.
 
     N independent points would add mass²/N to a risk of about 1/n.
     """
-    return int(np.clip(np.ceil(n * mass**2 / ADDED), 1, MOST_DRAWS))
+    return int(min(n * np.ceil(mass**2 / ADDED), MOST_DRAWS))
