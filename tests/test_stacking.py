@@ -379,6 +379,25 @@ def test_a_candidate_of_ones_own_takes_part():
     assert alone.names_ == ["KME", "standard normal"]
 
 
+@dataclass
+class Listed(Candidate):
+    """The masses, as a list."""
+
+    def names(self, sample):
+        return ["listed"]
+
+    def fit(self, sample):
+        return [sample.masses.tolist()]
+
+
+def test_weights_may_be_a_list_and_a_share_that_is_none_is_refused():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    mu = StackedMean(candidates=[Listed()]).fit(X)
+    assert mu.embedding_.weights.sum() == pytest.approx(mu.weights_.sum())
+    with pytest.raises(ValueError, match="ClusterJitter: share must be positive and finite, got 'half'"):
+        StackedMean(candidates=[ClusterJitter(share="half")]).fit(X)
+
+
 DEGENERATE = {
     "equal": np.ones((10, 2)),
     "one": np.ones((1, 2)),

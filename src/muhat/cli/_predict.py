@@ -27,7 +27,7 @@ from muhat.cli._compare import check_figure
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._distribution import checked_levels
-from muhat.conditional._estimator import INTERVALS, calibrated, check_calibration, checked_place, reach_of
+from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
 from muhat.data import DataSet, read_table
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import ceil, floor
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
@@ -21,6 +20,7 @@ from muhat._shown import ShownEstimator
 from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
 from muhat.conditional._distribution import ConditionalDistribution, checked_level, checked_levels
 from muhat.conditional._fits import Fit, Sample, factor_of
+from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
 from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
 from muhat.data import DaskSource, Source, StreamSource, TransformedSource, checked_batch, is_empty
@@ -40,14 +40,8 @@ LADDER = 2.0 ** np.arange(-3, 4)
 CHUNK = 1024
 """New points whose kernel values to the sample are held at once."""
 
-INTERVALS = ("jackknife+", "conformal")
-"""How intervals are made."""
-
 LARGEST = 1e140
 """Beyond it, or below one over it, sums of squares of y are no numbers or lose digits, and scores with them."""
-
-CALIBRATED = 1 / 3
-"""The share of rows that conformal intervals are calibrated on."""
 
 
 class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -581,41 +575,6 @@ def _check_variation(outputs: Array) -> None:
     if len(outputs) > 1 and spread < 1 / LARGEST:
         needed = f"y must vary by at least {1 / LARGEST:g}, for its squares to be numbers"
         raise ValueError(refusal("ConditionalMean", needed, f"{spread:.3g}", "rescale y"))
-
-
-def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
-    """Return ⌈level (n + 1)⌉, which of n values in rising order is exceeded with probability 1 − level at most."""
-    place = ceil(round(level * (n + 1), 9))
-    if place > n:
-        needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
-        needed += " to calibrate with" if got else ""
-        raise ValueError(refusal(who, needed, n if got is None else got, "lower it"))
-    return place
-
-
-def check_calibration(who: str, level: float, n: int) -> None:
-    """Refuse so few rows that the share of them that calibrates cannot give intervals of that level."""
-    held_out = floor(CALIBRATED * n)
-    checked_place(who, level, held_out, f"{n} rows, of which {held_out} calibrate")
-
-
-def calibrated(model: Any, X: Array, y: Array, is_pairwise: bool = False) -> tuple[Any, Array | None, Array]:
-    """Return a model of two thirds of the rows, what it takes of X's columns, and the others' absolute residuals.
-
-    The model is a clone of an estimator or pipeline, of which no part sees the rows that calibrate.
-    """
-    order, held_out = np.random.default_rng(0).permutation(len(X)), floor(CALIBRATED * len(X))
-    some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
-    columns = rest if is_pairwise else None
-    taken = slice(None) if columns is None else columns
-    fitted = clone(model).fit(X[rest][:, taken], y[rest])
-    return fitted, columns, np.abs(y[some] - fitted.predict(X[some][:, taken])).reshape(held_out, -1)
-
-
-def reach_of(who: str, level: float, gaps: Array) -> Array:
-    """Return how far conformal intervals go to both sides, for each output, by the residuals of rows that calibrate."""
-    place = checked_place(who, level, len(gaps)) - 1
-    return np.partition(gaps, place, axis=0)[place]
 
 
 def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.conditional import ConditionalMean
-from muhat.conditional._estimator import calibrated, reach_of
+from muhat.conditional._intervals import calibrated, reach_of
 from muhat.paper._claims import FAILS, HOLDS, Claim, decimal, in_one_cell
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import blank, letter_panels, name_rows, plain_numbers

@@ -10,9 +10,9 @@ from muhat.stacking._candidates import (
     WardMixtures,
 )
 from muhat.stacking._embedding import MixedEmbedding
-from muhat.stacking._estimator import StackedMean
+from muhat.stacking._estimator import StackedMean, default_candidates
 from muhat.stacking._measures import Recombination
-from muhat.stacking._recombined import ClusterJitter, IndependentBlocks, default_candidates
+from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import Folds, Sample, Waves
 from muhat.stacking._weights import LeftOutMoments
 

@@ -28,9 +28,9 @@ from muhat.stacking._candidates import (
     mixture_of_clusters,
     unbiased,
 )
-from muhat.stacking._estimator import ONE_BY_ONE_UP_TO, StackedMean, has_law
+from muhat.stacking._estimator import ONE_BY_ONE_UP_TO, StackedMean, default_candidates, has_law
 from muhat.stacking._measures import Measure
-from muhat.stacking._recombined import ClusterJitter, IndependentBlocks, Recombined, default_candidates
+from muhat.stacking._recombined import ClusterJitter, IndependentBlocks, Recombined
 from muhat.stacking._sample import Folds, Sample, Waves, cut, orthogonal_frequencies
 from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments

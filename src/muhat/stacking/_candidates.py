@@ -17,16 +17,13 @@ from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
 from muhat.stacking._measures import Measure, Recombination
-from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, cut, indicators
+from muhat.stacking._sample import FOLDS, ROWS, SPARSE_FROM, Folds, Sample, Waves, cut, indicators
 
 PRODUCTS_UP_TO = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
 
 EMPTY = 1e-12
 """The share of its mass up to which a cluster is empty."""
-
-AT_ONCE = 2**17
-"""The values of all rows by cluster that are held at once; of more, clusters are taken one by one."""
 
 EXTRA = 5.0
 """The points that a cluster borrows from the spread within all clusters."""
@@ -53,12 +50,14 @@ class Candidate(BaseEstimator, ABC):
         needed = f"fit must return a list of {len(names)} estimates, weights on {sample.n} rows or Mixture objects"
         if not isinstance(measures, list) or len(measures) != len(names):
             raise ValueError(refusal(type(self).__name__, needed, repr(measures)[:60]))
+        found: list[Measure] = []
         for measure in measures:
-            if not isinstance(measure, Mixture | Recombination) and (
-                np.shape(measure) != (sample.n,) or not np.isfinite(np.asarray(measure, dtype=float)).all()
-            ):
-                raise ValueError(refusal(type(self).__name__, needed, repr(measure)[:60]))
-        return measures
+            if not isinstance(measure, Mixture | Recombination):
+                if np.shape(measure) != (sample.n,) or not np.isfinite(np.asarray(measure, dtype=float)).all():
+                    raise ValueError(refusal(type(self).__name__, needed, repr(measure)[:60]))
+                measure = np.asarray(measure, dtype=float)
+            found.append(measure)
+        return found
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return the waves of each estimate without each fold: arrays of shape (folds, frequencies)."""
@@ -303,7 +302,7 @@ def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple
     pi, d = np.bincount(labels, masses, count), X.shape[1]
     member = indicators(labels, count, masses)
     means = member @ X / np.where(pi > 0, pi, 1)[:, None]
-    if isinstance(member, np.ndarray) and count * X.size <= AT_ONCE:
+    if count * X.size <= SPARSE_FROM:  # then the members are held dense
         centered = X - means[labels]
         return pi, means, (member[:, None] * centered.T) @ centered
     scatter = np.zeros((count, d, d))

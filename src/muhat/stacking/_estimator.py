@@ -17,9 +17,10 @@ from muhat._shown import ShownEstimator
 from muhat._validation import check_scale, check_semidefinite, checked_masses, checked_sample, is_dask, whole_number
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Precomputed
+from muhat.kernels._mixtures import has_closed_form
 from muhat.selection._base import LEAST_REST
-from muhat.stacking._candidates import Candidate, PlainMean
-from muhat.stacking._recombined import default_candidates
+from muhat.stacking._candidates import Candidate, GaussianFit, InDegree, NuSteps, PlainMean, WardMixtures
+from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import FOLDS, Folds, Sample, Waves, orthogonal_frequencies
 from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments
@@ -39,7 +40,8 @@ class StackedMean(ShownEstimator, BaseEstimator):
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
     stacked mean is Σ_m w_m μ_m, w ≥ 0 and Σ w ≤ 1, over the plain mean, the ν-method after some numbers of steps,
-    weights that favour dense regions, Gaussians, and mixtures of Gaussians on clusters. The weights minimise
+    weights that favour dense regions, Gaussians, and mixtures of Gaussians on clusters; and, where the kernel means of
+    Gaussians have no closed form, rows put together from parts of others. The weights minimise
     wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of
     the estimates without x_i, and R̂ = B_00 − a_0 is the plain mean's risk as the sample tells it.
 
@@ -216,6 +218,17 @@ class StackedMean(ShownEstimator, BaseEstimator):
         if not isinstance(given, list | tuple):
             raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
+
+
+def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
+    """Return the candidates that are stacked by default with a kernel; the Gaussian one if none is given.
+
+    Rows put together from others take part where Gaussians have no kernel means in closed form: points are drawn there
+    anyway, and elsewhere these cost what they gain.
+    """
+    found = [PlainMean(), NuSteps(), InDegree(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True)]
+    closed = kernel is None or has_closed_form(kernel)
+    return found if closed else [*found, IndependentBlocks(), ClusterJitter()]
 
 
 def has_law(kernel: Kernel) -> bool:

@@ -10,10 +10,8 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from muhat._arrays import Array
-from muhat._validation import whole_number
-from muhat.kernels import Kernel
-from muhat.kernels._mixtures import has_closed_form
-from muhat.stacking._candidates import EMPTY, Candidate, GaussianFit, InDegree, NuSteps, PlainMean, WardMixtures
+from muhat._validation import positive, whole_number
+from muhat.stacking._candidates import EMPTY, Candidate
 from muhat.stacking._measures import Measure, Recombination, product_of_parts
 from muhat.stacking._sample import TREE_UP_TO, Folds, Sample, Waves, cut
 
@@ -39,7 +37,7 @@ class Recombined(Candidate):
         return cut(sample.tree[0][None], [self.n_clusters])[0, 0]
 
     def is_for(self, sample: Sample) -> bool:
-        """Whether the sample has three rows to a cluster, and a Ward's tree of all its rows."""
+        """Whether the sample has three rows to a cluster, and few enough rows for Ward's tree of all."""
         return 3 * whole_number(self, "n_clusters", self.n_clusters, 2) <= sample.size <= TREE_UP_TO
 
     def fit(self, sample: Sample) -> list[Measure]:
@@ -96,7 +94,7 @@ class IndependentBlocks(Recombined):
 
 @dataclass
 class ClusterJitter(Recombined):
-    """Every row moved by a share of the difference of two rows of its cluster: features stay on the values they have.
+    """Every row moved by a share of the difference of two rows of its cluster: what is constant there stays as it is.
 
     Parameters
     ----------
@@ -115,15 +113,5 @@ class ClusterJitter(Recombined):
 
     def parts(self, sample: Sample) -> Array:
         """Return 1, the share, and minus the share."""
-        return np.outer([1, self.share, -self.share], np.ones(sample.X.shape[1]))
-
-
-def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
-    """Return the candidates that are stacked by default with a kernel; the Gaussian one if none is given.
-
-    Rows put together from others take part where Gaussians have no kernel means in closed form: points are drawn there
-    anyway, and elsewhere these cost what they gain.
-    """
-    found = [PlainMean(), NuSteps(), InDegree(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True)]
-    closed = kernel is None or has_closed_form(kernel)
-    return found if closed else [*found, IndependentBlocks(), ClusterJitter()]
+        share = positive(self, "share", self.share)
+        return np.outer([1, share, -share], np.ones(sample.X.shape[1]))

@@ -88,22 +88,23 @@ def combination(sample: Sample, measures: Sequence[Measure], w: Array, rng: np.r
     mixtures: list[tuple[float, Mixture]] = []
     drawn: list[tuple[float, Mixture | Recombination]] = []
     for weight, measure in zip(w.tolist(), measures, strict=True):
-        if isinstance(measure, Mixture) and weight > 0:
-            mixtures.append((weight, measure))
-        elif isinstance(measure, Recombination) and weight > 0:
-            drawn.append((weight, measure))
-        elif isinstance(measure, np.ndarray):
+        if isinstance(measure, np.ndarray):
             weights += weight * measure
+        elif weight > 0 and isinstance(measure, Mixture):
+            mixtures.append((weight, measure))
+        elif weight > 0:
+            drawn.append((weight, measure))
+    closed = has_closed_form(sample.kernel)
     if mixtures:
         masses = np.concatenate([weight * P.weights for weight, P in mixtures])
         gaussians = joined([P for _, P in mixtures], masses / masses.sum())
-        if not has_closed_form(sample.kernel):
+        if not closed:
             drawn.append((float(masses.sum()), gaussians))
     element = Embedding(sample.kernel, sample.X, weights)
     for mass, P in drawn:
         count = draws_for(sample.n, mass)
         element += Embedding(sample.kernel, draw_from(P, count, rng), np.full(count, mass / count))
-    return MixedEmbedding(element, gaussians, masses) if mixtures and has_closed_form(sample.kernel) else element
+    return MixedEmbedding(element, gaussians, masses) if mixtures and closed else element
 
 
 def draws_for(n: int, mass: float) -> int:
