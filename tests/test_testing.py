@@ -25,10 +25,10 @@ from muhat import (
 from muhat.filters import FILTERS, Iteration
 from muhat.plots import PValueMapDisplay, figure_of_test
 from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
+from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import ladder
 from muhat.testing._marginals import feature_differences
 from muhat.testing._permutations import Law, PermutationTable, Relabelings, draw_orders
-from muhat.testing._spectrum import PooledSpectrum
 
 CLOSE = 1e-10
 EVALUATED = 1e-8
@@ -115,6 +115,24 @@ def test_all_statistics_at_once_are_those_of_the_obvious_loop(kernel, sizes, unb
             order = np.concatenate([np.flatnonzero(column), np.flatnonzero(~column)])
             S = weighted_kernel(statistic, kernel(Z[order]))  # anew, on the permuted rows
             assert value == pytest.approx(mmd_of(S, range(n), range(n, n + m), unbiased), abs=CLOSE), statistic
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("options", [{}, {"bins": 6}, {"block_length": 3}])
+def test_mmd_without_a_spectrum_is_mmd_with_one(options, unbiased):
+    """A kernel that does not say that it is positive semi-definite has its spectrum looked at."""
+    X, Y = rng().normal(size=(14, 2)), rng().normal(0.5, size=(10, 2))
+    test = TwoSampleTest(statistics=MMD(unbiased), random_state=SEED, **options)
+    direct, checked = (
+        test.set_params(kernel=kernel).test(X, Y) for kernel in (Gaussian(1.3), lambda x, y: Gaussian(1.3)(x, y))
+    )
+    assert direct.p_value == checked.p_value < 1
+    assert direct.tests[0].value == pytest.approx(checked.tests[0].value, rel=CLOSE)
+    assert direct.mmd == pytest.approx(checked.mmd, rel=CLOSE)
+    np.testing.assert_allclose(*(np.diff(each.witness_x) for each in (direct, checked)), atol=CLOSE)
+    if not options:  # else the spectrum is that of rows, and their law about that of units
+        np.testing.assert_allclose(direct.mmd_interval, checked.mmd_interval, atol=CLOSE)
+        np.testing.assert_allclose(direct.permuted, checked.permuted, atol=CLOSE)
 
 
 def test_constant_shrinkage_and_samples_of_one_size_change_no_p_value():
@@ -446,7 +464,7 @@ def test_as_many_landmarks_as_rows_give_the_dense_test(unbiased):
 def test_many_rows_take_landmarks_by_themselves(monkeypatch):
     monkeypatch.setattr("muhat.testing._two_samples.DENSE_UP_TO", 50)
     monkeypatch.setattr("muhat.testing._two_samples.LANDMARKS", 20)
-    monkeypatch.setattr("muhat.testing._spectrum.ROWS", 7)
+    monkeypatch.setattr("muhat.testing._gram.ROWS", 7)
     monkeypatch.setattr("muhat.testing._permutations.AT_ONCE", 1000)
     monkeypatch.setattr("muhat.testing._marginals.AT_ONCE", 1000)
     X, Y = rng().normal(size=(60, 2)), rng().normal(1.0, size=(40, 2))

@@ -15,11 +15,11 @@ from muhat._messages import refusal
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel
 from muhat.testing._base import PermutationTest, spectral_gram
+from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, draw_orders
 from muhat.testing._results import Candidates, IndependenceResult, of_table
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
-from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import STATISTICS, Filtered, Statistic
 
 DENSE_UP_TO = 500

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
-from muhat.testing._permutations import AT_ONCE, PermutationTable
+from muhat.testing._permutations import PermutationTable
 
 CUTS = 64
 """Quantiles of a column between which its distribution functions are compared, where units of rows are permuted."""
+
+AT_ONCE = 2**17
+"""Values of distribution functions that are held at a time: so many stay in the cache."""
 
 COUNTS = 2**23
 """How many counts of rows by unit, column and cut are held at most (64 MB)."""
@@ -42,10 +45,11 @@ def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tupl
     for column, values in enumerate(Z.T):
         order = values.argsort(kind="stable")
         gaps = np.diff(values[order])
-        for some in slices(0, labels.shape[1], max(1, AT_ONCE // N)):
-            F = np.cumsum(np.ascontiguousarray(labels[order, some].T), axis=1, dtype=np.int32)[:, :-1] / n
-            # The pool's distribution function is a mean of F and G, so that F − G = (F − pool) N/m.
-            integrals[column, some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
+        with BLAS_ON_ONE_THREAD:
+            for some in slices(0, labels.shape[1], max(1, AT_ONCE // N)):
+                F = np.cumsum(labels.T[some].take(order, axis=1), axis=1, dtype=np.int32)[:, :-1] / n
+                # The pool's distribution function is a mean of F and G, so that F − G = (F − pool) N/m.
+                integrals[column, some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
         first = labels[order, 0]
         F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
         largest[column] = gaps @ (F * (1 - G) + G * (1 - F))  # E|x − y|

@@ -50,12 +50,12 @@ class Relabelings:
             same = (labels == observed[:, None]).all(axis=0).argmax()
             labels[:, [0, same]] = labels[:, [same, 0]]
             return cls(labels, True)
-        labels = np.zeros((N, n_permutations + 1), dtype=bool)
-        labels[:, 0] = observed
+        chosen = np.zeros((n_permutations + 1, N), dtype=bool)
+        chosen[0] = observed
         for some in slices(1, n_permutations + 1, max(1, AT_ONCE // N)):
             rows = rng.random((some.stop - some.start, N)).argpartition(n - 1, axis=1)[:, :n]
-            labels[rows.T, np.arange(some.start, some.stop)] = True
-        return cls(labels, False)
+            np.put_along_axis(chosen[some], rows, True, axis=1)
+        return cls(chosen.T, False)
 
 
 def draw_orders(n: int, n_permutations: int, rng: np.random.Generator) -> tuple[Array, bool]:

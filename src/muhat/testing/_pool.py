@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.linalg import eigh
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
 from muhat._messages import refusal
@@ -18,6 +17,7 @@ from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, StreamS
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
+from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._marginals import (
     FeatureDifference,
     column_cuts,
@@ -26,7 +26,6 @@ from muhat.testing._marginals import (
     feature_differences,
     shifts_of,
 )
-from muhat.testing._spectrum import PooledSpectrum, is_kept
 from muhat.testing._units import Units
 
 Found = TypeVar("Found")
@@ -85,7 +84,7 @@ Share = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
 
 
 class Pool(ABC):
-    """Units whose labels can be permuted: a spectrum for every kernel, and the differences of single features."""
+    """Units whose labels can be permuted: a Gram matrix for every kernel, and the differences of single features."""
 
     units: Units
     observed: Array
@@ -94,8 +93,8 @@ class Pool(ABC):
     """Rows to learn bandwidths from, whatever their labels are: all, or some drawn at random."""
 
     @abstractmethod
-    def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
-        """Return what work gives for the spectrum of every kernel."""
+    def map(self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+        """Return what work gives for the Gram matrix of every kernel."""
 
     def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
         """Return the values of a function at the rows that are drawn of each sample."""
@@ -116,34 +115,49 @@ class MemoryPool(Pool):
     numbers: Array
     """The place of every row among those of both samples."""
     gram: str | Approximation
-    spectra: dict[str, PooledSpectrum] = field(default_factory=dict)
+    for_mmd: bool
+    """Whether MMD is all that is asked for, which needs no spectrum."""
+    grams: dict[str, PooledGram] = field(default_factory=dict)
     """Those that are kept, by the text of the kernel: one that is asked for alone, and small ones, made from blocks."""
 
     @classmethod
     def from_rows(
-        cls, X: Array, Y: Array, gram: str | Approximation, units: Units, rng: np.random.Generator
+        cls,
+        X: Array,
+        Y: Array,
+        gram: str | Approximation,
+        units: Units,
+        rng: np.random.Generator,
+        for_mmd: bool = False,
     ) -> MemoryPool:
         """Return the units of both samples in random order."""
         numbers = units.arranged(X, units.x, rng), len(X) + units.arranged(Y, units.y, rng)
         order = rng.permutation(units.x + units.y)
         places = np.concatenate(numbers)[order].ravel()
-        return cls(units, units.observed[order], frozen(np.concatenate([X, Y])[places]), places, gram)
+        return cls(units, units.observed[order], frozen(np.concatenate([X, Y])[places]), places, gram, for_mmd)
 
-    def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
-        """Return what work gives for the spectrum of every kernel, of which the large ones are not kept."""
+    def map(self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+        """Return what work gives for the Gram matrix of every kernel, of which the large ones are not kept."""
         if self.gram == "blocks":
-            spectra = [self._kept(kernel, self._from_blocks) for kernel in kernels]
+            grams = [self._kept(kernel) for kernel in kernels]
             with BLAS_ON_ONE_THREAD:  # units are few
-                return [work(spectrum) for spectrum in spectra]
-        if len(kernels) == 1:
-            return share(lambda kernel: work(self._kept(kernel, self._spectrum)), kernels, len(self.rows))
-        return share(lambda kernel: work(self._spectrum(kernel)), kernels, len(self.rows))
+                return [work(gram) for gram in grams]
+        make = self._kept if len(kernels) == 1 else self._make
+        return share(lambda kernel: work(make(kernel)), kernels, len(self.rows))
 
-    def _kept(self, kernel: Kernel, make: Callable[[Kernel], PooledSpectrum]) -> PooledSpectrum:
-        """Return the spectrum of a kernel, made on first use."""
-        if repr(kernel) not in self.spectra:
-            self.spectra[repr(kernel)] = make(kernel)
-        return self.spectra[repr(kernel)]
+    def _kept(self, kernel: Kernel) -> PooledGram:
+        """Return the Gram matrix of a kernel, made on first use."""
+        if repr(kernel) not in self.grams:
+            self.grams[repr(kernel)] = self._make(kernel)
+        return self.grams[repr(kernel)]
+
+    def _make(self, kernel: Kernel) -> PooledGram:
+        """Return the Gram matrix of a kernel in the cheapest form that gives the statistics."""
+        if self.gram == "blocks":
+            return PooledMatrix.from_means(kernel, self.rows, self._means_by_tiles(kernel))
+        if self.gram == "dense" and self.for_mmd and kernel.positive_semidefinite:
+            return PooledMatrix.from_means(kernel, self.rows, self._means(kernel))
+        return self._spectrum(kernel)
 
     def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column."""
@@ -174,11 +188,13 @@ class MemoryPool(Pool):
             return spectrum
         return replace(spectrum, U=spectrum.U.reshape(-1, size, spectrum.U.shape[1]).sum(axis=1) / np.sqrt(size))
 
-    def _from_blocks(self, kernel: Kernel) -> PooledSpectrum:
-        """Return the spectrum of the units' kernel means, from tiles of the Gram matrix that are not held.
+    def _means(self, kernel: Kernel) -> Array:
+        """Return the inner products of the units' kernel means from the whole Gram matrix."""
+        K, size, count = gram_matrix(kernel, self.rows), self.units.size, len(self.observed)
+        return K if size == 1 else K.reshape(count, size, count, size).mean(axis=(1, 3))
 
-        It gives MMD, which depends on these means alone.
-        """
+    def _means_by_tiles(self, kernel: Kernel) -> Array:
+        """Return the inner products of the units' kernel means from tiles of the Gram matrix that are not held."""
         size, rows, count = self.units.size, self.rows, len(self.observed)
         means = np.empty((count, count))
         strips = list(slices(0, count, max(1, TILE_ROWS // size)))
@@ -193,15 +209,4 @@ class MemoryPool(Pool):
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
             share_between_cores(fill, strips)
             check_finite(means.sum(), kernel)
-        centres = means.mean(axis=0)
-        means += centres.mean() - centres - centres[:, None]
-        with BLAS_ON_ONE_THREAD:
-            gamma, U = eigh(means / count, driver="evd", overwrite_a=True, check_finite=False)
-        kept = is_kept(gamma, count)
-        gamma, U = gamma[kept], U[:, kept]
-        return PooledSpectrum(
-            gamma,
-            U,
-            kernel.bound,
-            lambda a: Embedding(kernel, rows, np.repeat(U @ (a / np.sqrt(count * gamma)), size) / size),
-        )
+        return means

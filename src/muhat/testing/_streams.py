@@ -14,9 +14,9 @@ from muhat._validation import check_finite
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
+from muhat.testing._gram import PooledGram, PooledSpectrum, is_kept
 from muhat.testing._marginals import FeatureDifference, column_cuts, counts_between, differences_at_cuts
 from muhat.testing._pool import Found, Pool, Sample, Share
-from muhat.testing._spectrum import PooledSpectrum, is_kept
 from muhat.testing._units import Units, Urn
 
 
@@ -49,7 +49,7 @@ class SourcePool(Pool):
         ]
         return cls(units, units.observed, rng.permutation(np.concatenate(rows)), gram, (x, y), urns)
 
-    def map(self, work: Callable[[PooledSpectrum], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+    def map(self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
         """Return what work gives for the spectrum of every kernel; one pass over the rows serves all new ones."""
         new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
         if new:

@@ -16,12 +16,12 @@ from muhat.data import ArraySource, Source
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
+from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool, Sample, as_source
 from muhat.testing._results import Candidates, TwoSampleResult, of_table
 from muhat.testing._sequential import permute_until_clear
-from muhat.testing._spectrum import PooledSpectrum
 from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
 from muhat.testing._units import ROWS_ONE_BY_ONE, Units
@@ -120,7 +120,7 @@ class TwoSampleTest(PermutationTest):
         gram = self._gram(kernels, statistics)
         rng = self._rng()
         x, y = self._samples(X, Y, gram)
-        pool = self._pool(x, y, gram, rng)
+        pool = self._pool(x, y, gram, rng, for_mmd=all(isinstance(each, MMD) for each in statistics))
         ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows)
         is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
         table_of = self._whole_table if self.early_stopping is None or is_complete else self._sequential_table
@@ -128,8 +128,8 @@ class TwoSampleTest(PermutationTest):
             pool, ladder, statistics, lambda count: Relabelings.draw(pool.observed, count, rng).labels
         )
         (kernel,), (loudest,) = candidates[table.loudest]
-        [spectrum] = pool.map(lambda each: each, [kernel], self._map)
-        witness = spectrum.witness(loudest, pool.observed)
+        [of_kernel] = pool.map(lambda each: each, [kernel], self._map)
+        witness = of_kernel.witness(loudest, pool.observed)
         witness_x, witness_y = pool.evaluated(witness, x, y)
         names = x.names or y.names or tuple(f"column {number}" for number in range(pool.rows.shape[1]))
         features = pool.features(labels, names)
@@ -141,8 +141,8 @@ class TwoSampleTest(PermutationTest):
             m=y.n,
             rows_together=pool.units.size,
             is_exact=self.block_length in (None, 1),
-            mmd=spectrum.mmd(pool.observed),
-            mmd_interval=spectrum.mmd_interval(pool.observed),
+            mmd=of_kernel.mmd(pool.observed),
+            mmd_interval=of_kernel.mmd_interval(pool.observed),
             witness=witness,
             witness_x=witness_x,
             witness_y=witness_y,
@@ -157,9 +157,9 @@ class TwoSampleTest(PermutationTest):
         """Return the values of all permutations, the labels of these, and the statistics."""
         labels = draw(self.n_permutations)
 
-        def values_of(spectrum: PooledSpectrum) -> tuple[list[Statistic], Array, Array, Law]:
-            resolved = spectrum.resolve(statistics)
-            return resolved, *spectrum.statistics(resolved, labels), spectrum.law(resolved, labels)
+        def values_of(gram: PooledGram) -> tuple[list[Statistic], Array, Array, Law]:
+            resolved = gram.resolve(statistics)
+            return resolved, *gram.statistics(resolved, labels), gram.law(resolved, labels)
 
         resolved, values, scales, laws = zip(*pool.map(values_of, ladder, self._map), strict=True)
         candidates = _candidates(ladder, resolved)
@@ -168,13 +168,13 @@ class TwoSampleTest(PermutationTest):
 
     def _sequential_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
         """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
-        spectra = pool.map(lambda each: (each, each.resolve(statistics)), ladder, self._map)
-        candidates = _candidates(ladder, [resolved for _, resolved in spectra])
+        grams = pool.map(lambda each: (each, each.resolve(statistics)), ladder, self._map)
+        candidates = _candidates(ladder, [resolved for _, resolved in grams])
 
         def values_of(labels: Array) -> Array:
-            return np.concatenate(self._map(lambda each: each[0].statistics(each[1], labels)[0], spectra, len(labels)))
+            return np.concatenate(self._map(lambda each: each[0].statistics(each[1], labels)[0], grams, len(labels)))
 
-        law = Law.of_all([spectrum.law(resolved, pool.observed[:, None]) for spectrum, resolved in spectra])
+        law = Law.of_all([gram.law(resolved, pool.observed[:, None]) for gram, resolved in grams])
         assert self.early_stopping is not None
         return *permute_until_clear(values_of, law, draw, self.early_stopping, self.n_permutations), candidates
 
@@ -228,7 +228,7 @@ class TwoSampleTest(PermutationTest):
         rows, names = self._sample(name, X)
         return ArraySource(rows), names
 
-    def _pool(self, x: Sample, y: Sample, gram: str | Approximation, rng: np.random.Generator) -> Pool:
+    def _pool(self, x: Sample, y: Sample, gram: str | Approximation, rng: np.random.Generator, for_mmd: bool) -> Pool:
         """Return the pool of both samples: held where the rows are few or all pairs are needed, else summed up."""
         held = x.n + y.n <= ROWS_ONE_BY_ONE or gram in ("dense", "blocks")
         if gram == "auto":
@@ -241,7 +241,7 @@ class TwoSampleTest(PermutationTest):
         if x.rows is None or y.rows is None:
             needed, advice = f"rows in memory are needed for gram={gram!r}", "use gram='nystrom', or give arrays"
             raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
-        return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng)
+        return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd)
 
 
 Draw = Callable[[int], Array]

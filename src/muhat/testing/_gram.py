@@ -1,0 +1,255 @@
+"""A pooled, centred Gram matrix, by its spectrum or as it is, and what every relabeling of its rows gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh
+
+from muhat._arrays import Array, slices
+from muhat._validation import check_semidefinite, check_values
+from muhat.embedding import Element, Embedding
+from muhat.gram import Approximation, FeatureMap
+from muhat.kernels import Kernel
+from muhat.testing._permutations import Law
+from muhat.testing._statistics import MMD, Statistic
+
+NORMAL_95 = 1.959964
+"""The normal quantile of a two-sided interval of 95 %."""
+
+ROWS = 8192
+"""Rows of which the labels are held as numbers at a time."""
+
+COLUMNS = 256
+"""The same for relabelings, where all rows are taken at once."""
+
+
+class PooledGram(ABC):
+    """A centred Gram matrix of the pool: the values of statistics for every relabeling, and the MMD as observed."""
+
+    @abstractmethod
+    def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
+        """Return the statistics with every parameter a number; none where the kernel does not tell any rows apart."""
+
+    @abstractmethod
+    def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
+        """Return T of every statistic for every column of labels, and the scale of each."""
+
+    @abstractmethod
+    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+        """Return what permutations of every statistic are distributed like, in theory; a U-statistic has mean zero."""
+
+    @abstractmethod
+    def differences(self, labels: Array) -> Array:
+        """Return μ̂_X − μ̂_Y at every row, up to a constant."""
+
+    @abstractmethod
+    def witness(self, statistic: Statistic, labels: Array) -> Element:
+        """Return the function whose mean over X less that over Y is T: for h(γ) = γ, μ̂_X − μ̂_Y."""
+
+    def mmd(self, labels: Array) -> float:
+        """Return ‖μ̂_X − μ̂_Y‖."""
+        T, _ = self.statistics([MMD()], labels[:, None])
+        return float(np.sqrt(np.maximum(T.sum(), 0)))
+
+    def mmd_interval(self, labels: Array) -> tuple[float, float]:
+        """Return an approximate 95 % confidence interval of the distance ‖μ_X − μ_Y‖ between the distributions.
+
+        The U-statistic of MMD² has about the variance 4 Var f(x)/n + 4 Var f(y)/m, with f = μ_X − μ_Y, and that which
+        it has where both are equal: the first counts where they are far apart, the second where they are not.
+        """
+        observed, unbiased = labels[:, None], [MMD(unbiased=True)]
+        squared = float(self.statistics(unbiased, observed)[0][0, 0])
+        f = self.differences(labels)
+        variance = sum(4 * f[each].var(ddof=1) / each.sum() for each in (labels, ~labels))
+        reach = NORMAL_95 * np.sqrt(variance + self.law(unbiased, observed).spread[0] ** 2)
+        return tuple(float(np.sqrt(max(squared + side, 0.0))) for side in (-reach, reach))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class PooledMatrix(PooledGram):
+    """The centred Gram matrix S of the kernel means of units itself, which is all that MMD needs."""
+
+    S: Array
+    kernel: Kernel
+    rows: Array
+    """Those of a unit one after the other."""
+
+    @classmethod
+    def from_means(cls, kernel: Kernel, rows: Array, means: Array) -> PooledMatrix:
+        """Return the matrix of inner products between the kernel means of units, centred in place."""
+        centres = means.mean(axis=0)
+        means += centres.mean() - centres - centres[:, None]
+        return cls(means, kernel, rows)
+
+    def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
+        """Return MMD as it is; none where the kernel does not tell any units apart."""
+        return list(statistics) if self.S.any() else []
+
+    def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
+        """Return MMD² by products of S with all columns of labels."""
+        less = labels[:, 0].mean()  # S1 = 0 but for rounding: a relabeling and its complement are to have the same T
+        q = np.empty(labels.shape[1])
+        for some in slices(0, len(q), COLUMNS):
+            P = labels[:, some] - less
+            q[some] = np.einsum("ib,ib->b", P, self.S @ P)
+        return _values(np.tile(q, (len(statistics), 1)), statistics, labels, lambda i: self.S.diagonal()[:, None])
+
+    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+        """Return the law by the traces of S, S² and S³."""
+        N, n = len(labels), int(labels[:, 0].sum())
+        unit = (1 / n + 1 / (N - n)) / (N - 1)
+        sums = self._traces * unit ** np.arange(1, 4)
+        return _law(np.tile(sums[:, None], len(statistics)), statistics)
+
+    @cached_property
+    def _traces(self) -> Array:
+        """Those of S, S² and S³."""
+        squared = self.S @ self.S.T
+        return np.array([self.S.trace(), squared.trace(), np.vdot(squared, self.S)])
+
+    def differences(self, labels: Array) -> Array:
+        """Return S w."""
+        return self.S @ signed(labels)
+
+    def witness(self, statistic: Statistic, labels: Array) -> Element:
+        """Return μ̂_X − μ̂_Y."""
+        size = len(self.rows) // len(labels)
+        return Embedding(self.kernel, self.rows, np.repeat(signed(labels) / size, size))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSpectrum(PooledGram):
+    """The eigenpairs of A = HKH/N, without those that are rounding errors of zero."""
+
+    gamma: Array
+    U: Array
+    kappa2: float
+    """A bound of k(x, x)."""
+    function: Callable[[Array], Element]
+    """The function Σ_k a_k e_k of the orthonormal eigenfunctions e_k of the covariance operator, up to a constant."""
+
+    @classmethod
+    def from_rows(cls, kernel: Kernel, Z: Array, gram: str | Approximation = "dense") -> PooledSpectrum:
+        """Decompose the centred Gram matrix of the rows, or that of features which stand for it."""
+        if isinstance(gram, Approximation):
+            return cls.from_features(gram.resolve(kernel, Z), Z)
+        K = gram_matrix(kernel, Z)
+        kappa2 = kernel.bound if np.isfinite(kernel.bound) else float(K.diagonal().max())
+        means = K.mean(axis=0)
+        K += means.mean() - means - means[:, None]
+        K /= len(K)
+        gamma, U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        check_semidefinite(gamma)
+        kept = is_kept(gamma, len(Z))
+        gamma, U = gamma[kept], U[:, kept]
+        return cls(gamma, U, kappa2, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma))))
+
+    @classmethod
+    def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
+        """Decompose the covariance HΦ of the features Φ = z(Z): as many eigenpairs as there are features, at most."""
+        phi = features(Z)
+        bound = features.kernel.bound
+        kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
+        phi -= phi.mean(axis=0)
+        gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
+        kept = is_kept(gamma, len(Z))
+        gamma, V = gamma[kept], V[:, kept]
+        return cls(gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a))
+
+    def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
+        """Return the statistics with every parameter a number; none where the kernel does not tell any rows apart."""
+        if not self.gamma.size:
+            return []
+        return [each for one in statistics for each in one.resolve(self.gamma, self.kappa2)]
+
+    def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
+        """Return T for S = N U h(Γ) Uᵀ."""
+        N, n = len(labels), int(labels[:, 0].sum())
+        h = N * self._weights(statistics)
+        # Uᵀ1 = 0 but for rounding: with n/N taken off, a relabeling and its complement have the same T to the last bit.
+        return _values(h @ _product(self.U, labels, n / N) ** 2, statistics, labels, lambda i: self.U**2 @ h[i].T)
+
+    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+        """Return the law by the sums of h, h² and h³.
+
+        The mean of (u_kᵀ w)² over all permutations is (1/n + 1/m) ‖u_k‖²/(N − 1); for large samples its square root is
+        normal.
+        """
+        N, n = len(labels), int(labels[:, 0].sum())
+        squares = np.einsum("ik,ik->k", self.U, self.U)  # one each, but for units of several rows
+        h = N / (N - 1) * (1 / n + 1 / (N - n)) * self._weights(statistics) * squares
+        return _law(np.array([(h**power).sum(axis=1) for power in (1, 2, 3)]), statistics)
+
+    def _weights(self, statistics: Sequence[Statistic]) -> Array:
+        """Return h(γ), a row for each statistic."""
+        return np.array([each.weight(self.gamma) for each in statistics]).reshape(len(statistics), len(self.gamma))
+
+    def differences(self, labels: Array) -> Array:
+        """Return N U Γ Uᵀ w."""
+        return len(labels) * self.U @ (self.gamma * (self.U.T @ signed(labels)))
+
+    def witness(self, statistic: Statistic, labels: Array) -> Element:
+        """Return the function whose mean over X less that over Y is T: for h(γ) = γ, μ̂_X − μ̂_Y."""
+        a = self.U.T @ signed(labels)
+        return self.function(np.sqrt(len(labels) / self.gamma) * statistic.weight(self.gamma) * a)
+
+
+def gram_matrix(kernel: Kernel, Z: Array) -> Array:
+    """Return the Gram matrix of the rows, or refuse a kernel that has no good values for them."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        K = kernel(Z)
+    check_values(K, kernel)
+    return K
+
+
+def signed(labels: Array) -> Array:
+    """Return w: 1/n on the first sample and −1/m on the second."""
+    n = labels.sum()
+    return np.where(labels, 1 / n, -1 / (len(labels) - n))
+
+
+def is_kept(gamma: Array, n: int) -> Array:
+    """Return which eigenvalues are no rounding errors of zero."""
+    return gamma > n * np.finfo(gamma.dtype).eps * gamma[-1]
+
+
+def _values(
+    q: Array, statistics: Sequence[Statistic], labels: Array, diagonal_of: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Return T and its scale from q = aᵀSa of every statistic and column of labels, a the indicator of X.
+
+    As S1 = 0 all three sums of S over pairs of samples are ±q: T = (1/n + 1/m)² q, and the U-statistic takes the
+    diagonal of S out of the sums within.
+    """
+    n = int(labels[:, 0].sum())
+    m = len(labels) - n
+    T = (1 / n + 1 / m) ** 2 * q
+    scales = np.abs(T).max(axis=1)
+    unbiased = _unbiased(statistics)
+    if unbiased.any():
+        diagonal = diagonal_of(unbiased)
+        inside = _product(diagonal, labels)  # its sum over the first sample
+        q, total = q[unbiased], diagonal.sum(axis=0)[:, None]
+        T[unbiased] = (q - inside) / (n * (n - 1)) + (q - total + inside) / (m * (m - 1)) + 2 * q / (n * m)
+    return T, scales
+
+
+def _law(sums: Array, statistics: Sequence[Statistic]) -> Law:
+    """Return the law of every statistic from the sums of its weights, of their squares and of their cubes."""
+    first, second, third = sums
+    return Law.of_squares(first, second, third, np.where(_unbiased(statistics), -first, 0.0))
+
+
+def _unbiased(statistics: Sequence[Statistic]) -> Array:
+    """Return which are U-statistics."""
+    return np.array([each.unbiased for each in statistics], dtype=bool)
+
+
+def _product(M: Array, labels: Array, less: float = 0.0) -> Array:
+    """Return Mᵀ times columns of true and false, as numbers less a constant, in blocks of rows."""
+    return sum(M[rows].T @ (labels[rows] - less) for rows in slices(0, len(M), ROWS))  # type: ignore[return-value]
