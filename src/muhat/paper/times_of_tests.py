@@ -52,7 +52,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     return [{**task, "statistics": len(result.tests), "seconds": min(seconds)}]
 
 
-def _peers(permutations: int) -> dict[str, float]:
+def times_of_peers(permutations: int) -> dict[str, float]:
     """Return the processor's seconds of other packages' tests, for as many permutations."""
     found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
     return {
@@ -69,7 +69,7 @@ def claims(results: Results) -> list[Claim]:
     n = results.settings["cases"][1][1]
     many, single = (float(one(results.rows, test=test, n=n)["seconds"]) for test in ("default", "MMD"))
     found = []
-    for name, seconds in _peers(results.settings["n_permutations"]).items():
+    for name, seconds in times_of_peers(results.settings["n_permutations"]).items():
         for what, ours, least in (("The default", many, 20), ("MMD alone", single, 500)):
             if name.startswith("hyppo MMD ("):
                 number = f"{seconds:.0f} s against {ours:.2f} s: {seconds / ours:.0f} times"
@@ -89,7 +89,7 @@ def _bars(results: Results) -> list[tuple[str, float, str]]:
         for row in results.rows
     ]
     n = results.settings["cases"][1][1]
-    peers = _peers(results.settings["n_permutations"]).items()
+    peers = times_of_peers(results.settings["n_permutations"]).items()
     return [*ours, *((f"{name}, n = {n}", seconds, THEIRS) for name, seconds in peers)]
 
 
