@@ -88,7 +88,7 @@ def settings(quick: bool) -> Settings:
         "kernels": ["gaussian", "laplacian"] if quick else list(KERNEL_NAMES),
         "shares": [1.0, 0.1] if quick else list(GAINS),
         "sizes": [10, 20] if quick else [20, MAIN_SIZE, 200],
-        "exact_up_to": {"gaussian": 200, "laplacian": 10 if quick else 20, "matern": 50, "rational-quadratic": 50},
+        "exact_up_to": {"gaussian": 50, "laplacian": 10 if quick else 20, "matern": 50, "rational-quadratic": 50},
         "loss_frequencies": 512,
         "rows_per_task": 200 if quick else 10_000,
     }
