@@ -591,7 +591,7 @@ def test_a_pass_beyond_those_foreseen_is_counted_too():
     np.save("rows.npy", sample(10))
     watched = ProgressBatches(open_batches("rows.npy"), passes(standardize=False), shown=False)
     with watched:
-        titles = [(list(watched), watched._title())[1] for _ in range(4)]
+        titles = [watched.bars.tasks[-1].description for _ in range(4) for _ in watched]
     assert titles == [
         "pass 1 of 3: drawing",
         "pass 2 of 3: summing up",

@@ -20,21 +20,20 @@ from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = npt.NDArray[Any]
 Chunk = TypeVar("Chunk")
+Found = TypeVar("Found")
 
 _THIS_THREAD = threading.local()
 """How many cores what the thread calls may use, where that is limited."""
 
 
-def share_between_cores(work: Callable[[Chunk], object], chunks: Iterable[Chunk]) -> None:
-    """Call ``work`` on every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
+def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk]) -> list[Found]:
+    """Return ``work`` of every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
     chunks = list(chunks)
     if len(chunks) == 1:
-        work(chunks[0])
-        return
+        return [work(chunks[0])]
     limit = partial(setattr, _THIS_THREAD, "cores", 1)
     with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=limit) as threads:
-        for _ in threads.map(work, chunks):
-            pass
+        return list(threads.map(work, chunks))
 
 
 def available_cores() -> int:

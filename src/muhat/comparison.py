@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -15,10 +15,10 @@ from muhat._messages import refusal
 from muhat._parts import Parts, as_filters
 from muhat._reportable import Reportable
 from muhat._shown import Shown
-from muhat._validation import checked_masses, checked_sample, is_dask
-from muhat.data import ArraySource, ColumnMoments, DaskSource, SampleBatch, Source, StreamSource, TransformedSource
+from muhat._validation import checked_masses, checked_sample
+from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
-from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, Rows, SpectralProblem
+from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
 from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_end
@@ -134,27 +134,14 @@ def _with_kme(filters: Any) -> list[Any]:
 
 def _rows(parts: Parts, X: Any) -> Array | Source:
     """Return a sample as rows in memory or as batches that can be passed over again, validated."""
-    if not is_dask(X) and not _are_batches(X):
-        rows = checked_sample(KernelMean(), X, reset=True)
-        if len(rows) < LeaveOneOut.least_points:
-            raise ValueError(refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}"))
-        return rows
-    parts.check_batches(rows_again=True)
-    if is_dask(X):
-        return DaskSource.from_collection(X)
-    if isinstance(X, Iterator):
-        needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"
-        raise ValueError(refusal("compare", needed, f"a {type(X).__name__}", advice))
-    return StreamSource(X)
-
-
-def _are_batches(X: Any) -> bool:
-    """Whether a sample comes in batches: a file's, or a list of arrays or data frames."""
-    if hasattr(X, "shape") or isinstance(X, str):
-        return False
-    if isinstance(X, list | tuple):
-        return bool(X) and len(getattr(X[0], "shape", ())) == 2
-    return isinstance(X, Iterable)
+    source = as_source("compare", X)
+    if source is not None:
+        parts.check_batches(rows_again=True)
+        return source
+    rows = checked_sample(KernelMean(), X, reset=True)
+    if len(rows) < LeaveOneOut.least_points:
+        raise ValueError(refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}"))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,8 +424,7 @@ def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> lis
         rows = problem.rows(SampleBatch(solution.drawn[:SAMPLED], 0))
     else:
         every = slice(None, None, -(-problem.n // SAMPLED))
-        whole = cast(DenseProblem, problem).rows
-        rows = Rows(whole.U[every], whole.masses[every])
+        rows = cast(DenseProblem, problem).rows[every]
     errors = iter(standard_errors(cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]))
     return [None if each is None else next(errors) for each in scored]
 

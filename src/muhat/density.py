@@ -153,12 +153,9 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
             first = _vector(start, centre, unit)
         bounds = objective.bounds(self.n_components, self.min_variance)
         first = np.clip(first, bounds.lb, bounds.ub)
-        options = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "gtol": 0.0}
-        stop = None
-        if self.early_stopping is None:
-            options, stop = options | {"ftol": 0.0, "maxcor": MEMORY}, _Stop(self.tol)
-        else:
-            options |= {"ftol": self.early_stopping}
+        stop = _Stop(self.tol) if self.early_stopping is None else None
+        options: dict[str, Any] = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "gtol": 0.0}
+        options |= {"ftol": 0.0, "maxcor": MEMORY} if stop else {"ftol": self.early_stopping}
         with BLAS_ON_ONE_THREAD:
             solution = minimize(
                 objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop

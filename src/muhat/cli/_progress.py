@@ -63,18 +63,15 @@ class ProgressBatches:
     def __iter__(self) -> Iterator[Array]:
         """Yield the batches, and show how many of their rows have been worked on."""
         self.done += 1
-        task = self.bars.add_task(self._title(), total=self.batches.n)
+        number = max(self.done, len(self.passes))  # the last may have to be repeated
+        title = f"pass {self.done} of {number}: {self.passes[min(self.done, len(self.passes)) - 1]}"
+        task = self.bars.add_task(title, total=self.batches.n)
         try:
             for batch in self.batches:
                 yield batch
                 self.bars.advance(task, len(batch))
         finally:
             self.bars.remove_task(task)
-
-    def _title(self) -> str:
-        """Return which pass it is of how many; the last may have to be repeated."""
-        number = max(self.done, len(self.passes))
-        return f"pass {self.done} of {number}: {self.passes[min(self.done, len(self.passes)) - 1]}"
 
 
 class RowsColumn(ProgressColumn):

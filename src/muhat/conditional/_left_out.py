@@ -378,16 +378,9 @@ class LeftOut:
             return
         size = len(rows) * len(self.regression.gamma) ** 2
         chunks = np.array_split(rows, min(len(rows), max(AT_LEAST, size // CHUNK)))
-        found: dict[int, Refits] = {}
-
-        def work(place: int) -> None:
-            found[place] = Refits(self.regression, chunks[place])
-
         for some in slices(0, len(chunks), AT_LEAST):
-            places = range(some.start, some.stop)
-            share_between_cores(work, places)
-            for place in places:
-                yield chunks[place], found.pop(place)
+            found = share_between_cores(lambda chunk: Refits(self.regression, chunk), chunks[some])
+            yield from zip(chunks[some], found, strict=True)
 
 
 class Refits:

@@ -1,6 +1,6 @@
 """Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
 
-from muhat.data._dask import DaskSource
+from muhat.data._dask import DaskSource, as_source
 from muhat.data._files import DataSet, FileBatches, open_batches, read_table
 from muhat.data._sources import (
     ROWS,
@@ -16,5 +16,5 @@ from muhat.data._sources import (
 from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, places_of
 
 __all__ = ["BatchError", "DataSet", "FileBatches", "checked_batch", "is_empty", "open_batches", "read_table"]
-__all__ += ["ArraySource", "DaskSource", "SampleBatch", "Source", "StreamSource", "TransformedSource"]
+__all__ += ["ArraySource", "DaskSource", "SampleBatch", "Source", "StreamSource", "TransformedSource", "as_source"]
 __all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "places_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
@@ -13,7 +13,8 @@ import numpy as np
 
 from muhat._arrays import available_cores, limit_cores
 from muhat._messages import refusal
-from muhat.data._sources import ArraySource, Columns, SampleBatch, Source, Sum, checked_batch, names_of
+from muhat._validation import is_dask
+from muhat.data._sources import ArraySource, Columns, SampleBatch, Source, StreamSource, Sum, checked_batch, names_of
 
 FAN_IN = 8
 """How many sums are added at each knot of the tree."""
@@ -109,3 +110,16 @@ def _computed(wanted: Any, work: Any = None) -> Any:
     # Data in a graph would be worth a warning; the work in ours, which is there once, is not.
     with config.set({LARGE_GRAPH: parse_bytes(limit) + len(dumps(work))}):
         return wanted.compute()
+
+
+def as_source(who: str, X: Any) -> Source | None:
+    """Return a dask collection, what open_batches returns or a list of arrays as a source; None for rows in memory."""
+    if is_dask(X):
+        return DaskSource.from_collection(X)
+    is_table = hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, str) or not isinstance(X, Iterable)
+    if is_table or (isinstance(X, list | tuple) and (not X or len(getattr(X[0], "shape", ())) != 2)):
+        return None
+    if isinstance(X, Iterator):
+        needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"
+        raise ValueError(refusal(who, needed, f"a {type(X).__name__}", advice))
+    return StreamSource(X)

@@ -205,6 +205,9 @@ class Rows:
     target: TargetWeights | None = None
     """What a target that is made of the sample's own points has on them."""
 
+    def __getitem__(self, some: Any) -> Rows:
+        return Rows(self.U[..., some, :], self.masses[some], self.target and self.target[some])
+
     @property
     def root_masses(self) -> Array:
         """q = √p."""

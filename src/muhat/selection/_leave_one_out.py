@@ -141,8 +141,8 @@ def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list
     heavy = 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
     if 1 - problem.mass_range[1] >= (1 - HEAVY) * (1 - problem.mass_range[0]):
         return [Moments.from_rows(problem, rows, nodes)]
-    light = Rows(rows.U[..., ~heavy, :], rows.masses[~heavy], rows.target and rows.target[~heavy])
-    return [Moments.from_rows(problem, light, nodes), without_each(problem, rows, np.flatnonzero(heavy)[:, None])]
+    without = without_each(problem, rows, np.flatnonzero(heavy)[:, None])
+    return [Moments.from_rows(problem, rows[~heavy], nodes), without]
 
 
 def _rows_left_out(problem: SpectralProblem, rows: Rows) -> list[Any]:
@@ -257,10 +257,8 @@ def without_each(problem: SpectralProblem, rows: Rows, folds: Array) -> Without:
     """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
     chunks = np.array_split(folds, max(1, min(len(folds), max(AT_LEAST, size // CHUNK))))
-    parts: list[Any] = [None] * len(chunks)
 
-    def work(place: int) -> None:
-        parts[place] = Without.from_held_out(problem, HeldOut.from_rows(problem, rows, chunks[place]))
+    def leave_out(chunk: Array) -> Without:
+        return Without.from_held_out(problem, HeldOut.from_rows(problem, rows, chunk))
 
-    share_between_cores(work, range(len(chunks)))
-    return reduce(add, parts)
+    return reduce(add, share_between_cores(leave_out, chunks))

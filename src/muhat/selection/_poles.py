@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from itertools import chain
+from operator import add
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from muhat._arrays import Array, rounding, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding, share_between_cores, slices
 from muhat.filters import Filter
 from muhat.gram import Rows, SpectralProblem
 
@@ -28,11 +29,11 @@ DIGITS, HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
 """What is left out is about exp(−2 · DIGITS) before rounding, which takes some digits of polynomials; and how far the
 poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
 
-POINTS, MOST, PARAMETERS = 3, 1024, 100
+POINTS, MOST, PARAMETERS = 3, 1024, 50
 """Points for each pole at which a function is fitted, the most poles, and how many of a grid's parameters are tried."""
 
-NODES_AT_ONCE, GROUPS_AT_ONCE = 32, 64
-"""Poles at which resolvents are held together, and masses for which a filter is evaluated together."""
+NODES_AT_ONCE, GROUPS_AT_ONCE, ROWS_AT_ONCE = 32, 64, 512
+"""Poles at which resolvents are held together, masses at which a filter is evaluated together, and rows of a core."""
 
 COMPRESSED_FROM, SKETCHED = 500, 128
 """Rows from which on it pays to look for the few functions of γ that all resolvents are sums of, and how many random
@@ -179,7 +180,8 @@ def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float =
 def find_poles(filter: Filter, grid: Array, interval: Interval, known: Iterable[Poles]) -> Poles | None:
     """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
     tried = chain(known, poles_to_try(filter, grid, interval))
-    return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
+    with BLAS_ON_ONE_THREAD:  # matrices are small
+        return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
 
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
@@ -220,8 +222,9 @@ class Nodes:
         for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
             scale = np.abs(resolvent).max(axis=0)
             rows = (resolvent / scale).view(np.float64)
-            basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
-            turn, sigma, _ = np.linalg.svd(sketch)
+            with BLAS_ON_ONE_THREAD:
+                basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
+                turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
             if rank < size:  # else there may be more
                 V = basis @ turn[:, :rank]
@@ -253,6 +256,12 @@ class Moments:
 
     @classmethod
     def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
+        """Compute them for rows, of which each core takes some at a time."""
+        chunks = slices(0, max(len(rows.masses), 1), ROWS_AT_ONCE)
+        return reduce(add, share_between_cores(lambda some: cls._from_some(problem, rows[some], nodes), chunks))
+
+    @classmethod
+    def _from_some(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
         """Compute them for some rows, some poles at a time."""
         order = np.argsort(rows.masses, kind="stable")
         kinds, starts = np.unique(rows.masses[order], return_index=True)

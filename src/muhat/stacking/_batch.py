@@ -93,16 +93,15 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     alike = len({has_closed_form(each) for each in parts}) == 1 and all(map(has_law, parts))
     if not alike or not FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO:
         return [_by_itself(*each) for each in zip(rows, kernels, states, strict=True)]
-    found: dict[int, list[StackedSample]] = {}
 
-    def work(some: slice) -> None:
+    def work(some: slice) -> list[StackedSample]:
         resolved = [each.resolve(X) for each, X in zip(parts[some], rows[some], strict=True)]
         for each, X in zip(resolved, rows[some], strict=True):
             check_scale(type(each).__name__, float(each.bound), np.float64, X)
-        found[some.start] = _Block.from_samples(rows[some], resolved, states[some]).means()
+        return _Block.from_samples(rows[some], resolved, states[some]).means()
 
-    share_between_cores(work, slices(0, len(rows), max(1, TOGETHER // (FREQUENCIES * len(rows[0])))))
-    return [mean for start in sorted(found) for mean in found[start]]
+    blocks = share_between_cores(work, slices(0, len(rows), max(1, TOGETHER // (FREQUENCIES * len(rows[0])))))
+    return [mean for block in blocks for mean in block]
 
 
 def _one_for_each(name: str, given: Any, count: int) -> list[Any]:

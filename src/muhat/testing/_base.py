@@ -56,14 +56,8 @@ class PermutationTest(BaseEstimator):
         if rows < WORTH_A_THREAD:
             with BLAS_ON_ONE_THREAD:
                 return [work(part) for part in parts]
-        found: list[Any] = [None] * len(parts)
-
-        def one(place: int) -> None:
-            found[place] = work(parts[place])
-
         with limit_cores(available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
-            share_between_cores(one, range(len(parts)))
-        return found
+            return share_between_cores(work, parts)
 
     def _sample(self, name: str, X: Any) -> tuple[Array, tuple[str, ...] | None]:
         """Return a sample of at least two rows, in double, and the names of its columns if it has any."""

@@ -21,7 +21,7 @@ from muhat._validation import as_frame, checked_sample, positive, whole_number
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.gram import Nystrom
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._pool import Sample, as_source
+from muhat.testing._pool import Sample, as_named_source
 from muhat.testing._results import TwoSampleResult
 from muhat.testing._two_samples import TwoSampleTest
 
@@ -321,7 +321,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
     def _drawn(self, X: Any, reset: bool = False) -> _Drawn:
         """Return rows of a batch, or of the reference in ``fit``, where its columns are learnt; refuse others."""
         name, size = ("reference", self.n_reference) if reset else ("batch", BATCH_OVER_REFERENCE * self.n_reference)
-        found = as_source("DriftDetector", name, X)
+        found = as_named_source(f"DriftDetector: {name}", X)
         length = self.block_length or 1
         if found is None:
             X = as_frame(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
-from muhat._messages import refusal
-from muhat._validation import as_frame, check_finite, frozen, is_dask
-from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, StreamSource
+from muhat._validation import as_frame, check_finite, frozen
+from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, as_source
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
@@ -62,21 +61,14 @@ class Sample:
         return self.drawn.rows if len(self.drawn.rows) == self.n else None
 
 
-def as_source(who: str, name: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
+def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
     """Return the rows of batches, files or dask with the names of their columns; None for what is in memory."""
-    if is_dask(X):
-        source = DaskSource.from_collection(X)
-        return source, source.columns.names
-    if isinstance(X, Iterator):
-        needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"
-        raise ValueError(refusal(who, f"{name}: {needed}", f"a {type(X).__name__}", advice))
-    if hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, str) or not isinstance(X, Iterable):
+    source = as_source(who, X)
+    if source is None:
         return None
-    if isinstance(X, list | tuple):
-        if not X or len(getattr(X[0], "shape", ())) != 2:
-            return None
-        return StreamSource(X), getattr(as_frame(X[0]), "columns", None)
-    return StreamSource(X), getattr(X, "columns", None)
+    if isinstance(source, DaskSource):
+        return source, source.columns.names
+    return source, getattr(as_frame(X[0]) if isinstance(X, list | tuple) else X, "columns", None)
 
 
 Share = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]

@@ -19,7 +19,7 @@ from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, Relabelings
-from muhat.testing._pool import MemoryPool, Pool, Sample, as_source
+from muhat.testing._pool import MemoryPool, Pool, Sample, as_named_source
 from muhat.testing._results import Candidates, TwoSampleResult, of_table
 from muhat.testing._sequential import permute_until_clear
 from muhat.testing._statistics import MMD, Statistic
@@ -222,7 +222,7 @@ class TwoSampleTest(PermutationTest):
 
     def _source(self, name: str, X: Any) -> tuple[Source, Sequence[str] | None]:
         """Return rows in memory, batches, files or dask as a source, with the names of the columns."""
-        source = as_source("TwoSampleTest", name, X)
+        source = as_named_source(f"TwoSampleTest: {name}", X)
         if source is not None:
             return source
         rows, names = self._sample(name, X)
