@@ -106,13 +106,22 @@ def test_splits_leave_test_rows_out_and_pinball_is_its_definition():
     X, y, new, true = accuracy.split(settings, {"dataset": "bodyfat", "split": 3})
     assert (X.shape, y.shape, new.shape, true.shape) == ((176, 13), (176,), (76, 13), (76,))
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-9)
-    for name in accuracy.SETS:
+    for name in settings["datasets"]:
         rows, target = accuracy.regression_data(name, np.random.default_rng(0))
         assert len(rows) == len(target)
     y = np.array([0.0, 2.0])
     quantiles = np.tile([1.0], (2, len(accuracy.LEVELS)))
     losses = [max(q * (v - 1), (q - 1) * (v - 1)) for v in y for q in accuracy.LEVELS]
     assert accuracy.pinball(y, quantiles) == pytest.approx(np.mean(losses))
+
+
+def test_wine_quality_takes_part_where_its_file_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUHAT_DATA", str(tmp_path))
+    assert "wine-quality" not in accuracy.settings(False)["datasets"]
+    (tmp_path / "winequality-red.csv").write_text('"acidity";"alcohol";"quality"\n7.4;9.4;5\n7.8;9.8;6\n')
+    assert accuracy.settings(False)["datasets"] == list(accuracy.SETS)
+    X, y = accuracy.regression_data("wine-quality", np.random.default_rng(0))
+    assert (X.tolist(), y.tolist()) == ([[7.4, 9.4], [7.8, 9.8]], [5, 6])
 
 
 def test_the_grid_search_on_centred_outputs_is_that_of_scikit_learn():
@@ -161,7 +170,8 @@ def test_peers_reach_no_objective_that_is_lower_by_more_than_rounding_of_their_c
 
 
 @pytest.mark.skipif(not (ROOT / "docs" / "conditional-evidence.md").exists(), reason="no full run is committed")
-def test_the_committed_page_is_what_its_results_say_at_full_size():
+def test_the_committed_page_is_what_its_results_say_at_full_size(monkeypatch):
+    monkeypatch.setattr(accuracy, "search", Path)  # wine quality was there
     path, folder = ROOT / "docs" / "conditional-evidence.md", ROOT / "docs" / "evidence"
     text = path.read_text(encoding="utf-8")
     found = read_finished(folder, PAGE.experiments.values())

@@ -23,6 +23,7 @@ from muhat.paper import (
     read_results,
     reproduce,
 )
+from muhat.paper.conditional_accuracy import WINE_QUALITY
 from muhat.paper.datasets import FOLDER_VARIABLE, NAMES, at_hand, load_dataset
 from muhat.plots import save
 
@@ -59,7 +60,8 @@ def reproduce_command(
         Path | None, typer.Option(help="The file of the evidence page; by default evidence.md among the tables.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The folder with the data sets of table-2 that are not in the package.")
+        Path | None,
+        typer.Option(help="The folder with data of table-2 and accuracy that are not in the package."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Compute also what is finished, and write over other settings.")
@@ -120,7 +122,8 @@ def _experiment(name: str) -> Experiment:
 def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
     """Refuse, before the work, a named folder without data and data with other values; print what is missing."""
     folder = os.environ.get(FOLDER_VARIABLE)
-    if folder and not any(Path(folder, f"{name}{ending}").is_file() for name in NAMES for ending in (".csv", "")):
+    known = (f"{name}{ending}" for name in (*NAMES, WINE_QUALITY) for ending in (".csv", ""))
+    if folder and not any(Path(folder, name).is_file() for name in known):
         load_dataset("svmguide2")  # it refuses the folder, and says where to get what it should hold
     if EXPERIMENTS["table-2"] in chosen and not quick:
         for name in at_hand():
