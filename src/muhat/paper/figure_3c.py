@@ -73,7 +73,7 @@ def settings(quick: bool) -> Settings:
         "seed": 2014,
         "m": 10 if quick else 1000,
         "block": BLOCK,
-        "n": 50,
+        "n": 20 if quick else 50,
         "dimensions": dimensions,
         "samplings": list(SAMPLINGS),
     }

@@ -63,10 +63,10 @@ def settings(quick: bool) -> Settings:
         "seed": 2014,
         "m": 10 if quick else 1000,
         "block": BLOCK,
-        "n": 50,
+        "n": 20 if quick else 50,
         "d": 20,
         "factors": factors,
-        "sizes": [10, 50] if quick else [10, 20, 50, 100, 200, 400],
+        "sizes": [10, 20] if quick else [10, 20, 50, 100, 200, 400],
         "pilot": 200,
         "rates": [[1.0, 1.5], [10.0, 1.5]],
     }
