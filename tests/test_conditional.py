@@ -392,6 +392,15 @@ def test_many_rows_of_truncated_svd_are_chosen_by_generalised_cross_validation()
     assert repr(ConditionalMean(filter="tsvd").fit(X, y).choice_.rule) == "GCV(grid=None)"
 
 
+@pytest.mark.parametrize("bandwidth", [100.0, 1000.0])
+def test_a_largest_eigenvalue_that_stands_apart_needs_no_refits(bandwidth):
+    X, y = wave(320)
+    options = {"kernel": Gaussian(bandwidth), "filter": "nu-method"}
+    model = ConditionalMean(**options).fit(X, y)
+    refitted = ConditionalMean(**options, selection=Fixed(model.choice_.parameter)).fit(X[1:], y[1:])
+    np.testing.assert_allclose(model.loo_predictions_[:1], refitted.predict(X[:1]), rtol=1e-9)
+
+
 def test_many_rows_are_not_left_out_by_refits():
     X, y = wave(320)
     model = ConditionalMean(filter="tsvd", selection=Fixed(0.01)).fit(X, y)

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from muhat import Gaussian, KernelMean, Laplacian, Matern, Mixture, StackDisplay, StackedMean, SyntheticFamily
 from muhat.embedding import Embedding
 from muhat.kernels import InverseMultiquadric, Linear, Polynomial, RationalQuadratic
+from muhat.kernels._mixtures import has_closed_form
 from muhat.paper._estimators import losses_of_auto
 from muhat.paper._samples import exact_losses, gaussian_kernels, stacked_losses
 from muhat.stacking import (
@@ -283,6 +284,8 @@ def test_its_risk_is_below_that_of_every_filter(share, d):
     ids=repr,
 )
 def test_many_samples_at_once_have_the_means_that_each_has_by_itself(n, d, kernel):
+    """Where Gaussians are drawn, the least difference of weights draws other points: what is left is their noise."""
+    close = 1e-7 if has_closed_form(kernel) else 1e-3
     samples = np.random.default_rng(0).normal(size=(5, n, d))
     samples[1] = samples[1][np.arange(n) // 2]  # rows that are equal
     samples[2] = 1e3 * samples[2] + 7
@@ -291,8 +294,8 @@ def test_many_samples_at_once_have_the_means_that_each_has_by_itself(n, d, kerne
     for place, (X, own, many) in enumerate(zip(samples, kernels, found, strict=True)):
         one = StackedMean(kernel=own, random_state=place).fit(X)
         np.testing.assert_allclose(many.weights, one.weights_, atol=1e-5)
-        np.testing.assert_allclose(many.embedding(samples[0]), one.embedding_(samples[0]), atol=1e-7)
-        assert many.embedding.squared_norm() == pytest.approx(one.embedding_.squared_norm(), abs=1e-7)
+        np.testing.assert_allclose(many.embedding(samples[0]), one.embedding_(samples[0]), atol=close)
+        assert many.embedding.squared_norm() == pytest.approx(one.embedding_.squared_norm(), abs=close)
 
 
 def test_one_kernel_and_random_state_serve_all_samples():

@@ -167,10 +167,11 @@ def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float =
     """
     reach = min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
     reach = 1.0 if filter.constant else min(max(reach, 1e-300), 1.0)
-    least = 8 + round(1.5 * np.sqrt(interval.second / reach))  # for a polynomial's square
-    sizes = [min(round(least * 1.3**k), MOST) for k in range(4) if least <= MOST]
     powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
-    likely = [(_in_logarithm(distance),) for distance in powers] + [_for_polynomials(size, interval) for size in sizes]
+    likely: list[tuple[Ellipse, ...]] = [(_in_logarithm(distance),) for distance in powers]
+    for second in {interval.second, 1.0}:  # a polynomial may be steep around a largest eigenvalue that stands apart
+        least, part = 8 + round(1.5 * np.sqrt(second / reach)), replace(interval, second=second)  # for its square
+        likely += [_for_polynomials(min(round(least * 1.3**k), MOST), part) for k in range(4) if least <= MOST]
     likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
     others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [_for_polynomials(64, interval)]
     is_stated = type(filter).as_lambda is not Filter.as_lambda  # else its parameter need not be like λ
