@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, cast
 
@@ -257,8 +257,5 @@ def without_each(problem: SpectralProblem, rows: Rows, folds: Array) -> Without:
     """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
     chunks = np.array_split(folds, max(1, min(len(folds), max(AT_LEAST, size // CHUNK))))
-
-    def leave_out(chunk: Array) -> Without:
-        return Without.from_held_out(problem, HeldOut.from_rows(problem, rows, chunk))
-
-    return reduce(add, share_between_cores(leave_out, chunks))
+    held_out = partial(HeldOut.from_rows, problem, rows)
+    return reduce(add, share_between_cores(lambda some: Without.from_held_out(problem, held_out(some)), chunks))
