@@ -59,7 +59,7 @@ LINES = 10_000
 
 ROOMS = {
     "stacking": 2_000,
-    "testing": 3_800,
+    "testing": 3_850,
     "conditional": 3_120,
     "keep": 660,
     "notebook": 330,

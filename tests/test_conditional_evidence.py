@@ -122,6 +122,9 @@ def test_wine_quality_takes_part_where_its_file_is(tmp_path, monkeypatch):
     assert accuracy.settings(False)["datasets"] == list(accuracy.SETS)
     X, y = accuracy.regression_data("wine-quality", np.random.default_rng(0))
     assert (X.tolist(), y.tolist()) == ([[7.4, 9.4], [7.8, 9.8]], [5, 6])
+    (tmp_path / "winequality-red.csv").write_text("acidity,alcohol,quality\n7.4,9.4,5\n")
+    with pytest.raises(ValueError, match=r"accuracy: winequality-red.csv .* separated by semicolons, is needed"):
+        accuracy.wine_quality()
 
 
 def test_the_grid_search_on_centred_outputs_is_that_of_scikit_learn():

@@ -135,6 +135,50 @@ def test_mmd_without_a_spectrum_is_mmd_with_one(options, unbiased):
         np.testing.assert_allclose(direct.permuted, checked.permuted, atol=CLOSE)
 
 
+def test_a_statistic_that_is_made_from_mmd_keeps_its_own_weight():
+    class Root(MMD):
+        def weight(self, gamma):
+            return np.sqrt(gamma)
+
+    X, Y = rng().normal(size=(8, 2)), rng().normal(0.5, size=(7, 2))
+    alone, beside = (
+        TwoSampleTest(Gaussian(1.0), statistics=each, random_state=SEED).test(X, Y)
+        for each in (Root(), [Root(), MMD()])
+    )
+    assert alone.tests[0].value == pytest.approx(beside.tests[0].value, rel=CLOSE) != beside.tests[1].value
+
+
+@pytest.mark.parametrize("statistics", ["mmd", ["mmd", "spectral"]])
+def test_no_scale_is_beyond_the_p_value(statistics):
+    """γ³ is beyond the range of numbers long before γ is."""
+    X, Y = rng().normal(size=(20, 2)), rng().normal(0.5, size=(15, 2))
+    test = TwoSampleTest(Linear(), statistics=statistics, random_state=SEED)
+    expected = test.test(X, Y).p_value
+    assert [test.test(X * scale, Y * scale).p_value for scale in (1e-150, 1e-55, 1e52, 1e150)] == [expected] * 4
+    pairs = IndependenceTest(Linear(), n_permutations=99, random_state=SEED)
+    assert pairs.test(1e-60 * X, 1e60 * X).p_value == pairs.test(X, X).p_value
+
+
+def test_a_wide_kernel_is_no_indefinite_one_and_its_witness_has_the_weight_zero():
+    """What is left of K when it is centred is 1e-8 of it, and so are its rounding errors of what is left."""
+    X, Y = rng().normal(size=(30, 2)), rng().normal(0.5, size=(30, 2))
+    wide = TwoSampleTest(Gaussian(1e4), random_state=SEED).test(X, Y)
+    assert wide.p_value == pytest.approx(TwoSampleTest(Linear(), random_state=SEED).test(X, Y).p_value, abs=0.01)
+    assert wide.witness.weights.sum() == pytest.approx(0, abs=1e-12 * np.abs(wide.witness.weights).sum())
+    for kernel, options in ((Gaussian(1e12), {}), (0.1 * Gaussian(1e12), {"statistics": "mmd"})):
+        with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
+            TwoSampleTest(kernel, **options).test(X, Y)
+
+
+def test_blocks_refuse_what_is_no_kernel():
+    X, Y = rng().normal(size=(20, 2)), rng().normal(size=(20, 2))
+    test = TwoSampleTest(lambda x, y: -Gaussian(1.0)(x, y), statistics="mmd", gram="blocks")
+    with pytest.raises(ValueError, match="must be positive semi-definite"):
+        test.test(X, Y)
+    with pytest.raises(ValueError, match=r"k\(x, y\) = k\(y, x\) is needed"):
+        test.set_params(kernel=lambda x, y: np.outer(x[:, 0], y[:, 1])).test(X, Y)
+
+
 def test_constant_shrinkage_and_samples_of_one_size_change_no_p_value():
     X, Y = rng().normal(size=(12, 2)), rng().normal(0.7, size=(12, 2))
     single = {"kernel": Gaussian(1.0), "random_state": SEED}
@@ -367,7 +411,7 @@ def test_the_displays_show_the_result():
 def test_scores_are_normal_quantiles_of_weighted_sums_of_squares():
     """By Wilson and Hilferty: exact quantiles of χ² with k degrees of freedom, and of sums with two weights."""
     for h in (np.ones(1), np.ones(20), np.array([1.0, 0.5, 0.5, 0.1])):
-        law = Law.of_squares(*(np.array([(h**power).sum()]) for power in (1, 2, 3)))
+        law = Law.of_squares(np.array([[(h**power).sum()] for power in (1, 2, 3)]), np.ones(1))
         drawn = np.sort(rng().normal(size=(200_000, len(h))) ** 2 @ h)
         for level in (0.5, 0.9, 0.99):
             assert law.scores(drawn[[[int(level * len(drawn))]]])[0, 0] == pytest.approx(norm.ppf(level), abs=0.1)

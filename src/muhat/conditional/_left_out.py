@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 import numpy as np
@@ -379,7 +379,7 @@ class LeftOut:
         size = len(rows) * len(self.regression.gamma) ** 2
         chunks = np.array_split(rows, min(len(rows), max(AT_LEAST, size // CHUNK)))
         for some in slices(0, len(chunks), AT_LEAST):
-            found = share_between_cores(lambda chunk: Refits(self.regression, chunk), chunks[some])
+            found = share_between_cores(partial(Refits, self.regression), chunks[some])
             yield from zip(chunks[some], found, strict=True)
 
 

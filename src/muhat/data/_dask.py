@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
@@ -116,8 +116,10 @@ def as_source(who: str, X: Any) -> Source | None:
     """Return a dask collection, what open_batches returns or a list of arrays as a source; None for rows in memory."""
     if is_dask(X):
         return DaskSource.from_collection(X)
-    is_table = hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, str) or not isinstance(X, Iterable)
-    if is_table or (isinstance(X, list | tuple) and (not X or len(getattr(X[0], "shape", ())) != 2)):
+    if hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, str | bytes | Mapping):
+        return None
+    is_list = isinstance(X, list | tuple)
+    if not isinstance(X, Iterable) or (is_list and len(getattr(next(iter(X), 0), "shape", ())) != 2):
         return None
     if isinstance(X, Iterator):
         needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"

@@ -23,7 +23,7 @@ from muhat.paper import (
     read_results,
     reproduce,
 )
-from muhat.paper.conditional_accuracy import WINE_QUALITY
+from muhat.paper.conditional_accuracy import WINE_QUALITY, wine_quality
 from muhat.paper.datasets import FOLDER_VARIABLE, NAMES, at_hand, load_dataset
 from muhat.plots import save
 
@@ -125,6 +125,11 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
     known = (f"{name}{ending}" for name in (*NAMES, WINE_QUALITY) for ending in (".csv", ""))
     if folder and not any(Path(folder, name).is_file() for name in known):
         load_dataset("svmguide2")  # it refuses the folder, and says where to get what it should hold
+    if ALL["accuracy"] in chosen and not quick:
+        if "wine-quality" in ALL["accuracy"].settings(False)["datasets"]:
+            wine_quality()
+        else:
+            say(f"accuracy is without wine-quality; --data names the folder that has {WINE_QUALITY}.csv.")
     if EXPERIMENTS["table-2"] in chosen and not quick:
         for name in at_hand():
             load_dataset(name)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import refusal
 from muhat.conditional import ConditionalMean
 from muhat.conditional._intervals import calibrated, reach_of
 from muhat.paper._claims import FAILS, HOLDS, Claim, decimal, in_one_cell
@@ -69,14 +70,23 @@ def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
         bunch = load_diabetes()
         return bunch.data, bunch.target
     if name == "wine-quality":
-        path = search(WINE_QUALITY)
-        assert path is not None, "settings leave it out otherwise"
-        table = np.loadtxt(path, delimiter=";", skiprows=1)
+        table = wine_quality()
         return table[:, :-1], table[:, -1]
     sample = load_dataset(name)
     if name == "bodyfat":  # density is computed from the percentage of fat: that is predicted from the measurements
         return sample.data[:, 1:], sample.data[:, 0]
     return sample.data, np.asarray(sample.target, float)
+
+
+def wine_quality() -> Array:
+    """Return the red wines, their quality last, or refuse a file that does not hold them."""
+    path = search(WINE_QUALITY)
+    try:
+        table = np.loadtxt(path or "", delimiter=";", skiprows=1, ndmin=2)
+    except (OSError, ValueError) as problem:
+        needed = f"{WINE_QUALITY}.csv of the UCI Machine Learning Repository, separated by semicolons, is needed"
+        raise ValueError(refusal("accuracy", needed, "none" if path is None else str(path))) from problem
+    return table
 
 
 def split(settings: Settings, task: Task) -> tuple[Array, Array, Array, Array]:

@@ -29,7 +29,7 @@ DIGITS, HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
 """What is left out is about exp(−2 · DIGITS) before rounding, which takes some digits of polynomials; and how far the
 poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
 
-POINTS, MOST, PARAMETERS = 3, 1024, 50
+POINTS, MOST, PARAMETERS = 3, 1024, 80
 """Points for each pole at which a function is fitted, the most poles, and how many of a grid's parameters are tried."""
 
 NODES_AT_ONCE, GROUPS_AT_ONCE, ROWS_AT_ONCE = 32, 64, 512

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array, quotient, rounding, slices
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
@@ -25,7 +25,10 @@ ROWS = 8192
 """Rows of which the labels are held as numbers at a time."""
 
 COLUMNS = 256
-"""The same for relabelings, where all rows are taken at once."""
+"""Relabelings of which all labels are held as numbers at a time."""
+
+ROUNDED = 10
+"""Rounding units of k(x, x) by which an eigenvalue of zero may be off."""
 
 
 class PooledGram(ABC):
@@ -45,7 +48,7 @@ class PooledGram(ABC):
 
     @abstractmethod
     def differences(self, labels: Array) -> Array:
-        """Return μ̂_X − μ̂_Y at every row, up to a constant."""
+        """Return the mean of μ̂_X − μ̂_Y over every unit, up to a constant."""
 
     @abstractmethod
     def witness(self, statistic: Statistic, labels: Array) -> Element:
@@ -65,8 +68,9 @@ class PooledGram(ABC):
         observed, unbiased = labels[:, None], [MMD(unbiased=True)]
         squared = float(self.statistics(unbiased, observed)[0][0, 0])
         f = self.differences(labels)
-        variance = sum(4 * f[each].var(ddof=1) / each.sum() for each in (labels, ~labels))
-        reach = NORMAL_95 * np.sqrt(variance + self.law(unbiased, observed).spread[0] ** 2)
+        unit = np.abs(f).max()  # whose square may be beyond the range of numbers
+        errors = [2 * unit * quotient(f[each], unit).std(ddof=1) / np.sqrt(each.sum()) for each in (labels, ~labels)]
+        reach = NORMAL_95 * np.hypot(np.hypot(*errors), self.law(unbiased, observed).spread[0])
         return tuple(float(np.sqrt(max(squared + side, 0.0))) for side in (-reach, reach))  # type: ignore[return-value]
 
 
@@ -82,12 +86,14 @@ class PooledMatrix(PooledGram):
     @classmethod
     def from_means(cls, kernel: Kernel, rows: Array, means: Array) -> PooledMatrix:
         """Return the matrix of inner products between the kernel means of units, centred in place."""
-        centres = means.mean(axis=0)
-        means += centres.mean() - centres - centres[:, None]
+        largest = np.abs(means).max()
+        centre(means)
+        if np.abs(means).max() <= len(means) * rounding(means) * largest:
+            means[:] = 0  # but for rounding, it is
         return cls(means, kernel, rows)
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
-        """Return MMD as it is; none where the kernel does not tell any units apart."""
+        """Return MMD as it is; nothing where the kernel does not tell any units apart."""
         return list(statistics) if self.S.any() else []
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
@@ -101,16 +107,17 @@ class PooledMatrix(PooledGram):
 
     def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
         """Return the law by the traces of S, S² and S³."""
-        N, n = len(labels), int(labels[:, 0].sum())
-        unit = (1 / n + 1 / (N - n)) / (N - 1)
-        sums = self._traces * unit ** np.arange(1, 4)
-        return _law(np.tile(sums[:, None], len(statistics)), statistics)
+        unit, traces = self._traces
+        sums = np.tile(traces[:, None], len(statistics))
+        return Law.of_squares(sums, _mean_square(labels) * unit, _unbiased(statistics))
 
     @cached_property
-    def _traces(self) -> Array:
-        """Those of S, S² and S³."""
-        squared = self.S @ self.S.T
-        return np.array([self.S.trace(), squared.trace(), np.vdot(squared, self.S)])
+    def _traces(self) -> tuple[float, Array]:
+        """A unit u, and the traces of S/u, (S/u)² and (S/u)³."""
+        unit = float(np.abs(self.S).max())
+        S = quotient(self.S, np.array(unit))
+        squared = S @ S.T
+        return unit, np.array([S.trace(), squared.trace(), np.vdot(squared, S)])
 
     def differences(self, labels: Array) -> Array:
         """Return S w."""
@@ -139,15 +146,20 @@ class PooledSpectrum(PooledGram):
         if isinstance(gram, Approximation):
             return cls.from_features(gram.resolve(kernel, Z), Z)
         K = gram_matrix(kernel, Z)
-        kappa2 = kernel.bound if np.isfinite(kernel.bound) else float(K.diagonal().max())
-        means = K.mean(axis=0)
-        K += means.mean() - means - means[:, None]
+        largest = float(K.diagonal().max())
+        centre(K)
         K /= len(K)
         gamma, U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-        check_semidefinite(gamma)
-        kept = is_kept(gamma, len(Z))
+        if not kernel.positive_semidefinite:
+            check_semidefinite(gamma)
+        kept = is_kept(gamma, len(Z), largest)
         gamma, U = gamma[kept], U[:, kept]
-        return cls(gamma, U, kappa2, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma))))
+
+        def function(a: Array) -> Embedding:
+            weights = U @ (a / np.sqrt(len(Z) * gamma))
+            return Embedding(kernel, Z, weights - weights.mean())  # that is zero but for rounding
+
+        return cls(gamma, U, kernel.bound if np.isfinite(kernel.bound) else largest, function)
 
     @classmethod
     def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
@@ -177,13 +189,13 @@ class PooledSpectrum(PooledGram):
     def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
         """Return the law by the sums of h, h² and h³.
 
-        The mean of (u_kᵀ w)² over all permutations is (1/n + 1/m) ‖u_k‖²/(N − 1); for large samples its square root is
-        normal.
+        For large samples u_kᵀ w is normal.
         """
-        N, n = len(labels), int(labels[:, 0].sum())
         squares = np.einsum("ik,ik->k", self.U, self.U)  # one each, but for units of several rows
-        h = N / (N - 1) * (1 / n + 1 / (N - n)) * self._weights(statistics) * squares
-        return _law(np.array([(h**power).sum(axis=1) for power in (1, 2, 3)]), statistics)
+        h = len(labels) * _mean_square(labels) * self._weights(statistics) * squares
+        unit = np.abs(h).max(axis=1, initial=0)
+        h = quotient(h, unit[:, None])
+        return Law.of_squares(np.array([(h**power).sum(axis=1) for power in (1, 2, 3)]), unit, _unbiased(statistics))
 
     def _weights(self, statistics: Sequence[Statistic]) -> Array:
         """Return h(γ), a row for each statistic."""
@@ -213,9 +225,15 @@ def signed(labels: Array) -> Array:
     return np.where(labels, 1 / n, -1 / (len(labels) - n))
 
 
-def is_kept(gamma: Array, n: int) -> Array:
-    """Return which eigenvalues are no rounding errors of zero."""
-    return gamma > n * np.finfo(gamma.dtype).eps * gamma[-1]
+def is_kept(gamma: Array, n: int, largest: float = 0.0) -> Array:
+    """Return which eigenvalues are no rounding errors of zero, of n rows with k(x, x) up to the largest."""
+    return gamma > rounding(gamma) * max(n * gamma[-1], ROUNDED * largest)
+
+
+def centre(K: Array) -> None:
+    """Turn K into HKH."""
+    means = K.mean(axis=0)
+    K += means.mean() - means - means[:, None]
 
 
 def _values(
@@ -239,10 +257,10 @@ def _values(
     return T, scales
 
 
-def _law(sums: Array, statistics: Sequence[Statistic]) -> Law:
-    """Return the law of every statistic from the sums of its weights, of their squares and of their cubes."""
-    first, second, third = sums
-    return Law.of_squares(first, second, third, np.where(_unbiased(statistics), -first, 0.0))
+def _mean_square(labels: Array) -> float:
+    """Return (1/n + 1/m)/(N − 1), the mean of (u_kᵀ w)² over all permutations for a u of length one."""
+    N, n = len(labels), int(labels[:, 0].sum())
+    return (1 / n + 1 / (N - n)) / (N - 1)
 
 
 def _unbiased(statistics: Sequence[Statistic]) -> Array:

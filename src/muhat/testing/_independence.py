@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
 from muhat._messages import refusal
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel
@@ -241,10 +241,14 @@ class _Side:
     def law_with(self, other: _Side) -> Law:
         """Return the law of Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)² in theory: the mean of each square is 1/(n − 1)."""
 
-        def sums(side: _Side, power: int) -> Array:
-            return np.array([(h**power).sum() / (len(each.U) - 1) ** (power / 2) for each, h in side.weights])
+        def units(side: _Side) -> Array:
+            return np.array([h.max(initial=0) / np.sqrt(len(each.U) - 1) for each, h in side.weights])
 
-        return Law.of_squares(*(np.outer(sums(self, power), sums(other, power)).ravel() for power in (1, 2, 3)))
+        def sums(side: _Side, power: int) -> Array:
+            return np.array([(quotient(h, h.max(initial=0)) ** power).sum() for _, h in side.weights])
+
+        products = [np.outer(sums(self, power), sums(other, power)).ravel() for power in (1, 2, 3)]
+        return Law.of_squares(np.array(products), np.outer(units(self), units(other)).ravel())
 
 
 def _from_pairs(S: Array, R: Array) -> Callable[[Array], Array]:

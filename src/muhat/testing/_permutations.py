@@ -10,7 +10,7 @@ from math import comb, factorial
 
 import numpy as np
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array, quotient, slices
 
 AT_ONCE = 2**22
 """Random numbers that are held at a time (32 MB)."""
@@ -80,10 +80,15 @@ class Law:
     skewness: Array
 
     @classmethod
-    def of_squares(cls, first: Array, second: Array, third: Array, offset: Array | float = 0.0) -> Law:
-        """Return the law of Σ h_k Z_k² + offset from Σh, Σh² and Σh³ of each statistic."""
+    def of_squares(cls, sums: Array, unit: Array | float, centred: Array | bool = False) -> Law:
+        """Return the law of Σ h_k Z_k², less its mean if centred, from Σh, Σh² and Σh³ of each statistic, in rows.
+
+        The h are in a unit of each statistic, so that no power of them is beyond the range of numbers.
+        """
+        first, second, third = sums
         spread = np.sqrt(2 * second)
-        return cls(first + offset, spread, np.divide(8 * third, spread**3, out=np.zeros_like(third), where=spread > 0))
+        skewness = np.divide(8 * third, spread**3, out=np.zeros_like(third), where=spread > 0)
+        return cls(np.where(centred, 0.0, unit * first), unit * spread, skewness)
 
     @classmethod
     def of_all(cls, laws: Sequence[Law]) -> Law:
@@ -140,7 +145,7 @@ class PermutationTable:
     @cached_property
     def varies(self) -> Array:
         """Which statistics some permutation changes: the others have nothing to say."""
-        return np.asarray(self.values.std(axis=1) > NEARLY_CONSTANT * self.scales)
+        return np.asarray(quotient(self.values, self.scales[:, None]).std(axis=1) > NEARLY_CONSTANT)
 
     @cached_property
     def largest(self) -> Array:
@@ -157,7 +162,9 @@ class PermutationTable:
 
     @property
     def p_value(self) -> float:
-        """The exact p-value of the combination."""
+        """The exact p-value of the combination; of one statistic, its own."""
+        if len(self.values) == 1:
+            return float(self.p_values[0])
         return float((self.combined >= self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()).mean())
 
     @property

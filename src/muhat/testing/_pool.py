@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
-from muhat._validation import as_frame, check_finite, frozen
+from muhat._validation import as_frame, check_finite, check_semidefinite, check_values, frozen
 from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, as_source
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
@@ -146,7 +147,10 @@ class MemoryPool(Pool):
     def _make(self, kernel: Kernel) -> PooledGram:
         """Return the Gram matrix of a kernel in the cheapest form that gives the statistics."""
         if self.gram == "blocks":
-            return PooledMatrix.from_means(kernel, self.rows, self._means_by_tiles(kernel))
+            means = self._means_by_tiles(kernel)
+            if not kernel.positive_semidefinite:
+                check_semidefinite(eigvalsh(means, check_finite=False))
+            return PooledMatrix.from_means(kernel, self.rows, means)
         if self.gram == "dense" and self.for_mmd and kernel.positive_semidefinite:
             return PooledMatrix.from_means(kernel, self.rows, self._means(kernel))
         return self._spectrum(kernel)
@@ -195,6 +199,8 @@ class MemoryPool(Pool):
         def fill(i: slice) -> None:
             for j in strips[i.start // strips[0].stop :]:
                 K = kernel(rows[size * i.start : size * i.stop], rows[size * j.start : size * j.stop])
+                if i == j:
+                    check_values(K, kernel)
                 means[i, j] = member[: len(K), : i.stop - i.start].T @ (K @ member[: K.shape[1], : j.stop - j.start])
                 means[j, i] = means[i, j].T
 

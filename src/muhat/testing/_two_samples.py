@@ -1,4 +1,4 @@
-"""Are two samples alike? One pooled eigendecomposition per kernel answers for every weight and permutation at once."""
+"""Are two samples alike? One pooled Gram matrix per kernel answers for every statistic and permutation at once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TwoSampleTest(PermutationTest):
     early_stopping : int, default=None
         Draw permutations until so many of them (20, say) are as large as observed, ``n_permutations`` at most: exact
         for ``p_value`` (Besag and Clifford 1991), not for those of single statistics. By default all are drawn, as they
-        seldom cost more than the eigendecompositions.
+        seldom cost more than the Gram matrices and their eigendecompositions.
     random_state : int, RandomState or None, default=None
         For the permutations.
     n_jobs : int, default=None
@@ -120,7 +120,7 @@ class TwoSampleTest(PermutationTest):
         gram = self._gram(kernels, statistics)
         rng = self._rng()
         x, y = self._samples(X, Y, gram)
-        pool = self._pool(x, y, gram, rng, for_mmd=all(isinstance(each, MMD) for each in statistics))
+        pool = self._pool(x, y, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
         ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows)
         is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
         table_of = self._whole_table if self.early_stopping is None or is_complete else self._sequential_table
@@ -188,7 +188,7 @@ class TwoSampleTest(PermutationTest):
     def _gram(self, kernels: list[Kernel], statistics: list[Statistic]) -> str | Approximation:
         """Return how the Gram matrix is to be held, or refuse a way that does not give the statistics."""
         gram = as_gram(self.gram)
-        other = next((each for each in statistics if not isinstance(each, MMD)), None)
+        other = next((each for each in statistics if type(each) is not MMD), None)
         if gram == "blocks" and other is not None:
             needed, advice = "statistics must be 'mmd' with gram='blocks'", "use gram='dense' or 'nystrom' for others"
             raise ValueError(refusal("TwoSampleTest", needed, type(other).__name__, advice))
