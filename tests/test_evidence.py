@@ -380,7 +380,6 @@ class TestCommitted:
 STACKING = ROOT / "docs" / "stacking-evidence.md"
 
 
-@pytest.mark.skipif(not STACKING.exists(), reason="no full run is committed")
 def test_the_committed_page_of_the_stacked_mean_is_what_its_results_say_at_full_size():
     page, folder, text = PAGES["stacking-evidence"], ROOT / "docs" / "evidence", STACKING.read_text(encoding="utf-8")
     found = read_finished(folder, page.experiments.values())
