@@ -159,12 +159,11 @@ def test_no_scale_is_beyond_the_p_value(statistics):
     assert pairs.test(1e-60 * X, 1e60 * X).p_value == pairs.test(X, X).p_value
 
 
-def test_a_wide_kernel_is_no_indefinite_one_and_its_witness_has_the_weight_zero():
+def test_a_wide_kernel_is_no_indefinite_one():
     """What is left of K when it is centred is 1e-8 of it, and so are its rounding errors of what is left."""
     X, Y = rng().normal(size=(30, 2)), rng().normal(0.5, size=(30, 2))
     wide = TwoSampleTest(Gaussian(1e4), random_state=SEED).test(X, Y)
     assert wide.p_value == pytest.approx(TwoSampleTest(Linear(), random_state=SEED).test(X, Y).p_value, abs=0.01)
-    assert wide.witness.weights.sum() == pytest.approx(0, abs=1e-12 * np.abs(wide.witness.weights).sum())
     for kernel, options in ((Gaussian(1e12), {}), (0.1 * Gaussian(1e12), {"statistics": "mmd"})):
         with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
             TwoSampleTest(kernel, **options).test(X, Y)

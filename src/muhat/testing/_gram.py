@@ -154,12 +154,8 @@ class PooledSpectrum(PooledGram):
             check_semidefinite(gamma)
         kept = is_kept(gamma, len(Z), largest)
         gamma, U = gamma[kept], U[:, kept]
-
-        def function(a: Array) -> Embedding:
-            weights = U @ (a / np.sqrt(len(Z) * gamma))
-            return Embedding(kernel, Z, weights - weights.mean())  # that is zero but for rounding
-
-        return cls(gamma, U, kernel.bound if np.isfinite(kernel.bound) else largest, function)
+        bound = kernel.bound if np.isfinite(kernel.bound) else largest
+        return cls(gamma, U, bound, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma))))
 
     @classmethod
     def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
