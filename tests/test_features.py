@@ -371,13 +371,21 @@ def test_a_map_keeps_the_type_of_the_points(name):
 
 
 def test_smooth_kernels_in_single_precision_lose_no_more_than_its_rounding():
-    rows = RNG.normal(size=(300, 2))
+    rows = RNG.normal(size=(300, 2)).astype(np.float32).astype(np.float64)
     features = Nystrom(200).resolve(Gaussian(2.0), rows.astype(np.float32))
     Z = features(rows.astype(np.float32)).astype(np.float64)
-    assert features.size < 60  # the rest of the spectrum is below float32's rounding
-    np.testing.assert_allclose(Z @ Z.T, Gaussian(2.0)(rows), atol=200 * 200 * np.finfo(np.float32).eps)
+    double = Nystrom(200).resolve(Gaussian(2.0), rows)
+    assert features.size == double.size  # the type of the rows decides nothing about the landmarks' span
+    np.testing.assert_allclose(Z @ Z.T, double(rows) @ double(rows).T, atol=4 * np.finfo(np.float32).eps)
+    f = mean_of(Gaussian(2.0), rows.astype(np.float32))
+    np.testing.assert_allclose(features.coordinates(f), double(rows).mean(axis=0), atol=1e-6)
     exact = mean_of(Gaussian(2.0), rows)
-    np.testing.assert_allclose(features.embedding(Z.mean(axis=0))(rows), exact(rows), atol=1e-4)
+    np.testing.assert_allclose(features.embedding(Z.mean(axis=0))(rows), exact(rows), atol=1e-5)
+
+
+def test_more_landmarks_have_no_fewer_features_in_single_precision():
+    rows = np.random.default_rng(SEED).normal(size=(1000, 20)).astype(np.float32)
+    assert [Nystrom(m).resolve(Gaussian(5.0), rows).size for m in (300, 1000)] == [300, 1000]
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -10,7 +10,7 @@ from catalogue import EXACT, NAMES, SAMPLES, SEED
 from muhat import Embedding, KernelMean, SyntheticFamily, compare
 from muhat.data import SampleBatch
 from muhat.filters import AUTO, FILTERS, KME, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
-from muhat.gram import DenseGram, DenseProblem, FeatureProblem, FeatureSums, Folds, Nystrom
+from muhat.gram import DenseGram, DenseProblem, FeatureProblem, FeatureSums, Folds, Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Linear
 from muhat.selection import GCV, REFIT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Rate
 
@@ -149,10 +149,10 @@ class TestPolicy:
         assert mu.choice_.parameter == KernelMean(filter="s-kmse").fit(X).choice_.parameter
 
 
-def closed_form(kernel, X):
+def closed_form(kernel, X, copies=1):
     """S-KMSE's parameter: λ = n(ϱ−ρ)/((n−1)(nρ−ϱ)), ρ the mean of K and ϱ that of its diagonal, in double."""
-    n, X = len(X), X.astype(np.float64)
-    rho, varrho = kernel.product(X, np.full(n, 1 / n)).mean(), kernel.diagonal(X).mean()
+    n, X = copies * len(X), X.astype(np.float64)
+    rho, varrho = kernel.product(X, np.full(len(X), 1 / len(X))).mean(), kernel.diagonal(X).mean()
     return n * (varrho - rho) / ((n - 1) * (n * rho - varrho))
 
 
@@ -185,6 +185,27 @@ class TestGainsFarBelowTheScores:
             mu.fit_batches(iter(batches) if source == "iterator" else batches)
         assert mu.choice_.parameter == pytest.approx(closed_form(Linear(), shifted), rel=1e-6)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_on_landmarks_whose_gram_matrix_has_tiny_eigenvalues_too(self, dtype):
+        rows = np.random.default_rng(1).normal(size=(200, 2)).astype(dtype)
+        mu = KernelMean(kernel=self.kernel, filter="s-kmse", gram=Nystrom(landmarks=rows)).fit(np.tile(rows, (100, 1)))
+        assert mu.choice_.parameter == pytest.approx(closed_form(self.kernel, rows, copies=100), rel=1e-6)
+
+    @pytest.mark.parametrize("bandwidth", [1.0, 3.0, 8.0])
+    @pytest.mark.parametrize("n", [10, 60])
+    def test_where_all_rows_are_landmarks_too(self, n, bandwidth):
+        rows = np.random.default_rng(n).normal(size=(n, 5)).astype(np.float32)
+        mu = KernelMean(kernel=Gaussian(bandwidth), filter="s-kmse", gram=Nystrom(landmarks=rows)).fit(rows)
+        assert mu.choice_.parameter == pytest.approx(closed_form(Gaussian(bandwidth), rows), rel=1e-6)
+
+    @pytest.mark.parametrize("gram", [Nystrom(80), RandomFeatures(200)], ids=repr)
+    def test_with_a_target_on_the_sample_too(self, gram):
+        rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+        weights = np.random.default_rng(1).random(200)
+        mu = KernelMean(kernel=Gaussian(2.0), filter="s-kmse", gram=gram, target=weights / weights.sum())
+        single, double = (mu.fit(X).choice_.parameter for X in (rows, rows.astype(np.float64)))
+        assert single == pytest.approx(double, rel=1e-5)
+
     def test_at_ten_million_rows(self):
         features = Nystrom(landmarks=np.array([[1.0]], np.float32)).resolve(Linear(), np.ones((1, 1), np.float32))
         values, count = np.array([[1.0], [2.0], [4.0]], np.float32), np.array([5_000_000, 3_000_000, 2_000_000])
@@ -205,6 +226,16 @@ class TestGainsFarBelowTheScores:
             )
             assert single.gain == pytest.approx(double.gain, rel=1e-2)
             assert single.parameter == pytest.approx(double.parameter, rel=0.1)
+
+    @pytest.mark.parametrize("gram", [Nystrom(80), RandomFeatures(80)], ids=lambda gram: type(gram).__name__)
+    def test_and_so_it_does_on_features_of_many_rows(self, gram):
+        rows = np.random.default_rng(1).normal(size=(20_000, 2)).astype(np.float32)
+        single, double = (
+            KernelMean(kernel=self.kernel, filter="f-kmse", gram=gram).fit(rows.astype(dtype)).choice_
+            for dtype in (np.float32, np.float64)
+        )
+        assert single.gain == pytest.approx(double.gain, rel=1e-3, abs=0)  # of the order of 1e-11
+        assert single.parameter == pytest.approx(double.parameter, rel=1e-6)
 
     def test_gains_are_differences_of_scores_with_all_their_digits(self):
         F = reference.features(KERNEL(X))

@@ -135,13 +135,13 @@ class Embedding(Element):
         return float(self.weights @ self.kernel.product(self.points, other.weights, other.points))
 
     def squared_norm(self) -> float:
-        """Return ‖f‖², zero where rounding would make it negative."""
-        squared = float(self.weights @ self.kernel.product(self.points, self.weights))
+        """Return ‖f‖² in double, as gains are differences of norms; zero where rounding would make it negative."""
+        points = self.points.astype(np.float64 if self.points.dtype.kind == "f" else self.points.dtype)
+        squared = float(self.weights @ self.kernel.product(points, self.weights))
         if not squared < 0:
             return squared
-        diagonal = np.maximum(self.kernel.diagonal(self.points), 0)
-        largest = float(np.abs(self.weights) @ np.sqrt(diagonal)) ** 2  # bounds every sum that was cancelled
-        if -squared > rounding(self.weights) ** 0.5 * largest:
+        largest = float(np.abs(self.weights) @ np.sqrt(np.maximum(self.kernel.diagonal(points), 0))) ** 2
+        if -squared > rounding(self.weights) ** 0.5 * largest:  # which bounds every sum that was cancelled
             advice = "use a positive semi-definite kernel"
             raise ValueError(refusal("Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice))
         return 0.0

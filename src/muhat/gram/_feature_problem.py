@@ -55,24 +55,23 @@ class FeatureSums:
 
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
-        """Sum up a batch; its products are in the type of the rows, the sums and tr Σ w_i z_i z_iᵀ in float64."""
+        """Sum up a batch; its features are in the type of the rows, all sums in float64."""
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
             Z, own = features(batch.X), features.kernel.diagonal(batch.X)
             check_finite((Z**2).sum() + own.sum(), features.kernel)
         weights = np.ones(len(Z)) if batch.weights is None else batch.weights.astype(np.float64)
-        root = np.sqrt(weights).astype(Z.dtype)
-        if batch.weights is not None:
-            Z = Z * root[:, None]
+        # With many rows filters differ in small eigenvalues only, which products in float32 do not have.
+        Z = Z.astype(np.float64, copy=False) if batch.weights is None else Z * np.sqrt(weights)[:, None]
         number = folds_of(batch.X, folds.n_splits, folds.random_state) if folds.n_splits > 1 else None
         members = [slice(None) if number is None else number == fold for fold in range(folds.n_splits)]
-        parts = [(root[each], Z[each]) for each in members]
+        parts = [(np.sqrt(weights[each]), Z[each]) for each in members]
         return cls(
             folds,
             count=np.array([len(rows) for _, rows in parts]),
             mass=np.array([weights[each].sum() for each in members]),
             squared_masses=np.array([(weights[each] ** 2).sum() for each in members]),
-            mean=np.stack([np.einsum("i,ij->j", q, rows, dtype=np.float64) for q, rows in parts]),
-            covariance=np.stack([_covariance(rows) for _, rows in parts]),
+            mean=np.stack([q @ rows for q, rows in parts]),
+            covariance=np.stack([rows.T @ rows for _, rows in parts]),
             own=float(weights @ own),
             weight_range=(float(weights.min()), float(weights.max())),
             largest_value=float(own.max()),
@@ -119,7 +118,7 @@ class FeatureProblem(SpectralProblem):
         self.rank = min(self.features.n_components, self.n)
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
         self.mean_weights = sums.mean.sum(axis=0) / mass
-        gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass, self.dtype)
+        gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass)
         mean, effective_size = self.V.T @ self.mean_weights, mass**2 / float(sums.squared_masses.sum())
         self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
         self.trace, self.has_target, self.target_squared_norm = self.spectrum.trace, target is not None, 0.0
@@ -146,8 +145,7 @@ class FeatureProblem(SpectralProblem):
         sums, V = self.sums, self.V
         filled = sums.count > 0
         if filled.sum() < 2:
-            got = f"all {self.n} in one"
-            advice = "fix the parameter with selection=Fixed(...)"
+            got, advice = f"all {self.n} in one", "fix the parameter with selection=Fixed(...)"
             raise ValueError(refusal("KFold", "rows in at least two folds are needed", got, advice))
         covariance = V.T @ (sums.covariance[filled] / sums.total_mass) @ V
         return HeldOut(
@@ -185,19 +183,11 @@ class FeatureProblem(SpectralProblem):
         return self.V @ shrunk
 
 
-def _covariance(rows: Array) -> Array:
-    """Return rowsᵀ rows in float64, of which the diagonal is summed up in it too."""
-    covariance = (rows.T @ rows).astype(np.float64)
-    np.fill_diagonal(covariance, np.einsum("ij,ij->j", rows, rows, dtype=np.float64))
-    return covariance
-
-
-def _eigenpairs(covariance: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def _eigenpairs(covariance: Array) -> tuple[Array, Array]:
     """Return eigenvalues, ascending, and eigenvectors; those that are rounding errors of zero are left out."""
     gamma, V = np.linalg.eigh(covariance)
-    kept = gamma > max(len(gamma) * rounding(gamma), float(np.finfo(dtype).eps)) * gamma[-1]
-    if not kept.any():
-        kept[-1] = True
+    kept = gamma > len(gamma) * rounding(gamma) * gamma[-1]
+    kept[-1] = True
     return np.maximum(gamma[kept], 0), V[:, kept]
 
 

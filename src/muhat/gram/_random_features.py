@@ -64,8 +64,8 @@ class FourierFeatures(FeatureMap):
         if not isinstance(embedding, Embedding):
             raise TypeError(refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__))
         chunks = slices(0, len(embedding.points), ROWS)
-        parts = (embedding.weights[rows] @ self(embedding.points[rows]) for rows in chunks)
-        return sum(parts, np.zeros(self.size, embedding.weights.dtype))
+        parts = (embedding.weights[rows].astype(np.float64) @ self(embedding.points[rows]) for rows in chunks)
+        return sum(parts, np.zeros(self.size))
 
     def expectation(self, P: Mixture) -> Array:
         """Return E z(X), X ~ P, from the characteristic function E exp(i ω·X) of P at the frequencies."""

@@ -133,8 +133,8 @@ class Gaussian(Radial):
     """
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j); that of X itself, whose rank may be asked for, to the last digit."""
-        return (super()._pairs(X, None) if Y is None else self._pairs(X, Y)).matrix()
+        """Return the matrix k(x_i, y_j); that of X itself, whose rank is asked for, and float32 to the last digit."""
+        return (super()._pairs if Y is None or np.asarray(X).dtype == np.float32 else self._pairs)(X, Y).matrix()
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         rows = tiles.from_the_centre(X)
