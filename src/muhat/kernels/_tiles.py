@@ -17,9 +17,9 @@ from numpy.polynomial import chebyshev
 from muhat._arrays import Array, available_cores, share_between_cores, slices
 from muhat._validation import as_two_samples
 
-TILE, MIRRORED = 640, 256
-"""Rows and columns of a tile, and of one that is also written in its mirror's place: small enough for the cache, large
-enough that threads seldom wait for each other."""
+TILE, MIRRORED = 640, 264
+"""Rows and columns of a tile, and of one also written in its mirror's place: small enough for the cache, large enough
+that threads seldom wait. The latter is no power of two: entries of a column would displace each other in the cache."""
 
 CENTRED_BY = 1000
 """Rows whose median is the centre."""
@@ -54,8 +54,7 @@ class Pairs:
     def at(self, i: slice, j: slice, buffers: Array) -> tuple[Array, float]:
         """Return the values at rows i and columns j, in one of two buffers that are large enough, and their factor."""
         shape = (i.stop - i.start, j.stop - j.start)
-        first, second = buffers[:, : shape[0] * shape[1]].reshape(2, *shape)
-        return self.tile(i, j, first, second)
+        return self.tile(i, j, *buffers[:, : shape[0] * shape[1]].reshape(2, *shape))
 
     def matrix(self) -> Array:
         """Return all values; symmetric ones are computed once and mirrored."""
@@ -66,16 +65,16 @@ class Pairs:
             buffers = np.empty((2, side * side), matrix.dtype)
             for j in slices(i.start if self.symmetric else 0, len(self.V), side):
                 values, factor = self.at(i, j, buffers)
-                values *= factor
-                if self.symmetric:
+                if factor != 1:
+                    values *= factor
+                if self.symmetric and i == j:  # a product need not come out symmetric to the last digit
+                    values = (values + values.T) / 2
+                    np.fill_diagonal(values, 1)
+                elif self.symmetric:
                     matrix[j, i] = values.T
-                    if i == j:  # a product need not come out symmetric to the last digit
-                        values = (values + values.T) / 2
                 matrix[i, j] = values
 
         share_between_cores(fill_strip, slices(0, len(self.U), side))
-        if self.symmetric:
-            np.fill_diagonal(matrix, 1)
         return matrix
 
     def product(self, vectors: Array) -> Array:
@@ -131,7 +130,8 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bo
         lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)  # −(max‖u‖ + max‖v‖)²/2
         exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            np.minimum(np.matmul(left[i], right[:, j], out=out), 0, out=out)  # rounding may lift it above 0
+            if np.matmul(left[i], right[:, j], out=out).max() > 0:  # by rounding; the maximum is faster than the cut
+                np.minimum(out, 0, out=out)
             return profile(out), 1.0
         scaled = exponential.slope * left[i]
         scaled[:, -2] += exponential.offset
