@@ -490,6 +490,7 @@ def on_a_terminal(*arguments, interrupt_at=None):
         stderr=its,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may ignore it
     )
     os.close(its)
     seen = b""

@@ -139,7 +139,14 @@ def on_populations(stacked_gains, best=1.0, laplacian=31.0, worst=0.0):
     for name in ("wine", "glass"):
         for kernel, gains in (("gaussian", stacked_gains), ("laplacian", {1.0: laplacian, 0.25: worst, 0.1: 1.0})):
             for share, gain in gains.items():
-                values = {"kme": 0.0, "s-kmse": best - 1, "f-kmse": best, "auto": 90.0, "stacked": gain}
+                values = {
+                    "kme": 0.0,
+                    "s-kmse": best - 1,
+                    "f-kmse": best,
+                    "auto": 90.0,
+                    "distinct": 80.0,
+                    "stacked": gain,
+                }
                 base = {"dataset": name, "kernel": kernel, "share": share, "n": 50, "removable": 50.0}
                 rows += [
                     {
@@ -169,11 +176,10 @@ def test_finite_populations_are_judged_by_gains_by_filters_and_by_the_worst_cell
 def test_the_worst_cells_of_finite_populations_are_on_top():
     found = on_populations({1.0: 6.0, 0.25: 22.0, 0.1: 44.0}, worst=-2.0)
     lines = EXPERIMENTS["finite-populations"].details(found).splitlines()
-    assert lines[2].startswith(
-        "| wine, Laplacian, σ² × 0.25, n = 50 | −2.00 % [−2.10, −1.90] | 1.00 % [0.90, 1.10], F-KMSE"
-    )
+    entries = ["wine, Laplacian, σ² × 0.25, n = 50", "−2.00 % [−2.10, −1.90]", "80.0 % [79.9, 80.1]"]
+    assert lines[2].startswith("| " + " | ".join([*entries, "1.00 % [0.90, 1.10], F-KMSE"]))
     means = next(line for line in lines if line.startswith("| Gaussian, σ² × 1, n = 50"))
-    assert "| 6.00 % [5.93, 6.07] | 12.0 % | 1.00 % [0.93, 1.07] | 90.0 % [89.9, 90.1] |" in means
+    assert "| 6.00 % [5.93, 6.07] | 12.0 % | 80.0 % [79.9, 80.1] | 1.00 % [0.93, 1.07] | 90.0 % [89.9, 90.1] |" in means
 
 
 def rated(small_c, large_beta):

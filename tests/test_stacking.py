@@ -3,7 +3,7 @@
 import pickle
 import warnings
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -37,12 +37,14 @@ from muhat.stacking import (
     WardMixtures,
     Waves,
     _batch,
+    _sample,
     default_candidates,
     stacked_means,
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
-from muhat.stacking._sample import cut, orthogonal_frequencies
-from muhat.stacking._weights import PULL
+from muhat.stacking._sample import cut, distinct_rows, is_drawn_again, orthogonal_frequencies
+from muhat.stacking._span import ADDED, MOST_DRAWS, Span, draws_for
+from muhat.stacking._weights import PULL, TOTAL
 
 EXACT = [PlainMean(), NuSteps(), InDegree(), GaussianFit()]
 """The candidates that are left out exactly."""
@@ -94,12 +96,119 @@ def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits
 def test_left_out_recombinations_equal_refitting_with_clusters_and_blocks_kept(candidate, splits):
     sample = a_sample(30, masses=np.linspace(1, 2, 30))
     folds, waves = left_out_ways(sample, splits)
-    labels, parts = candidate.labels(sample), candidate.parts(sample)
-    np.testing.assert_allclose(parts.sum(axis=0), 1)
-    for rows, wave in zip(folds, candidate.left_out(sample, folds, waves)[0], strict=True):
-        left = sample.without(rows)
-        refit = Recombination(left.X, left.masses, labels[~rows], parts)
-        np.testing.assert_allclose(wave, wave_of(refit, waves, ~rows)[0], atol=1e-12)
+    labels = candidate.labels(sample)
+    for parts, waves_left in zip(candidate.parts(sample), candidate.left_out(sample, folds, waves), strict=True):
+        np.testing.assert_allclose(parts.sum(axis=0), 1)
+        for rows, wave in zip(folds, waves_left, strict=True):
+            left = sample.without(rows)
+            refit = Recombination(left.X, left.masses, labels[~rows], parts)
+            np.testing.assert_allclose(wave, wave_of(refit, waves, ~rows)[0], atol=1e-12)
+
+
+class TestRowsThatWereDrawnAgain:
+    """Rows of a finite population that was drawn from with replacement: what repeats says nothing new."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.integers(1, 5), min_size=2, max_size=12))
+    def test_leave_one_out_with_the_narrowest_kernel_decides(self, counts):
+        """Where rows are far apart, so that none are equal by chance."""
+        draws = np.repeat(np.arange(len(counts)), counts)
+        plain, distinct = [], []
+        for i, x in enumerate(draws):
+            left = np.delete(draws, i)
+            for scores, values in ((plain, left), (distinct, np.unique(left))):
+                masses = np.bincount(values, minlength=len(counts)) / len(values)
+                scores.append((masses**2).sum() - 2 * masses[x])
+        expected = np.mean(plain) - np.mean(distinct) > 1e-12
+        rows = np.random.default_rng(0).normal(size=(len(counts), 3))
+        assert is_drawn_again(rows[draws], np.array(counts)) == expected
+
+    @pytest.mark.parametrize(
+        ("scale", "d", "n"), [(1000, 1, 1000), (3, 1, 30), (10, 2, 300), (3, 3, 300), (1, 4, 50)], ids=str
+    )
+    def test_rows_that_are_equal_by_chance_were_not(self, scale, d, n):
+        for seed in range(10):
+            X = np.round(scale * np.random.default_rng(seed).normal(size=(n, d)))
+            counts = distinct_rows(X)[1]
+            assert len(counts) < n
+            assert not is_drawn_again(X, counts)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(1, 30), st.integers(1, 3), st.integers(0, 1000))
+    def test_distinct_rows_are_numpys(self, n, d, seed):
+        X = np.random.default_rng(seed).integers(-1, 2, size=(n, d)) * 0.5
+        first, counts = distinct_rows(X)
+        expected = np.unique(X, axis=0, return_index=True, return_counts=True)
+        order = np.argsort(expected[1])
+        np.testing.assert_array_equal(first, expected[1][order])
+        np.testing.assert_array_equal(counts, expected[2][order])
+
+    def test_categories_that_are_equal_by_chance_were_not(self):
+        for seed in range(10):
+            levels = np.random.default_rng(seed).choice(4, size=(60, 5), p=[0.4, 0.3, 0.2, 0.1])
+            for X in (levels, np.eye(4)[levels].reshape(60, 20)):
+                assert not is_drawn_again(X, distinct_rows(X)[1])
+
+    @pytest.mark.parametrize("n_frequencies", [None, 20_000])
+    def test_moments_are_those_of_leaving_out_a_draw_whichever_rows_repeat(self, n_frequencies):
+        """Four of ten rows were drawn twice: the mean over all ways to choose these of leaving out each of 14 draws."""
+        rows, kernel = np.random.default_rng(0).normal(size=(10, 3)), Gaussian(1.0)
+        X = np.concatenate([rows, rows[:4]])
+        mu = StackedMean(kernel=kernel, candidates=EXACT, n_frequencies=n_frequencies).fit(X)
+
+        def moments(left, x):
+            sample = Sample(kernel, left, np.full(len(left), 1 / len(left)), 10)
+            span = Span.from_measures(sample, [m for each in EXACT for m in each.fit(sample)], 1, None)
+            return span.gram(), span.values(x[None])[0]
+
+        without = [moments(np.delete(rows, i, axis=0), x) for i, x in enumerate(rows)]
+        whole = [moments(rows, x) for x in rows]
+        inner, cross = 0.0, 0.0
+        ways = list(combinations(range(10), 4))
+        for repeated in ways:
+            for i in range(10):
+                found, draws = (whole, 2) if i in repeated else (without, 1)
+                inner, cross = inner + draws * found[i][0], cross + draws * found[i][1]
+        assert mu.names_[0] == "KME of distinct rows"
+        close = 1e-12 if n_frequencies is None else 0.01
+        np.testing.assert_allclose(mu.moments_.inner, inner / (14 * len(ways)), atol=close)
+        np.testing.assert_allclose(mu.moments_.cross, cross / (14 * len(ways)), atol=close)
+
+    def test_a_table_below_itself_has_the_mean_of_the_table(self):
+        X = np.random.default_rng(0).normal(size=(30, 3))
+        once, twice = (StackedMean(kernel=Gaussian(1.0)).fit(rows) for rows in (X, np.concatenate([X, X])))
+        np.testing.assert_allclose(twice.weights_, once.weights_)
+        assert twice.embedding_.distance(once.embedding_) < 1e-7
+
+    def test_the_risk_is_below_that_of_the_mean_of_the_distinct_rows(self):
+        rng = np.random.default_rng(0)
+        population, kernel = rng.normal(size=(60, 3)), Gaussian(1.0)
+        truth = Embedding(kernel, population, np.full(60, 1 / 60))
+        losses = []
+        for _ in range(40):
+            X = population[rng.integers(60, size=40)]
+            distinct = np.unique(X, axis=0)
+            plain, once = (Embedding(kernel, rows, np.full(len(rows), 1 / len(rows))) for rows in (X, distinct))
+            losses.append([f.distance(truth) ** 2 for f in (plain, once, StackedMean(kernel=kernel).fit(X).embedding_)])
+        plain, once, stacked = np.mean(losses, axis=0)
+        assert stacked < 0.97 * once < 0.97 * 0.8 * plain
+
+    def test_a_value_that_is_likely_keeps_its_mass(self):
+        X = np.random.default_rng(0).normal(size=(40, 2))
+        X[:10] = 0
+        mu = StackedMean(kernel=Gaussian(0.1), candidates=[]).fit(X)
+        assert mu.names_ == ["KME"]
+        assert mu.embedding_(np.zeros((1, 2)))[0] == pytest.approx(0.25 * mu.weights_[0], abs=0.01)
+
+    def test_many_rows_all_count(self, monkeypatch):
+        X = np.random.default_rng(0).normal(size=(20, 3))[np.r_[0:20, 0:3]]
+        monkeypatch.setattr(_sample, "REPEATS_UP_TO", 22)
+        assert StackedMean(candidates=[]).fit(X).names_ == ["KME"]
+
+    def test_weights_that_are_given_are_kept(self):
+        X = np.random.default_rng(0).normal(size=(20, 3))[np.r_[0:20, 0:3]]
+        assert StackedMean(candidates=[]).fit(X).names_ == ["KME of distinct rows"]
+        assert StackedMean(candidates=[]).fit(X, sample_weight=np.ones(23)).names_ == ["KME"]
 
 
 @pytest.mark.parametrize("parts", [[[1, 0], [0, 1]], [[1, 1], [0.5, 0.5], [-0.5, -0.5]]], ids=["blocks", "jitter"])
@@ -120,14 +229,20 @@ def test_recombinations_are_all_ways_to_put_rows_of_a_cluster_together(parts):
     np.testing.assert_allclose(drawn.mean(axis=0), masses @ X, atol=1e-3)
 
 
-def test_recombinations_take_part_where_gaussians_are_drawn():
-    X = np.random.default_rng(0).normal(size=(40, 3)).round()
-    assert not {"3 blocks of features", "jitter"} & set(StackedMean().fit(X).names_)
-    drawn = StackedMean(kernel="laplacian").fit(X)
-    assert drawn.names_[-2:] == ["3 blocks of features", "jitter"]
-    asked = StackedMean(candidates=[ClusterJitter()]).fit(X)
-    assert asked.names_ == ["KME", "jitter"]
-    assert len(asked.embedding_.points) > len(X)
+def test_recombinations_take_part_as_points_that_are_drawn():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    assert StackedMean().fit(X).names_[-3:] == ["2 blocks of features", "3 blocks of features", "jitter"]
+    alone = StackedMean(candidates=[ClusterJitter()]).fit(X)
+    assert alone.names_ == ["KME", "jitter"]
+    assert len(alone.embedding_.points) > len(X)
+
+
+def test_draws_add_no_more_to_the_risk_than_they_may():
+    masses = np.array([0.1, 0.5, 0.2])
+    added = (masses**2 / draws_for(20, masses)).sum() * 20
+    assert 0.9 * ADDED < added < 1.0001 * ADDED
+    assert sum(draws_for(10**6, masses)) <= MOST_DRAWS + len(masses)
+    assert draws_for(20, masses) == draws_for(20, masses + 1e-7 * np.array([1, -1, 1]))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(2.0), RationalQuadratic(2.0)], ids=repr)
@@ -179,7 +294,8 @@ def test_weights_are_the_minimum(count, seed, shift):
     assert w.sum() <= 1 + 1e-9
 
     def objective(w):
-        return moments.score(w) + PULL * max(moments.risk, 0) * ((w - 1 / count) ** 2).sum()
+        risk = max(moments.risk, 0)
+        return moments.score(w) + PULL * risk * ((w - 1 / count) ** 2).sum() - 2 * TOTAL * risk * w.sum()
 
     slack = {"type": "ineq", "fun": lambda w: 1 - w.sum()}
     best = minimize(objective, np.full(count, 1 / count), bounds=[(0, 1)] * count, constraints=slack, tol=1e-12)

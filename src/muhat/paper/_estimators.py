@@ -42,6 +42,7 @@ NAMES = {
     "tsvd": "truncated SVD",
     "componentwise": "component-wise",
     "auto": "auto",
+    "distinct": "KME of distinct rows",
     "stacked": "stacked mean",
     "maximum likelihood": "maximum likelihood",
     "k-means": "k-means",

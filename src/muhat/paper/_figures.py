@@ -20,6 +20,7 @@ from muhat.plots._style import require_matplotlib, style, without_frame, zero_is
 STYLES = {
     **FILTER_STYLES,
     "auto": ("#5D5D5D", "X"),
+    "distinct": ("#999999", "P"),
     "stacked": ("#AA0044", "*"),
     "maximum likelihood": ("#808080", "d"),
     "k-means": ("#B3B3B3", "p"),

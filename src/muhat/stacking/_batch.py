@@ -18,7 +18,6 @@ from muhat._parts import as_kernel
 from muhat._validation import check_scale, checked_sample
 from muhat.embedding import Element
 from muhat.kernels import Kernel
-from muhat.kernels._mixtures import has_closed_form
 from muhat.stacking._candidates import (
     EXTRA,
     GaussianFit,
@@ -29,9 +28,9 @@ from muhat.stacking._candidates import (
     unbiased,
 )
 from muhat.stacking._estimator import ONE_BY_ONE_UP_TO, StackedMean, default_candidates, has_law
-from muhat.stacking._measures import Measure
+from muhat.stacking._measures import Measure, Recombination
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks, Recombined
-from muhat.stacking._sample import Folds, Sample, Waves, cut, orthogonal_frequencies
+from muhat.stacking._sample import Sample, cut, distinct_rows, is_drawn_again, orthogonal_frequencies
 from muhat.stacking._span import combination
 from muhat.stacking._weights import LeftOutMoments
 
@@ -85,23 +84,27 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     shapes = sorted({np.shape(X) for X in samples})
     if len(shapes) != 1 or len(shapes[0]) != 2:
         raise ValueError(refusal("stacked_means", "samples must be matrices of one shape", f"shapes {shapes}"))
-    together = checked_sample(StackedMean(), np.concatenate([np.asarray(X) for X in samples]), reset=True)
-    rows = list(together.astype(np.float64, copy=False).reshape(len(samples), *shapes[0]))
+    checked = checked_sample(StackedMean(), np.concatenate([np.asarray(X) for X in samples]), reset=True)
+    rows = list(checked.astype(np.float64, copy=False).reshape(len(samples), *shapes[0]))
     kernels = _one_for_each("kernel", kernel, len(rows))
     states = _one_for_each("random_states", random_states, len(rows))
     parts = [as_kernel(each) for each in kernels]
-    alike = len({has_closed_form(each) for each in parts}) == 1 and all(map(has_law, parts))
-    if not alike or not FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO:
-        return [_by_itself(*each) for each in zip(rows, kernels, states, strict=True)]
+    small = FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO and all(map(has_law, parts))
+    together = [place for place, X in enumerate(rows) if small and not is_drawn_again(X, distinct_rows(X)[1])]
 
-    def work(some: slice) -> list[StackedSample]:
-        resolved = [each.resolve(X) for each, X in zip(parts[some], rows[some], strict=True)]
-        for each, X in zip(resolved, rows[some], strict=True):
-            check_scale(type(each).__name__, float(each.bound), np.float64, X)
-        return _Block.from_samples(rows[some], resolved, states[some]).means()
+    def work(some: list[int]) -> list[StackedSample]:
+        resolved = [parts[place].resolve(rows[place]) for place in some]
+        for each, place in zip(resolved, some, strict=True):
+            check_scale(type(each).__name__, float(each.bound), np.float64, rows[place])
+        return _Block.from_samples([rows[place] for place in some], resolved, [states[place] for place in some]).means()
 
-    blocks = share_between_cores(work, slices(0, len(rows), max(1, TOGETHER // (FREQUENCIES * len(rows[0])))))
-    return [mean for block in blocks for mean in block]
+    size = max(1, TOGETHER // (FREQUENCIES * len(rows[0])))
+    blocks = share_between_cores(work, [together[some] for some in slices(0, len(together), size)])
+    found = dict(zip(together, (mean for block in blocks for mean in block), strict=True))
+    alone = [place for place in range(len(rows)) if place not in found]
+    fits = share_between_cores(lambda place: _by_itself(rows[place], kernels[place], states[place]), alone)
+    found |= dict(zip(alone, fits, strict=True))
+    return [found[place] for place in range(len(rows))]
 
 
 def _one_for_each(name: str, given: Any, count: int) -> list[Any]:
@@ -193,10 +196,10 @@ class _Block:
             InDegree: self._in_degree,
             GaussianFit: self._gaussians,
             WardMixtures: self._clusters,
-            IndependentBlocks: self._each_by_itself,
-            ClusterJitter: self._each_by_itself,
+            IndependentBlocks: self._recombined,
+            ClusterJitter: self._recombined,
         }
-        for candidate in default_candidates(self.samples[0].kernel)[1:]:
+        for candidate in default_candidates()[1:]:
             if candidate.names(self.samples[0]):
                 fits, waves = ways[type(candidate)](candidate)
                 measures += fits
@@ -204,15 +207,17 @@ class _Block:
         return measures, left_out
 
     def _moments(self, left_out: list[Array]) -> tuple[Array, Array]:
-        """Return B and a of each sample."""
-        bounds = np.array([sample.kernel.bound for sample in self.samples])
-        scale = (bounds / (self.n * FREQUENCIES))[:, None, None]
-        flat = np.empty((len(bounds), len(left_out), 2, self.phases[0].size))
-        for m, wave in enumerate(left_out):
-            flat[:, m] = wave.reshape(2, len(bounds), -1).swapaxes(0, 1)
-        flat = flat.reshape(len(bounds), len(left_out), -1)
-        rows = self.rows.swapaxes(0, 1).reshape(len(bounds), -1, 1)
-        return scale * (flat @ flat.swapaxes(-2, -1)), (scale * (flat @ rows))[..., 0]
+        """Return B and a of each sample; one by one, so that its waves are in cache."""
+        count, S = len(left_out), len(self.samples)
+        B, a = np.empty((S, count, count)), np.empty((S, count))
+        flat = np.empty((count, 2, *self.phases[0].shape))
+        for place, sample in enumerate(self.samples):
+            for m, wave in enumerate(left_out):
+                flat[m] = wave[:, place]
+            parts = flat.reshape(count, -1)
+            scale = sample.kernel.bound / (self.n * FREQUENCIES)
+            B[place], a[place] = scale * (parts @ parts.T), scale * (parts @ self.rows[:, place].ravel())
+        return B, a
 
     def _of_weights(self, V: Array) -> Array:
         """Return the waves of weights in columns, V of shape (S, n, columns)."""
@@ -307,20 +312,47 @@ class _Block:
                 part += np.multiply(borrowed, alike @ given, out=changed)
         return wave
 
-    def _each_by_itself(self, candidate: Recombined) -> tuple[list[Estimate], list[Array]]:
-        waves = []
-        for sample, frequencies in zip(self.samples, self.frequencies, strict=True):
-            folds = Folds(np.arange(self.n), sample.masses)
-            waves += candidate.left_out(sample, folds, Waves(sample, frequencies))
-        fits: list[Any] = [lambda place: candidate.fit(self.samples[place])[0]]
-        return fits, [np.stack([np.real(waves), np.imag(waves)]).astype(np.float32)]
+    def _recombined(self, candidate: Recombined) -> tuple[list[Estimate], list[Array]]:
+        labels = cut(np.stack([sample.tree[0] for sample in self.samples]), [candidate.n_clusters])[:, 0]
+        every = list(zip(*(candidate.parts(sample) for sample in self.samples), strict=True))
+        fits: list[Any] = [partial(self._recombination, labels, parts) for parts in every]
+        return fits, [self._left_out_of_parts(labels, candidate.n_clusters, parts) for parts in every]
+
+    def _recombination(self, labels: Array, parts: Sequence[Array], place: int) -> Measure:
+        sample = self.samples[place]
+        return Recombination(sample.X, sample.masses, labels[place], parts[place])
+
+    def _left_out_of_parts(self, labels: Array, count: int, parts: Sequence[Array]) -> Array:
+        """Return the waves of recombinations without each row, which changes the means of its own cluster only."""
+        member = _members(labels, count)
+        sizes = member.sum(axis=2)[..., None]
+        others = _at(sizes, labels) - 1  # rows of the cluster of each row, without it
+        whole, changed = sizes / (self.n - 1), (others / (self.n - 1)).astype(np.complex64)
+        changed = np.broadcast_to(changed, self.phases.shape).copy()
+        wave = np.empty_like(changed)
+        for factors in np.stack(parts, axis=1):
+            phases = (self.X @ (factors[:, None] * self.frequencies).swapaxes(-2, -1)).astype(np.float32)
+            np.cos(phases, out=wave.real)
+            np.sin(phases, out=wave.imag)
+            sums = member @ wave
+            whole = whole * (sums / np.maximum(sizes, 1))
+            left = np.subtract(_at(sums, labels), wave, out=wave)
+            left /= np.maximum(others, 1)
+            changed *= left
+        changed += whole.sum(axis=1, keepdims=True) - _at(whole, labels)
+        return np.stack([changed.real, changed.imag])
 
     def _moments_of_clusters(self, labels: Array) -> tuple[Array, Array, Array]:
         """Return the number of rows, and the mean and the scatter of ω·x, of each cluster; zeros of an empty one."""
-        member = (labels[:, None] == np.arange(labels.max() + 1)[:, None]).astype(np.float32)  # (S, clusters, n)
+        member = _members(labels, labels.max() + 1)
         sizes = member.sum(axis=2)
         mean = (member / np.maximum(sizes, 1)[..., None]) @ self.phases
         return sizes, mean, member @ (self.phases - _at(mean, labels)) ** 2
+
+
+def _members(labels: Array, count: int) -> Array:
+    """Return which rows are in which cluster, (S, clusters, n), from the cluster of each row, (S, n)."""
+    return (labels[:, None] == np.arange(count)[:, None]).astype(np.float32)
 
 
 def _at(values: Array, labels: Array) -> Array:

@@ -68,7 +68,7 @@ class Candidate(BaseEstimator, ABC):
         ]
 
 
-def _whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
+def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
     """Return a parameter that is a list of whole numbers, or refuse it."""
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
         raise ValueError(refusal(type(part).__name__, f"{name} must be a list of whole numbers", repr(values)))
@@ -87,11 +87,11 @@ def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
 
 @dataclass
 class PlainMean(Candidate):
-    """KME: the masses themselves."""
+    """KME: the masses themselves; where rows were drawn again, the mean of the distinct ones."""
 
     def names(self, sample: Sample) -> list[str]:
         """Return one name."""
-        return ["KME"]
+        return ["KME" if sample.redrawn is None else "KME of distinct rows"]
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the masses."""
@@ -109,15 +109,15 @@ class NuSteps(Candidate):
 
     Parameters
     ----------
-    steps : tuple of int, default=(2, 4, 8, 16)
+    steps : tuple of int, default=(4, 8, 16)
         The numbers of steps.
     """
 
-    steps: Sequence[int] = (2, 4, 8, 16)
+    steps: Sequence[int] = (4, 8, 16)
 
     def names(self, sample: Sample) -> list[str]:
         """Return a name for each number of steps, up to 5000 rows."""
-        steps = _whole_numbers(self, "steps", self.steps, 1)
+        steps = whole_numbers(self, "steps", self.steps, 1)
         return [f"ν-method, {t} steps" for t in steps] if sample.size <= PRODUCTS_UP_TO else []
 
     def fit(self, sample: Sample) -> list[Measure]:
@@ -242,7 +242,7 @@ class WardMixtures(Candidate):
     Parameters
     ----------
     sizes : tuple of int, default=(2, 4, 8, 16, 32)
-        The numbers of clusters; those of more than a third of the rows are left out.
+        The numbers of clusters; those of more than a fifth of the rows are left out.
     whiten : bool, default=False
         Whether distances are those of the whitened rows.
     """
@@ -259,7 +259,7 @@ class WardMixtures(Candidate):
         """Return the numbers of clusters that a sample has rows enough for."""
         if self.whiten and sample.X.shape[1] == 1:
             return []  # a line has one direction only
-        return [size for size in _whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 3]
+        return [size for size in whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 5]
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the mixtures."""

@@ -17,9 +17,9 @@ from muhat._shown import ShownEstimator
 from muhat._validation import check_scale, check_semidefinite, checked_masses, checked_sample, is_dask, whole_number
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Precomputed
-from muhat.kernels._mixtures import has_closed_form
 from muhat.selection._base import LEAST_REST
 from muhat.stacking._candidates import Candidate, GaussianFit, InDegree, NuSteps, PlainMean, WardMixtures
+from muhat.stacking._measures import Measure
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import FOLDS, Folds, Sample, Waves, orthogonal_frequencies
 from muhat.stacking._span import combination
@@ -40,17 +40,20 @@ class StackedMean(ShownEstimator, BaseEstimator):
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
     stacked mean is Σ_m w_m μ_m, w ≥ 0 and Σ w ≤ 1, over the plain mean, the ν-method after some numbers of steps,
-    weights that favour dense regions, Gaussians, and mixtures of Gaussians on clusters; and, where the kernel means of
-    Gaussians have no closed form, rows put together from parts of others. The weights minimise
-    wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of
-    the estimates without x_i, and R̂ = B_00 − a_0 is the plain mean's risk as the sample tells it.
+    weights that favour dense regions, Gaussians, mixtures of Gaussians on clusters, and rows put together from parts of
+    others. The weights minimise wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² − 0.1 R̂ Σ w, where B_mm' and a_m are the mean inner
+    products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 is the plain mean's risk
+    as the sample tells it.
+
+    In a sample drawn with replacement from a finite population some rows are the same, and that says nothing new: where
+    the sample tells so, all estimates are made from its distinct rows. Weights that are given keep all rows.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
-        What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean always takes part.
+        What is stacked; None is ``muhat.stacking.default_candidates()``. The plain mean always takes part.
     n_frequencies : int or None, default=128
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
@@ -67,7 +70,8 @@ class StackedMean(ShownEstimator, BaseEstimator):
     moments_ : LeftOutMoments
         B, a and R̂, as ``inner``, ``cross`` and ``risk``.
     gains_ : array of shape (M,)
-        How much lower each candidate's risk is than the plain mean's, as a share of it, as the sample tells.
+        How much lower each candidate's risk is than that of the first, the plain mean, as a share of it, as the sample
+        tells.
     gain_, gain_error_ : float
         The same of the stacked mean, optimistic as w was chosen on the same rows; and its standard error.
         The estimate may be above one, the gain is not.
@@ -124,7 +128,7 @@ class StackedMean(ShownEstimator, BaseEstimator):
             The fitted estimator.
         """
         kernel = self._checked_kernel()
-        candidates = self._checked_candidates(kernel)
+        candidates = self._checked_candidates()
         if self.n_frequencies is not None:
             whole_number(self, "n_frequencies", self.n_frequencies)
         if is_dask(X):
@@ -139,11 +143,12 @@ class StackedMean(ShownEstimator, BaseEstimator):
         if not kernel.positive_semidefinite:
             check_semidefinite(np.linalg.eigvalsh(kernel(rows[:CHECKED])))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        sample = Sample(kernel, rows, masses, len(rows))
+        equal = sample_weight is None and len(rows) > 1
+        sample = Sample.from_rows(kernel, rows) if equal else Sample(kernel, rows, masses, len(rows))
         kept = [each for each in candidates if each.names(sample)] if len(rows) > 1 else candidates[:1]
 
         measures = [measure for each in kept for measure in each.checked_fit(sample)]
-        self.moments_ = self._moments(kept, sample, rng)
+        self.moments_ = self._moments(kept, measures, sample, rng)
         self.weights_ = self.moments_.best_weights()
         self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
         self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
@@ -153,7 +158,9 @@ class StackedMean(ShownEstimator, BaseEstimator):
         self.n_samples_seen_ = len(rows)
         return self
 
-    def _moments(self, candidates: list[Candidate], sample: Sample, rng: np.random.Generator) -> LeftOutMoments:
+    def _moments(
+        self, candidates: list[Candidate], measures: list[Measure], sample: Sample, rng: np.random.Generator
+    ) -> LeftOutMoments:
         """Return the moments: from random frequencies, or else from refits."""
         if sample.n == 1:
             own = sample.kernel(sample.X)
@@ -168,7 +175,7 @@ class StackedMean(ShownEstimator, BaseEstimator):
             return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
         frequencies = orthogonal_frequencies(sample.kernel, self.n_frequencies, sample.X.shape[1], rng)
         with np.errstate(over="ignore", invalid="ignore"):
-            moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+            moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies), measures)
         if not np.isfinite(moments.inner).all():
             needed, got = "rows whose squares are finite, in units of the bandwidth, are needed", "larger ones"
             raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
@@ -190,15 +197,17 @@ class StackedMean(ShownEstimator, BaseEstimator):
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
     def verdict(self, best: float) -> str:
-        """Return one sentence on its gain beside that of the best filter, in percent of KME's risk."""
-        gain, error = 100 * self.gain_, 100 * self.gain_error_
-        found = f"The stacked mean's leave-one-out score is lower than KME's by {gain:.3g} ± {error:.2g} % of its risk"
+        """Return one sentence on its gain beside that of the best filter, in percent of the plain mean's risk."""
+        gain, error, than = 100 * self.gain_, 100 * self.gain_error_, f"that of {self.names_[0]}"
+        found = f"The stacked mean's leave-one-out score is lower than {than} by {gain:.3g} ± {error:.2g} % of its risk"
         if gain <= error:
             return f"{found}: no difference can be told."
+        if self.names_[0] != "KME":
+            return f"{found}; rows that were drawn again count once."
         return f"{found}, {'more than' if gain > best else 'no more than'} the best filter's."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the gain and its standard error, in percent of KME's risk, and the weights by name."""
+        """Return the gain and its standard error, in percent of the plain mean's risk, and the weights by name."""
         gains = {"improvement": 100 * self.gain_, "standard_error": 100 * self.gain_error_}
         return {**gains, "weights": dict(zip(self.names_, self.weights_.tolist(), strict=True))}
 
@@ -209,8 +218,8 @@ class StackedMean(ShownEstimator, BaseEstimator):
             raise ValueError(refusal("StackedMean", "a kernel of rows is needed", "a precomputed one", advice))
         return kernel
 
-    def _checked_candidates(self, kernel: Kernel) -> list[Candidate]:
-        given = default_candidates(kernel) if self.candidates is None else self.candidates
+    def _checked_candidates(self) -> list[Candidate]:
+        given = default_candidates() if self.candidates is None else self.candidates
         for each in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(each, Candidate):
                 needed, advice = "candidates must be a list of Candidate objects", "as in [GaussianFit(), NuSteps()]"
@@ -220,15 +229,10 @@ class StackedMean(ShownEstimator, BaseEstimator):
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
 
 
-def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
-    """Return the candidates that are stacked by default with a kernel; the Gaussian one if none is given.
-
-    Rows put together from others take part where Gaussians have no kernel means in closed form: points are drawn there
-    anyway, and elsewhere these cost what they gain.
-    """
-    found = [PlainMean(), NuSteps(), InDegree(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True)]
-    closed = kernel is None or has_closed_form(kernel)
-    return found if closed else [*found, IndependentBlocks(), ClusterJitter()]
+def default_candidates() -> list[Candidate]:
+    """Return the candidates that are stacked by default."""
+    clusters = [WardMixtures(), WardMixtures(whiten=True), IndependentBlocks(), ClusterJitter()]
+    return [PlainMean(), NuSteps(), InDegree(), GaussianFit(), *clusters]
 
 
 def has_law(kernel: Kernel) -> bool:

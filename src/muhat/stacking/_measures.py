@@ -37,7 +37,8 @@ class Recombination:
     def characteristic_function(self, frequencies: Array) -> Array:
         """Return E exp(iω·x) at each frequency ω."""
         member = self.masses * (self.labels == np.arange(self.labels.max() + 1)[:, None])
-        waves = [member @ np.exp(1j * (self.X @ (part * frequencies).T)) for part in self.parts]
+        phases = (self.X @ (part * frequencies).T for part in self.parts)
+        waves = [member @ np.cos(phase) + 1j * (member @ np.sin(phase)) for phase in phases]
         return product_of_parts(member.sum(axis=1), waves).sum(axis=0)
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
@@ -47,11 +48,9 @@ class Recombination:
         ends = np.cumsum(self.masses[order])
         rows = order[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(order) - 1)]
         drawn = np.zeros((n, self.X.shape[1]))
-        first, counts = np.unique(self.labels[rows], return_index=True, return_counts=True)[1:]
         for part in self.parts:
-            for start, count in zip(first, counts, strict=True):
-                some = slice(start, start + count)
-                drawn[some] += part * self.X[rng.permutation(rows[some])]
+            shuffled = np.argsort(self.labels[rows] + rng.random(n))  # within each cluster
+            drawn += part * self.X[rows[shuffled]]
         return drawn
 
 
@@ -75,7 +74,7 @@ def draw_from(P: Mixture | Recombination, n: int, rng: np.random.Generator) -> A
 
 def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
     """Return n points from P, of every component as many as its weight says, in pairs opposite to its mean."""
-    shares = P.weights * n
+    shares = np.round(P.weights * n, 3)  # weights that differ by rounding draw the same points
     counts = np.floor(shares).astype(int)
     late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
     counts[late] += 1

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from muhat._arrays import Array
 from muhat._validation import positive, whole_number
-from muhat.stacking._candidates import EMPTY, Candidate
+from muhat.stacking._candidates import EMPTY, Candidate, whole_numbers
 from muhat.stacking._measures import Measure, Recombination, product_of_parts
 from muhat.stacking._sample import TREE_UP_TO, Folds, Sample, Waves, cut
 
@@ -29,8 +30,8 @@ class Recombined(Candidate):
     n_clusters: int
 
     @abstractmethod
-    def parts(self, sample: Sample) -> Array:
-        """Return the factors a_b of the columns, with sum one: (B, d)."""
+    def parts(self, sample: Sample) -> list[Array]:
+        """Return the factors a_b of the columns, with sum one, for each estimate: matrices of shape (B, d)."""
 
     def labels(self, sample: Sample) -> Array:
         """Return the cluster of each row, counted from zero."""
@@ -41,21 +42,24 @@ class Recombined(Candidate):
         return 3 * whole_number(self, "n_clusters", self.n_clusters, 2) <= sample.size <= TREE_UP_TO
 
     def fit(self, sample: Sample) -> list[Measure]:
-        """Return the distribution of such rows."""
-        return [Recombination(sample.X, sample.masses, self.labels(sample), self.parts(sample))]
+        """Return the distributions of such rows."""
+        labels = self.labels(sample)
+        return [Recombination(sample.X, sample.masses, labels, parts) for parts in self.parts(sample)]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
-        """Return its wave without each fold, in which clusters keep the rows that are left."""
+        """Return their waves without each fold, in which clusters keep the rows that are left."""
         labels, count = self.labels(sample), self.n_clusters
         cells, shape = folds.labels * count + labels, (len(folds.shares), count)
         mass = np.bincount(cells, sample.masses, shape[0] * count).reshape(shape)
         left = mass.sum(axis=0) - mass
         left[left < EMPTY * mass.sum(axis=0)] = 0
-        parts = []
-        for part in self.parts(sample):
+
+        def without_folds(part: Array) -> Array:
             sums = Waves(sample, part * waves.frequencies).averages(cells, shape[0] * count).reshape(*shape, -1)
-            parts.append(sums.sum(axis=0) - sums)
-        return [product_of_parts(left, parts).sum(axis=1) / (1 - folds.shares)[:, None]]
+            return sums.sum(axis=0) - sums
+
+        found = [product_of_parts(left, [without_folds(part) for part in parts]) for parts in self.parts(sample)]
+        return [wave.sum(axis=1) / (1 - folds.shares)[:, None] for wave in found]
 
 
 @dataclass
@@ -68,28 +72,32 @@ class IndependentBlocks(Recombined):
     ----------
     n_clusters : int, default=2
         The number of clusters.
-    n_blocks : int, default=5
-        The number of blocks; with no more features than that, each is a block of its own.
+    n_blocks : tuple of int, default=(2, 5)
+        The numbers of blocks; with no more features than that, each is a block of its own.
     """
 
     n_clusters: int = 2
-    n_blocks: int = 5
+    n_blocks: Sequence[int] = (2, 5)
 
     def names(self, sample: Sample) -> list[str]:
-        """Return one name, if there are several features and rows enough."""
-        count = min(whole_number(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1])
-        return [f"{count} blocks of features"] if count > 1 and self.is_for(sample) else []
+        """Return a name for each number of blocks, if there are several features and rows enough."""
+        return [f"{count} blocks of features" for count in self._counts(sample)] if self.is_for(sample) else []
 
-    def parts(self, sample: Sample) -> Array:
-        """Return the indicator of each block."""
+    def _counts(self, sample: Sample) -> list[int]:
+        asked, d = whole_numbers(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1]
+        return sorted({min(count, d) for count in asked if d > 1})
+
+    def parts(self, sample: Sample) -> list[Array]:
+        """Return the indicators of the blocks, for each number of these."""
         X = sample._scaled
         spread = np.sqrt(sample.masses @ X**2)
         X = np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
         apart = 1 - np.abs((sample.masses * X.T) @ X)
         np.fill_diagonal(apart, 0)
         tree = linkage(squareform(np.maximum(apart, 0), checks=False), "average")
-        blocks = fcluster(tree, self.n_blocks, "maxclust")
-        return np.unique(blocks)[:, None] == blocks
+        tree[:, 2] = np.arange(len(tree))  # merges of equal height one by one: as many blocks as are asked for
+        blocks = cut(tree[None], self._counts(sample))[0]
+        return [np.arange(level.max() + 1)[:, None] == level for level in blocks]
 
 
 @dataclass
@@ -111,7 +119,7 @@ class ClusterJitter(Recombined):
         """Return one name, if there are rows enough."""
         return ["jitter"] if self.is_for(sample) else []
 
-    def parts(self, sample: Sample) -> Array:
+    def parts(self, sample: Sample) -> list[Array]:
         """Return 1, the share, and minus the share."""
         share = positive(self, "share", self.share)
-        return np.outer([1, share, -share], np.ones(sample.X.shape[1]))
+        return [np.outer([1, share, -share], np.ones(sample.X.shape[1]))]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 from muhat._arrays import Array, slices
 from muhat.gram._random_features import frequency_law
@@ -32,6 +32,12 @@ TREE_UP_TO = 2000
 FLOOR = 0.1
 """What is added to the variances when rows are whitened, as a share of their mean."""
 
+REPEATS_UP_TO = 5000
+"""Rows up to which those that repeat are looked at."""
+
+CLOSE = 1e-12
+"""Scores that are nearer to each other are equal."""
+
 SPARSE_FROM = 100_000
 """The entries of a matrix of indicators beyond which it is held sparse."""
 
@@ -45,6 +51,18 @@ class Sample:
     masses: Array
     size: int
     """The number of rows of the whole sample, from which this may be what is left."""
+    redrawn: float | None = None
+    """The share of all draws whose row was drawn more than once, if these are the distinct rows of a sample."""
+
+    @classmethod
+    def from_rows(cls, kernel: Kernel, X: Array) -> Sample:
+        """Return all rows with equal masses; only the distinct ones, where the others are these, drawn again."""
+        first, counts = distinct_rows(X) if len(X) <= REPEATS_UP_TO else (np.arange(len(X)), np.ones(len(X), int))
+        redrawn = None
+        if is_drawn_again(X, counts):
+            copied = np.ptp(counts) == 0  # a table that was put below itself: no row was drawn a second time
+            redrawn, X = 0.0 if copied else float(counts[counts > 1].sum() / len(X)), X[first]
+        return cls(kernel, X, np.full(len(X), 1 / len(X)), len(X), redrawn)
 
     @property
     def n(self) -> int:
@@ -59,7 +77,7 @@ class Sample:
     def without(self, rows: Array) -> Sample:
         """Return the sample without some rows, given as a mask; the bandwidth stays."""
         left = self.masses[~rows]
-        return Sample(self.kernel, self.X[~rows], left / left.sum(), self.size)
+        return Sample(self.kernel, self.X[~rows], left / left.sum(), self.size, self.redrawn)
 
     def product(self, V: Array) -> Array:
         """Return K V."""
@@ -102,6 +120,39 @@ class Sample:
         return found
 
 
+def distinct_rows(X: Array) -> tuple[Array, Array]:
+    """Return the place of the first of all rows that are equal, in their order, and how many these are."""
+    labels = np.zeros(len(X), dtype=np.intp)
+    for column in X.T:
+        values = np.unique(column, return_inverse=True)[1]
+        labels = np.unique(labels * len(X) + values, return_inverse=True)[1]
+        if labels.max() == len(X) - 1:  # all differ already, as they do in the first column of most samples
+            break
+    first, counts = np.unique(labels, return_index=True, return_counts=True)[1:]
+    order = np.argsort(first)
+    return first[order], counts[order]
+
+
+def is_drawn_again(X: Array, counts: Array) -> bool:
+    """Whether rows that are equal are one row of a finite population, drawn again, rather than equal by chance.
+
+    Two things must tell so. Leave-one-out with the narrowest kernel, k(x, y) = 1 if x = y else 0, prefers the mean of
+    the distinct rows to KME, by the scores ‖μ‖² − 2μ(x_i) without x_i: it does not where likely rows repeat often. And
+    more pairs of rows are equal than differ in one or two columns: where rows are equal by chance, as those of a few
+    columns of whole numbers or of categories (of which another one changes two indicators), many more are nearly equal.
+    """
+    n, D = int(counts.sum()), len(counts)
+    if not 1 < D < n:
+        return False
+    single, squares = np.count_nonzero(counts == 1) / n, float((counts**2).sum())
+    plain = (squares - 2 * squares / n + 1) / (n - 1) ** 2 - 2 * (squares - n) / (n * (n - 1))
+    distinct = single / (D - 1) - (1 - single) / D
+    if distinct > plain - CLOSE:
+        return False
+    differing = np.rint(pdist(X, "hamming") * X.shape[1])  # columns, of each pair
+    return bool(((differing == 1) | (differing == 2)).sum() < (differing == 0).sum())
+
+
 def cut(trees: Array, sizes: Sequence[int]) -> Array:
     """Return the clusters of trees that are cut into so many, fewer where heights are tied: (trees, sizes, n).
 
@@ -110,7 +161,8 @@ def cut(trees: Array, sizes: Sequence[int]) -> Array:
     """
     count, n = len(trees), trees.shape[1] + 1
     heights, nodes = trees[:, :, 2], np.arange(2 * n - 1)
-    made = np.stack([(heights <= heights[:, [n - size - 1]]).sum(axis=1) for size in sizes], axis=1)
+    ascending = np.concatenate([np.full((count, 1), -np.inf), heights], axis=1)
+    made = np.stack([(heights <= ascending[:, [n - size]]).sum(axis=1) for size in sizes], axis=1)
     parents = np.broadcast_to(nodes, (count, 2 * n - 1)).copy()
     for side in (0, 1):
         np.put_along_axis(parents, trees[:, :, side].astype(np.intp), nodes[n:][None], axis=1)

@@ -15,8 +15,8 @@ from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._measures import Measure, Recombination, draw_from
 from muhat.stacking._sample import Sample
 
-ADDED = 0.003
-"""What points that are drawn may add to the risk, as a share of KME's."""
+ADDED = 0.005
+"""What all points that are drawn may add to the risk, as a share of KME's."""
 
 MOST_DRAWS = 20_000
 """The most points that are drawn."""
@@ -100,16 +100,18 @@ def combination(sample: Sample, measures: Sequence[Measure], w: Array, rng: np.r
         gaussians = joined([P for _, P in mixtures], masses / masses.sum())
         if not closed:
             drawn.append((float(masses.sum()), gaussians))
-    element = Embedding(sample.kernel, sample.X, weights)
-    for mass, P in drawn:
-        count = draws_for(sample.n, mass)
-        element += Embedding(sample.kernel, draw_from(P, count, rng), np.full(count, mass / count))
+    counts = draws_for(sample.n, np.array([mass for mass, _ in drawn]))
+    points = [draw_from(P, count, rng) for (_, P), count in zip(drawn, counts, strict=True)]
+    on_points = [np.full(count, mass / count) for (mass, _), count in zip(drawn, counts, strict=True)]
+    element = Embedding(sample.kernel, np.concatenate([sample.X, *points]), np.concatenate([weights, *on_points]))
     return MixedEmbedding(element, gaussians, masses) if mixtures and closed else element
 
 
-def draws_for(n: int, mass: float) -> int:
-    """Return how many points stand for so much mass of an estimate from n rows: so many for each row.
+def draws_for(n: int, masses: Array) -> list[int]:
+    """Return how many points stand for each of some masses of an estimate from n rows: so many for each row.
 
-    N independent points would add mass²/N to a risk of about 1/n.
+    N_m independent points for each mass m would add Σ m²/N_m to a risk of about 1/n: least where N_m goes with m. Whole
+    points for each row keep the number where masses differ by rounding.
     """
-    return int(min(n * np.ceil(mass**2 / ADDED), MOST_DRAWS))
+    total = masses.sum()
+    return np.ceil(np.minimum(n * np.ceil(total * masses / ADDED), MOST_DRAWS * masses / total)).astype(int).tolist()

@@ -10,12 +10,16 @@ import numpy as np
 from scipy.optimize import nnls
 
 from muhat._arrays import Array
-from muhat.stacking._candidates import Candidate
+from muhat.stacking._candidates import Candidate, wave_of
+from muhat.stacking._measures import Measure
 from muhat.stacking._sample import Folds, Sample, Waves
 from muhat.stacking._span import Span
 
 PULL = 0.4
 """How hard weights are pulled towards equal ones, in units of KME's risk."""
+
+TOTAL = 0.05
+"""What is added to every a_m, in units of KME's risk: the noise of a would make Σ w too small."""
 
 ROUNDED = 1e-12
 """The share of the largest inner product that is rounding."""
@@ -27,6 +31,9 @@ FEWEST = 3
 @dataclass(frozen=True, eq=False)
 class LeftOutMoments:
     """What decides the weights: the inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of estimates without a fold.
+
+    Of a row that was drawn more than once a copy stays, whichever is left out. Which rows these are says nothing: of a
+    sample with a share q of such draws, every moment is 1 − q times that without the fold plus q times that with it.
 
     Attributes
     ----------
@@ -43,14 +50,29 @@ class LeftOutMoments:
     shares: Array
 
     @classmethod
-    def from_waves(cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves) -> LeftOutMoments:
-        """Return the moments as means over random frequencies; the first candidate's first estimate is KME."""
+    def from_waves(
+        cls,
+        candidates: Sequence[Candidate],
+        sample: Sample,
+        folds: Folds,
+        waves: Waves,
+        measures: Sequence[Measure] = (),
+    ) -> LeftOutMoments:
+        """Return the moments as means over random frequencies; the first candidate's first estimate is KME.
+
+        The estimates from all rows, ``measures``, take part where some were drawn again.
+        """
         left_out = np.stack([wave for each in candidates for wave in each.left_out(sample, folds, waves)], axis=1)
         parts = np.concatenate([left_out.real, left_out.imag], axis=-1)  # (folds, M, 2 frequencies)
         rows = waves.averages(folds.labels, len(folds.shares)) / folds.shares[:, None]
+        tested = np.concatenate([rows.real, rows.imag], axis=-1)
         scale = sample.kernel.bound / len(waves.frequencies)
-        inner = scale * (parts @ parts.swapaxes(-2, -1))
-        cross = scale * (parts @ np.concatenate([rows.real, rows.imag], axis=-1)[..., None])[..., 0]
+        inner, cross = scale * (parts @ parts.swapaxes(-2, -1)), scale * (parts @ tested[..., None])[..., 0]
+        if sample.redrawn:
+            whole = np.concatenate([wave_of(measure, waves, np.ones(sample.n, dtype=bool)) for measure in measures])
+            whole = np.concatenate([whole.real, whole.imag], axis=-1)
+            inner += sample.redrawn * (scale * (whole @ whole.T) - inner)
+            cross += sample.redrawn * (scale * (tested @ whole.T) - cross)
         return cls(inner, cross, folds.shares)
 
     @classmethod
@@ -58,13 +80,18 @@ class LeftOutMoments:
         cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, n_draws: int, rng: np.random.Generator
     ) -> LeftOutMoments:
         """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
-        inner, cross = [], []
-        for rows in folds:
-            left = sample.without(rows)
+
+        def moments(left: Sample, rows: Array) -> tuple[Array, Array]:
             span = Span.from_measures(left, [m for each in candidates for m in each.checked_fit(left)], n_draws, rng)
-            inner.append(span.gram())
-            cross.append(np.average(span.values(sample.X[rows]), axis=0, weights=sample.masses[rows]))
-        return cls(np.stack(inner), np.stack(cross), folds.shares)
+            return span.gram(), np.average(span.values(sample.X[rows]), axis=0, weights=sample.masses[rows])
+
+        found = [moments(sample.without(rows), rows) for rows in folds]
+        inner, cross = (np.stack(values) for values in zip(*found, strict=True))
+        if sample.redrawn:
+            found = [moments(sample, rows) for rows in folds]
+            whole, tested = (np.stack(values) for values in zip(*found, strict=True))
+            inner, cross = inner + sample.redrawn * (whole - inner), cross + sample.redrawn * (tested - cross)
+        return cls(inner, cross, folds.shares)
 
     @cached_property
     def inner(self) -> Array:
@@ -105,7 +132,7 @@ class LeftOutMoments:
         return gain / self.risk, float(error) / self.risk
 
     def best_weights(self) -> Array:
-        """Return w ≥ 0, Σ w ≤ 1, that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖².
+        """Return w ≥ 0, Σ w ≤ 1, that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² − 0.1 R̂ Σ w.
 
         Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal weights.
         """
@@ -114,7 +141,7 @@ class LeftOutMoments:
         pull = max(PULL * self.risk, least)
         gamma, V = np.linalg.eigh(self.inner + pull * np.eye(count))
         scale = np.sqrt(np.maximum(gamma, least))[:, None]
-        root, aim = scale * V.T, (V / scale.T).T @ (self.cross + pull / count)
+        root, aim = scale * V.T, (V / scale.T).T @ (self.cross + TOTAL * max(self.risk, 0) + pull / count)
         w = nnls(root, aim)[0]
         if w.sum() > 1:
             # With Σ w = 1, ‖Cw‖ is to be least, C = root − aim 1ᵀ. So it is for w/Σw of the w that minimises ‖Cw‖² +
