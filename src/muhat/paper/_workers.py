@@ -6,7 +6,8 @@ because it does not do them:
 - Its workers outlive a parent that is killed: an idle one waits for minutes, a busy one finishes its task. Ours hold
   the reading end of a pipe whose writing end only the parent has, and end when it closes, whatever ended the parent.
 - Ctrl-C goes to all processes of a terminal, and workers of a pool print a traceback each. Ours ignore it, and are
-  started while it is blocked, so that none hears it before it can ignore it.
+  started while it is blocked, so that none hears it before it can ignore it. The pool's own thread that feeds them is
+  waited for: cut off at the end of the process, it may leave a semaphore, which joblib warns about.
 - ``joblib.Parallel`` with one job computes in the process that calls it, where BLAS has other threads and so other
   last bits. We use the pool itself, also for one worker.
 
@@ -16,6 +17,7 @@ joblib's dask backend waits for ever for a task whose worker was killed, so that
 import os
 import signal
 import socket
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -25,7 +27,6 @@ from functools import cache
 from multiprocessing import Pipe, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_any
-from threading import Thread
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -39,6 +40,9 @@ from muhat.paper._provenance import source_digest
 
 ANSWER_SECONDS = 10
 """Until a scheduler must have answered."""
+
+FEEDER = "QueueFeederThread"
+"""What multiprocessing calls the thread that gives tasks to workers."""
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
 """The environment of a worker, so that its libraries are loaded with one thread."""
@@ -92,13 +96,18 @@ def own_source() -> str:
 def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Give processes of this machine, started with the first task; at the end they end at once, whatever they do."""
     alive, held_by_parent = Pipe(duplex=False)
-    pool = ProcessPoolExecutor(n_jobs, timeout=None, initializer=_start_worker, initargs=(alive,), env=ONE_THREAD)
+    with _interrupts_deferred():
+        pool = ProcessPoolExecutor(n_jobs, timeout=None, initializer=_start_worker, initargs=(alive,), env=ONE_THREAD)
     try:
         yield pool
     finally:
-        held_by_parent.close()
-        alive.close()
-        pool.shutdown()
+        with _interrupts_deferred():
+            held_by_parent.close()
+            alive.close()
+            pool.shutdown()
+            for thread in threading.enumerate():
+                if thread.name == FEEDER:
+                    thread.join(ANSWER_SECONDS)
 
 
 def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Computing:
@@ -110,7 +119,7 @@ def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Comput
     alone = calls[0].experiment.alone
     try:
         for together in [[call] for call in calls] if alone else [calls]:
-            with _interrupts_blocked():
+            with _interrupts_deferred():
                 futures = {pool.submit(call.compute): call for call in together}
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -122,7 +131,7 @@ def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Comput
 def _start_worker(alive: Connection) -> None:
     """Set up a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
 
 
 def _end_with_parent(alive: Connection) -> None:
@@ -132,17 +141,28 @@ def _end_with_parent(alive: Connection) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Let Ctrl-C wait, where the system can; processes that are started meanwhile inherit it."""
+def _interrupts_deferred() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of the block, where the system can; processes started in it do not get it.
+
+    A handler keeps it, whichever thread gets it; the signal mask is what new processes inherit.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler, received = signal.getsignal(signal.SIGINT), []
+    is_ours = callable(handler) and threading.current_thread() is threading.main_thread()
+    if is_ours:
+        signal.signal(signal.SIGINT, lambda *_: received.append(True))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_ours:
+            signal.signal(signal.SIGINT, handler)
+        if received:
+            handler(signal.SIGINT, None)
 
 
 @contextmanager
