@@ -150,16 +150,17 @@ def _interrupts_deferred() -> Iterator[None]:
         yield
         return
     resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
-    handler, received = signal.getsignal(signal.SIGINT), []
-    is_ours = callable(handler) and threading.current_thread() is threading.main_thread()
-    if is_ours:
+    handler: Any = signal.getsignal(signal.SIGINT)
+    received: list[bool] = []
+    is_kept = callable(handler) and threading.current_thread() is threading.main_thread()
+    if is_kept:
         signal.signal(signal.SIGINT, lambda *_: received.append(True))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if is_ours:
+        if is_kept:
             signal.signal(signal.SIGINT, handler)
         if received:
             handler(signal.SIGINT, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from operator import getitem
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from muhat._arrays import Array, share_between_cores, slices
+from muhat._arrays import Array, available_cores, share_between_cores, slices
 from muhat._messages import refusal
 from muhat._parts import as_kernel
 from muhat._validation import check_scale, checked_sample
@@ -40,8 +40,11 @@ Estimate: TypeAlias = Callable[[int], Measure]
 FREQUENCIES = 128
 """Random frequencies of a sample, as many as ``StackedMean`` has by default."""
 
-TOGETHER = 2**17
+TOGETHER = 2**18
 """Values at frequencies of one candidate, over samples and rows, that are worked on together: they stay in cache."""
+
+ROUND = 4
+"""Blocks of samples for each core that are worked on between two steps that one core does alone."""
 
 FEWEST = 3
 """Rows from which on samples are taken together."""
@@ -85,22 +88,28 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     if len(shapes) != 1 or len(shapes[0]) != 2:
         raise ValueError(refusal("stacked_means", "samples must be matrices of one shape", f"shapes {shapes}"))
     checked = checked_sample(StackedMean(), np.concatenate([np.asarray(X) for X in samples]), reset=True)
-    rows = list(checked.astype(np.float64, copy=False).reshape(len(samples), *shapes[0]))
+    rows = checked.astype(np.float64, copy=False).reshape(len(samples), *shapes[0])
     kernels = _one_for_each("kernel", kernel, len(rows))
     states = _one_for_each("random_states", random_states, len(rows))
     parts = [as_kernel(each) for each in kernels]
     small = FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO and all(map(has_law, parts))
-    together = [place for place, X in enumerate(rows) if small and not is_drawn_again(X, distinct_rows(X)[1])]
+    repeats = (np.diff(np.sort(rows[..., 0], axis=1)) == 0).sum(axis=1)  # in the first column: mostly none
+    again = [count > 0 and is_drawn_again(X, distinct_rows(X)[1]) for count, X in zip(repeats, rows, strict=True)]
+    together = [place for place in range(len(rows)) if small and not again[place]]
 
-    def work(some: list[int]) -> list[StackedSample]:
+    def block(some: list[int]) -> _Block:
         resolved = [parts[place].resolve(rows[place]) for place in some]
         for each, place in zip(resolved, some, strict=True):
             check_scale(type(each).__name__, float(each.bound), np.float64, rows[place])
-        return _Block.from_samples([rows[place] for place in some], resolved, [states[place] for place in some]).means()
+        return _Block.from_samples([rows[place] for place in some], resolved, [states[place] for place in some])
 
     size = max(1, TOGETHER // (FREQUENCIES * len(rows[0])))
-    blocks = share_between_cores(work, [together[some] for some in slices(0, len(together), size)])
-    found = dict(zip(together, (mean for block in blocks for mean in block), strict=True))
+    means: list[StackedSample] = []
+    for some in slices(0, len(together), size * ROUND * available_cores()):
+        blocks = [block(together[some][few]) for few in slices(0, len(together[some]), size)]
+        for each, stack in zip(blocks, share_between_cores(_Block.stack, blocks), strict=True):
+            means += each.means(*stack)
+    found = dict(zip(together, means, strict=True))
     alone = [place for place in range(len(rows)) if place not in found]
     fits = share_between_cores(lambda place: _by_itself(rows[place], kernels[place], states[place]), alone)
     found |= dict(zip(alone, fits, strict=True))
@@ -138,10 +147,8 @@ class _Block:
         Their rows, centred.
     frequencies : array of shape (S, R, d)
         ω.
-    phases : array of shape (S, n, R)
-        ω·(x_i − x̄).
-    rows : array of shape (2, S, n, R)
-        exp(iω·(x_i − x̄)).
+    K : array of shape (S, n, n)
+        Their Gram matrices, divided by κ².
     """
 
     samples: list[Sample]
@@ -149,33 +156,52 @@ class _Block:
     rngs: list[np.random.Generator]
     X: Array
     frequencies: Array
-    phases: Array
-    rows: Array
+    K: Array
 
     @classmethod
     def from_samples(cls, rows: Sequence[Array], kernels: Sequence[Kernel], states: Sequence[Any]) -> _Block:
-        """Draw the frequencies of each sample, as StackedMean does."""
+        """Draw the frequencies of each sample, as StackedMean does, and find its trees and its Gram matrix.
+
+        These are calls so small that those of two threads would wait for each other more than they compute.
+        """
         n, d = rows[0].shape
         masses = np.full(n, 1 / n)
         samples = [Sample(kernel, X, masses, n) for X, kernel in zip(rows, kernels, strict=True)]
         rngs = [np.random.default_rng(check_random_state(state).randint(2**31)) for state in states]
-        frequencies = np.stack(
-            [orthogonal_frequencies(kernel, FREQUENCIES, d, rng) for kernel, rng in zip(kernels, rngs, strict=True)]
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = [
+                orthogonal_frequencies(kernel, FREQUENCIES, d, rng) for kernel, rng in zip(kernels, rngs, strict=True)
+            ]
+            for sample in samples:
+                for tree in ("tree",) if d == 1 else ("tree", "whitened_tree", "tree_of_features"):
+                    getattr(sample, tree)
         X = np.stack([sample.X - sample.center for sample in samples])
-        phases = X @ frequencies.swapaxes(-2, -1)
-        waves = np.stack([np.cos(phases), np.sin(phases)])
-        return cls(samples, states, rngs, X, frequencies, phases.astype(np.float32), waves.astype(np.float32))
+        K = np.stack([sample.kernel(sample.X) / sample.kernel.bound for sample in samples])
+        return cls(samples, states, rngs, X, np.stack(drawn), K)
 
     @property
     def n(self) -> int:
         return self.X.shape[1]
 
-    def means(self) -> list[StackedSample]:
-        """Return the stacked mean of each sample."""
+    @cached_property
+    def phases(self) -> Array:
+        """ω·(x_i − x̄), of shape (S, n, R)."""
+        return (self.X @ self.frequencies.swapaxes(-2, -1)).astype(np.float32)
+
+    @cached_property
+    def rows(self) -> Array:
+        """exp(iω·(x_i − x̄)), of shape (2, S, n, R)."""
+        phases = self.X @ self.frequencies.swapaxes(-2, -1)
+        return np.stack([np.cos(phases), np.sin(phases)]).astype(np.float32)
+
+    def stack(self) -> tuple[list[Estimate], Array, Array]:
+        """Return the estimates of all candidates by the place of a sample, and B and a of each sample."""
         with np.errstate(over="ignore", invalid="ignore"):
             measures, left_out = self._candidates()
-            B, a = self._moments(left_out)
+            return measures, *self._moments(left_out)
+
+    def means(self, measures: list[Estimate], B: Array, a: Array) -> list[StackedSample]:
+        """Return the stacked mean of each sample."""
         if not np.isfinite(B).all():  # each is refused by itself
             each = zip(self.samples, self.states, strict=True)
             return [_by_itself(sample.X, sample.kernel, state) for sample, state in each]
@@ -208,29 +234,27 @@ class _Block:
 
     def _moments(self, left_out: list[Array]) -> tuple[Array, Array]:
         """Return B and a of each sample; one by one, so that its waves are in cache."""
-        count, S = len(left_out), len(self.samples)
-        B, a = np.empty((S, count, count)), np.empty((S, count))
-        flat = np.empty((count, 2, *self.phases[0].shape))
+        count, waves = len(left_out), [*left_out, self.rows]
+        found = np.empty((len(self.samples), count, count + 1))
+        flat = np.empty((2 * len(waves), *self.phases[0].shape))
         for place, sample in enumerate(self.samples):
-            for m, wave in enumerate(left_out):
-                flat[m] = wave[:, place]
-            parts = flat.reshape(count, -1)
-            scale = sample.kernel.bound / (self.n * FREQUENCIES)
-            B[place], a[place] = scale * (parts @ parts.T), scale * (parts @ self.rows[:, place].ravel())
-        return B, a
+            np.concatenate([wave[:, place] for wave in waves], out=flat)
+            parts = flat.reshape(len(waves), -1)
+            np.matmul(parts[:-1], parts.T, out=found[place])
+            found[place] *= sample.kernel.bound / (self.n * FREQUENCIES)
+        return found[..., :-1], found[..., -1]
 
     def _of_weights(self, V: Array) -> Array:
         """Return the waves of weights in columns, V of shape (S, n, columns)."""
-        return V.swapaxes(-2, -1).astype(np.float32) @ self.rows
+        return V.swapaxes(-2, -1).astype(np.float32, copy=False) @ self.rows
 
     def _nu_steps(self, candidate: NuSteps) -> tuple[list[Estimate], list[Array]]:
-        """All rows, and those without each, as columns of one iteration."""
-        n = self.n
-        masses = np.column_stack([(1 - np.eye(n)) / (n - 1), np.full(n, 1 / n)])
-        K = np.stack([sample.kernel(sample.X) / sample.kernel.bound for sample in self.samples])
-        paths = candidate.paths(lambda V: K @ V, masses)
-        fits: list[Any] = [partial(getitem, weights[..., -1]) for weights in paths]
-        return fits, [self._of_weights(weights[..., :-1]) for weights in paths]
+        """The weights on all rows, and, in single precision, those without each as columns of one iteration."""
+        n, single = self.n, self.K.astype(np.float32)
+        whole = candidate.paths(lambda V: self.K @ V, np.full((n, 1), 1 / n))
+        left = candidate.paths(lambda V: single @ V, ((1 - np.eye(n)) / (n - 1)).astype(np.float32))
+        fits: list[Any] = [partial(getitem, weights[..., 0]) for weights in whole]
+        return fits, [self._of_weights(weights) for weights in left]
 
     def _in_degree(self, candidate: InDegree) -> tuple[list[Estimate], list[Array]]:
         """Where x_g leaves, it gives nothing, and whoever gave to it gives to its next nearest."""
@@ -252,14 +276,14 @@ class _Block:
         phases, squares = self.phases, self.phases**2
         mean = (phases.sum(axis=1, keepdims=True) - phases) / (n - 1)
         spread = np.maximum((squares.sum(axis=1, keepdims=True) - squares) / (n - 1) - mean**2, 0)
-        wave, factor = np.stack([np.cos(mean), np.sin(mean)]), unbiased(n - 1)
+        wave, factor = np.stack([np.cos(mean), np.sin(mean)]), float(unbiased(n - 1))
         left_out = [wave * np.exp(-factor / 2 * spread)]
         if len(candidate.names(self.samples[0])) == 2:
             lengths = (self.X**2).sum(axis=2)
             means = (self.X.sum(axis=1, keepdims=True) - self.X) / (n - 1)
             rest = (lengths.sum(axis=1, keepdims=True) - lengths) / (n - 1) - (means**2).sum(axis=2)
-            norms = (self.frequencies**2).sum(axis=2)
-            left_out.append(wave * np.exp(-factor / (2 * d) * np.maximum(rest, 0)[..., None] * norms[:, None]))
+            spread = (np.maximum(rest, 0) / d)[..., None] * (self.frequencies**2).sum(axis=2)[:, None]
+            left_out.append(wave * np.exp(-factor / 2 * spread.astype(np.float32)))
         fits: list[Any] = [partial(self._gaussian, candidate, which) for which in range(len(left_out))]
         return fits, left_out
 
@@ -301,7 +325,10 @@ class _Block:
         changed *= (size - 1) / (n - 1)
         away /= -np.maximum(size - 1, 1)
         away += _at(mean, labels)
-        wave = np.stack([changed * np.cos(away), changed * np.sin(away)])
+        wave = np.empty((2, *away.shape), dtype=away.dtype)
+        for part, function in zip(wave, (np.cos, np.sin), strict=True):
+            function(away, out=part)
+            part *= changed
         borrowed = np.exp(within / (size + EXTRA - 1), out=away)
         for part, given in zip(wave, whole, strict=True):
             part -= borrowed * _at(given, labels)
@@ -314,32 +341,32 @@ class _Block:
 
     def _recombined(self, candidate: Recombined) -> tuple[list[Estimate], list[Array]]:
         labels = cut(np.stack([sample.tree[0] for sample in self.samples]), [candidate.n_clusters])[:, 0]
-        every = list(zip(*(candidate.parts(sample) for sample in self.samples), strict=True))
+        every = candidate.parts(self.samples)
         fits: list[Any] = [partial(self._recombination, labels, parts) for parts in every]
         return fits, [self._left_out_of_parts(labels, candidate.n_clusters, parts) for parts in every]
 
-    def _recombination(self, labels: Array, parts: Sequence[Array], place: int) -> Measure:
+    def _recombination(self, labels: Array, parts: Array, place: int) -> Measure:
         sample = self.samples[place]
         return Recombination(sample.X, sample.masses, labels[place], parts[place])
 
-    def _left_out_of_parts(self, labels: Array, count: int, parts: Sequence[Array]) -> Array:
+    def _left_out_of_parts(self, labels: Array, count: int, parts: Array) -> Array:
         """Return the waves of recombinations without each row, which changes the means of its own cluster only."""
         member = _members(labels, count)
         sizes = member.sum(axis=2)[..., None]
         others = _at(sizes, labels) - 1  # rows of the cluster of each row, without it
-        whole, changed = sizes / (self.n - 1), (others / (self.n - 1)).astype(np.complex64)
-        changed = np.broadcast_to(changed, self.phases.shape).copy()
+        whole = sizes / (self.n - 1)
+        scale = others / (self.n - 1) / np.maximum(others, 1) ** parts.shape[1]  # sums of all parts to means, at once
+        changed = np.broadcast_to(scale.astype(np.complex64), self.phases.shape).copy()
         wave = np.empty_like(changed)
-        for factors in np.stack(parts, axis=1):
+        for factors in parts.swapaxes(0, 1):
             phases = (self.X @ (factors[:, None] * self.frequencies).swapaxes(-2, -1)).astype(np.float32)
             np.cos(phases, out=wave.real)
             np.sin(phases, out=wave.imag)
             sums = member @ wave
             whole = whole * (sums / np.maximum(sizes, 1))
-            left = np.subtract(_at(sums, labels), wave, out=wave)
-            left /= np.maximum(others, 1)
-            changed *= left
-        changed += whole.sum(axis=1, keepdims=True) - _at(whole, labels)
+            changed *= np.subtract(_at(sums, labels), wave, out=wave)
+        changed += whole.sum(axis=1, keepdims=True)
+        changed -= _at(whole, labels)
         return np.stack([changed.real, changed.imag])
 
     def _moments_of_clusters(self, labels: Array) -> tuple[Array, Array, Array]:

@@ -139,7 +139,7 @@ class NuSteps(Candidate):
         before = weights = np.zeros_like(masses)
         kept = {}
         for t in range(1, max(self.steps) + 1):
-            u, omega = method.coefficients(t)
+            u, omega = map(float, method.coefficients(t))
             step = masses * product(masses - weights)
             before, weights = weights, weights + u * (weights - before) + omega * step
             kept[t] = weights

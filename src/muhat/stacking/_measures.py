@@ -47,10 +47,11 @@ class Recombination:
         order = np.argsort(self.labels, kind="stable")
         ends = np.cumsum(self.masses[order])
         rows = order[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(order) - 1)]
-        drawn = np.zeros((n, self.X.shape[1]))
-        for part in self.parts:
-            shuffled = np.argsort(self.labels[rows] + rng.random(n))  # within each cluster
-            drawn += part * self.X[rows[shuffled]]
+        first, *others = self.parts
+        shuffled = np.argsort(self.labels[rows] + rng.random((len(others), n)), axis=1)  # within each cluster
+        drawn = first * self.X[rows]
+        for part, places in zip(others, shuffled, strict=True):
+            drawn += part * self.X[rows[places]]
         return drawn
 
 

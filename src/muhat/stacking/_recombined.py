@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from muhat._arrays import Array
 from muhat._validation import positive, whole_number
@@ -30,8 +28,8 @@ class Recombined(Candidate):
     n_clusters: int
 
     @abstractmethod
-    def parts(self, sample: Sample) -> list[Array]:
-        """Return the factors a_b of the columns, with sum one, for each estimate: matrices of shape (B, d)."""
+    def parts(self, samples: Sequence[Sample]) -> list[Array]:
+        """Return the factors a_b of the columns, with sum one, of samples for each estimate: (samples, B, d)."""
 
     def labels(self, sample: Sample) -> Array:
         """Return the cluster of each row, counted from zero."""
@@ -44,7 +42,7 @@ class Recombined(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the distributions of such rows."""
         labels = self.labels(sample)
-        return [Recombination(sample.X, sample.masses, labels, parts) for parts in self.parts(sample)]
+        return [Recombination(sample.X, sample.masses, labels, parts) for (parts,) in self.parts([sample])]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return their waves without each fold, in which clusters keep the rows that are left."""
@@ -58,7 +56,7 @@ class Recombined(Candidate):
             sums = Waves(sample, part * waves.frequencies).averages(cells, shape[0] * count).reshape(*shape, -1)
             return sums.sum(axis=0) - sums
 
-        found = [product_of_parts(left, [without_folds(part) for part in parts]) for parts in self.parts(sample)]
+        found = [product_of_parts(left, [without_folds(part) for part in parts]) for (parts,) in self.parts([sample])]
         return [wave.sum(axis=1) / (1 - folds.shares)[:, None] for wave in found]
 
 
@@ -66,7 +64,7 @@ class Recombined(Candidate):
 class IndependentBlocks(Recombined):
     """Features in blocks that depend on one another within the blocks only, in each of a few clusters.
 
-    Blocks are those of average linkage of the features by 1 − |correlation|.
+    Blocks are those of the sample's tree of features.
 
     Parameters
     ----------
@@ -87,17 +85,10 @@ class IndependentBlocks(Recombined):
         asked, d = whole_numbers(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1]
         return sorted({min(count, d) for count in asked if d > 1})
 
-    def parts(self, sample: Sample) -> list[Array]:
+    def parts(self, samples: Sequence[Sample]) -> list[Array]:
         """Return the indicators of the blocks, for each number of these."""
-        X = sample._scaled
-        spread = np.sqrt(sample.masses @ X**2)
-        X = np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
-        apart = 1 - np.abs((sample.masses * X.T) @ X)
-        np.fill_diagonal(apart, 0)
-        tree = linkage(squareform(np.maximum(apart, 0), checks=False), "average")
-        tree[:, 2] = np.arange(len(tree))  # merges of equal height one by one: as many blocks as are asked for
-        blocks = cut(tree[None], self._counts(sample))[0]
-        return [np.arange(level.max() + 1)[:, None] == level for level in blocks]
+        levels = cut(np.stack([sample.tree_of_features for sample in samples]), self._counts(samples[0]))
+        return [np.arange(level.max() + 1)[:, None] == level[:, None] for level in levels.swapaxes(0, 1)]
 
 
 @dataclass
@@ -119,7 +110,8 @@ class ClusterJitter(Recombined):
         """Return one name, if there are rows enough."""
         return ["jitter"] if self.is_for(sample) else []
 
-    def parts(self, sample: Sample) -> list[Array]:
+    def parts(self, samples: Sequence[Sample]) -> list[Array]:
         """Return 1, the share, and minus the share."""
         share = positive(self, "share", self.share)
-        return [np.outer([1, share, -share], np.ones(sample.X.shape[1]))]
+        factors = np.array([1, share, -share])[:, None]
+        return [np.broadcast_to(factors, (len(samples), 3, samples[0].X.shape[1]))]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist, pdist, squareform
 
 from muhat._arrays import Array, slices
 from muhat.gram._random_features import frequency_law
@@ -100,6 +100,18 @@ class Sample:
         floor = FLOOR * variances.mean() or 1.0
         return self._tree(X @ axes / np.sqrt(np.maximum(variances, 0) + floor))
 
+    @cached_property
+    def tree_of_features(self) -> Array:
+        """The features by average linkage of 1 − |correlation|; its heights are 0, 1, …, to be cut into any number."""
+        X = self._scaled
+        spread = np.sqrt(self.masses @ X**2)
+        X = np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
+        apart = 1 - np.abs((self.masses * X.T) @ X)
+        np.fill_diagonal(apart, 0)
+        tree = linkage(squareform(np.maximum(apart, 0), checks=False), "average")
+        tree[:, 2] = np.arange(len(tree))
+        return tree
+
     @property
     def _scaled(self) -> Array:
         """The rows, centred and in a unit in which no square overflows."""
@@ -122,13 +134,7 @@ class Sample:
 
 def distinct_rows(X: Array) -> tuple[Array, Array]:
     """Return the place of the first of all rows that are equal, in their order, and how many these are."""
-    labels = np.zeros(len(X), dtype=np.intp)
-    for column in X.T:
-        values = np.unique(column, return_inverse=True)[1]
-        labels = np.unique(labels * len(X) + values, return_inverse=True)[1]
-        if labels.max() == len(X) - 1:  # all differ already, as they do in the first column of most samples
-            break
-    first, counts = np.unique(labels, return_index=True, return_counts=True)[1:]
+    first, counts = np.unique(X, axis=0, return_index=True, return_counts=True)[1:]
     order = np.argsort(first)
     return first[order], counts[order]
 
