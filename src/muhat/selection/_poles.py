@@ -224,7 +224,8 @@ class Nodes:
             scale = np.abs(resolvent).max(axis=0)
             rows = (resolvent / scale).view(np.float64)
             with BLAS_ON_ONE_THREAD:
-                basis, sketch = np.linalg.qr(rows.T @ np.random.default_rng(0).normal(size=(len(gamma), size)))
+                mixed = np.random.default_rng(0).random((len(gamma), size)) - 0.5
+                basis, sketch = np.linalg.qr(rows.T @ mixed)
                 turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
             if rank < size:  # else there may be more
