@@ -198,6 +198,14 @@ class TestGainsFarBelowTheScores:
         mu = KernelMean(kernel=Gaussian(bandwidth), filter="s-kmse", gram=Nystrom(landmarks=rows)).fit(rows)
         assert mu.choice_.parameter == pytest.approx(closed_form(Gaussian(bandwidth), rows), rel=1e-6)
 
+    @pytest.mark.parametrize(("n", "m", "bandwidth"), [(1000, 50, 0.2), (300, 30, 0.3)])
+    def test_and_the_estimate_on_landmarks_has_its_digits_too(self, n, m, bandwidth):
+        rows = np.random.default_rng(1).normal(size=(n, 1)).astype(np.float32)
+        mu = KernelMean(kernel=Gaussian(bandwidth), filter="kme", gram=Nystrom(m))
+        single, double = (mu.fit(X).embedding_ for X in (rows, rows.astype(np.float64)))
+        np.testing.assert_allclose(single(rows), double(rows), rtol=1e-6)
+        assert single.squared_norm() == pytest.approx(double.squared_norm(), rel=1e-6)
+
     @pytest.mark.parametrize("gram", [Nystrom(80), RandomFeatures(200)], ids=repr)
     def test_with_a_target_on_the_sample_too(self, gram):
         rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)

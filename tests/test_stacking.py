@@ -3,7 +3,7 @@
 import pickle
 import warnings
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.integrate import simpson
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import log_ndtr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -42,7 +43,7 @@ from muhat.stacking import (
     stacked_means,
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
-from muhat.stacking._sample import cut, distinct_rows, is_drawn_again, orthogonal_frequencies
+from muhat.stacking._sample import cut, distinct_rows, is_better_once, is_drawn_again, orthogonal_frequencies
 from muhat.stacking._span import ADDED, MOST_DRAWS, Span, draws_for
 from muhat.stacking._weights import PULL, TOTAL
 
@@ -111,7 +112,6 @@ class TestRowsThatWereDrawnAgain:
     @settings(max_examples=60, deadline=None)
     @given(st.lists(st.integers(1, 5), min_size=2, max_size=12))
     def test_leave_one_out_with_the_narrowest_kernel_decides(self, counts):
-        """Where rows are far apart, so that none are equal by chance."""
         draws = np.repeat(np.arange(len(counts)), counts)
         plain, distinct = [], []
         for i, x in enumerate(draws):
@@ -120,8 +120,7 @@ class TestRowsThatWereDrawnAgain:
                 masses = np.bincount(values, minlength=len(counts)) / len(values)
                 scores.append((masses**2).sum() - 2 * masses[x])
         expected = np.mean(plain) - np.mean(distinct) > 1e-12
-        rows = np.random.default_rng(0).normal(size=(len(counts), 3))
-        assert is_drawn_again(rows[draws], np.array(counts)) == expected
+        assert is_better_once(np.array(counts)) == expected
 
     @pytest.mark.parametrize(
         ("scale", "d", "n"), [(1000, 1, 1000), (3, 1, 30), (10, 2, 300), (3, 3, 300), (1, 4, 50)], ids=str
@@ -129,15 +128,41 @@ class TestRowsThatWereDrawnAgain:
     def test_rows_that_are_equal_by_chance_were_not(self, scale, d, n):
         for seed in range(10):
             X = np.round(scale * np.random.default_rng(seed).normal(size=(n, d)))
-            counts = distinct_rows(X)[1]
+            first, counts = distinct_rows(X)
             assert len(counts) < n
-            assert not is_drawn_again(X, counts)
+            assert not is_drawn_again(Gaussian(1.0), X, first, counts)
 
     def test_categories_that_are_equal_by_chance_were_not(self):
         for seed in range(10):
             levels = np.random.default_rng(seed).choice(4, size=(60, 5), p=[0.4, 0.3, 0.2, 0.1])
             for X in (levels, np.eye(4)[levels].reshape(60, 20)):
-                assert not is_drawn_again(X, distinct_rows(X)[1])
+                assert not is_drawn_again(Gaussian(1.0), X, *distinct_rows(X))
+
+    def test_repeats_that_lie_in_one_region_were_not(self):
+        """Half the mass on 40 rows, and half spread out: counted once, the 40 would lose a third of theirs."""
+        fired = 0
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            group, apart = rng.normal(size=(40, 5)) + 4, rng.normal(size=(100, 5))
+            X = np.where(rng.random((100, 1)) < 0.5, group[rng.integers(40, size=100)], apart)
+            first, counts = distinct_rows(X)
+            fired += is_better_once(counts)
+            assert not is_drawn_again(Gaussian(5.0), X, first, counts)
+        assert fired > 3  # the narrowest kernel does not see where rows are
+
+    @pytest.mark.parametrize("columns", [1, 3])
+    def test_two_values_keep_their_masses(self, columns):
+        X = np.repeat([[0.0] * columns, [1.0] * columns], (10, 5), axis=0)
+        assert is_better_once(np.array([10, 5]))
+        assert not is_drawn_again(Gaussian(1.0), X, *distinct_rows(X))
+
+    def test_distances_of_the_means_are_those_of_all_ways_to_deal_counts_out(self):
+        rows, counts = np.random.default_rng(0).normal(size=(5, 2)), np.array([2, 2, 1, 1, 1])
+        K = Gaussian(1.0)(rows)
+        v = np.array(list(set(permutations(counts / 7 - 1 / 5))))
+        centred = np.trace(K) - K.sum() / 5
+        expected = (counts / 7 - 1 / 5) @ (counts / 7 - 1 / 5) * centred / 4
+        assert np.einsum("pi,ij,pj->p", v, K, v).mean() == pytest.approx(expected, rel=1e-12)
 
     @pytest.mark.parametrize("n_frequencies", [None, 20_000])
     def test_moments_are_those_of_leaving_out_a_draw_whichever_rows_repeat(self, n_frequencies):
@@ -418,8 +443,22 @@ def test_samples_that_cannot_be_taken_together_are_refused():
         stacked_means([X, X[:4]])
     with pytest.raises(ValueError, match="random_states must be one, or one for each of 2 samples"):
         stacked_means([X, X], random_states=[1])
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(ValueError, match=r"samples, one below the other, .*row 5"):
         stacked_means([X, X + np.nan])
+    for wrong in (np.ma.masked_equal(X, 0), csr_array(X)):
+        with pytest.raises(TypeError, match="sparse ones or masked values"):
+            stacked_means([X, wrong])
+    with pytest.raises(TypeError, match="random_states must be whole numbers"):
+        stacked_means([X, X], random_states=np.random.RandomState(0))
+
+
+def test_samples_with_rows_too_far_apart_for_single_precision_are_fitted_by_themselves():
+    samples = np.random.default_rng(0).normal(size=(3, 20, 2))
+    samples[1, :2] += 1e6
+    for place, (X, many) in enumerate(zip(samples, stacked_means(list(samples)), strict=True)):
+        difference = np.abs(many.weights - StackedMean().fit(X).weights_).max()
+        assert (difference == 0) == (place == 1)
+        assert difference < 1e-5
 
 
 def test_trees_are_cut_as_scipy_cuts_them():
@@ -569,7 +608,7 @@ def test_a_gain_has_the_standard_error_of_its_folds():
 
 
 def test_samples_that_fall_back_to_be_fitted_by_themselves_keep_their_random_state(monkeypatch):
-    monkeypatch.setattr(_batch._Block, "_moments", lambda self, left_out: (np.array(np.nan), None))
+    monkeypatch.setattr(_batch._Block, "_moments", lambda self, left_out: (np.full((2, 1, 1), np.nan), None))
     samples = np.random.default_rng(0).normal(size=(2, 20, 2))
     for X, seed, many in zip(samples, (3, 4), stacked_means(samples, Laplacian(), [3, 4]), strict=True):
         assert np.array_equal(many.weights, StackedMean(kernel=Laplacian(), random_state=seed).fit(X).weights_)

@@ -61,9 +61,8 @@ def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: st
 def as_filter(filter: Any) -> Shrinker:
     """Return the filter that a name or a filter object stands for."""
     known = {**FILTERS, **{alias: FILTERS[name] for alias, name in ALIASES.items()}}
-    return cast(
-        Shrinker, _part("filter", filter, Shrinker, known, "a name, a filter object or a list of these is needed")
-    )
+    needed = "a name, a filter object or a list of these is needed"
+    return cast(Shrinker, _part("filter", filter, Shrinker, known, needed))
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:

@@ -243,8 +243,7 @@ def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram 
     allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
     if np.any(gamma[..., 0] < -allowed):
         share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
-        got = f"an eigenvalue of {share:.2g} times the largest"
-        advice = "use one that is, or clip its spectrum"
+        got, advice = f"an eigenvalue of {share:.2g} times the largest", "use one that is, or clip its spectrum"
         raise ValueError(refusal(who, f"{what} must be positive semi-definite", got, advice))
 
 

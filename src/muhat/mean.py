@@ -98,7 +98,7 @@ class Solution:
     def _element(self, weights: Array) -> Element:
         """Return the function with these weights on the rows that take part, or on the features."""
         if self.features is not None:
-            return self.features.embedding(weights.astype(self.features.dtype))
+            return self.features.embedding(weights.astype(self.features.precision))
         assert self.points is not None
         assert self.present is not None
         on_points = np.zeros(len(self.points), self.problem.dtype)
@@ -174,12 +174,10 @@ def target_weights(target: Element | None, points: Array | None, present: Array 
     return TargetWeights(tau[present], float(target.weights.sum()) if (target.weights >= 0).all() else None)
 
 
-def _held(
-    plan: Plan, kernel: Kernel, rows: Array, all_masses: Array, present: Array, target: Element | None
-) -> Problem:
+def _held(plan: Plan, kernel: Kernel, rows: Array, masses: Array, present: Array, target: Element | None) -> Problem:
     """Return the problem of points in memory."""
-    points, masses = rows[present], all_masses[present]
-    weights, on_sample = None if _are_equal(masses) else masses, target_weights(target, rows, present)
+    points, own = rows[present], masses[present]
+    weights, on_sample = None if _are_equal(own) else own, target_weights(target, rows, present)
     aim = None if target is None else Target(target(points), target.squared_norm(), on_sample)
     if plan.gram == "blocks":
         return BlockProblem(BlockGram.from_sample(kernel, points, weights), aim)
@@ -501,7 +499,7 @@ class KernelMean(HasRadius, ShownEstimator, BaseEstimator):
         self.embedding_, self._mean, self._spread = solution.embedding(choice), solution.mean, solution.spread
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
-            self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.dtype)).weights
+            self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.precision)).weights
         elif solution.points is not None:
             self.weights_ = self.weights_[: len(solution.points)]
         self.features_ = features

@@ -26,6 +26,8 @@ class FeatureMap(ABC):
     """k, with every parameter a number."""
     dtype: np.dtype[Any]
     """The type of the points that the map was made for."""
+    precision: np.dtype[Any]
+    """The type that functions on the features have, so that what these lose to rounding is not seen."""
     n_components: int
     """The number m of landmarks or random features that were asked for."""
     size: int

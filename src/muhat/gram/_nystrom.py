@@ -19,8 +19,8 @@ from muhat.kernels import Kernel, Precomputed
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
 
-UNSEEN = 1e-8
-"""The share of ‖z(x)‖² that rounding is estimated to add at most; measured, it was up to 12 times as much."""
+ROUNDED_AWAY = 1e-8
+"""The estimate of what rounding adds to ‖z(x)‖², as a share of it, up to which the points' type will do."""
 
 RULES = ("uniform", "k-means++", "leverage")
 """How landmarks may be drawn."""
@@ -42,8 +42,8 @@ class NystromFeatures(FeatureMap):
     dtype: np.dtype[Any]
     whitening: Array = field(init=False, repr=False)
     """W, of shape (m, r), in float64."""
-    evaluated: np.dtype[Any] = field(init=False, repr=False)
-    """The type, at least, that k(L, x) is computed in."""
+    precision: np.dtype[Any] = field(init=False, repr=False)
+    """The type, at least, that k(L, x) and functions on the landmarks are computed in."""
     made_from: ClassVar[str] = "landmarks"
 
     def __post_init__(self) -> None:
@@ -52,8 +52,8 @@ class NystromFeatures(FeatureMap):
         whitening, kappa = self._whitening(double), np.sqrt(self.kernel.diagonal(double).max())
         # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to ‖z(x)‖².
         noise = ((rounding(landmarks) * kappa * whitening) ** 2).sum()
-        evaluated = landmarks.dtype if noise <= UNSEEN else np.dtype(np.float64)
-        vars(self).update(dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, evaluated=evaluated)
+        precision = landmarks.dtype if noise <= ROUNDED_AWAY else np.dtype(np.float64)
+        vars(self).update(dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, precision=precision)
         vars(self).update(n_components=len(landmarks), size=whitening.shape[1], dimension=landmarks.shape[1])
 
     def _whitening(self, landmarks: Array) -> Array:
@@ -67,7 +67,7 @@ class NystromFeatures(FeatureMap):
         return quotient(Q[:, kept], np.sqrt(np.maximum(gamma[kept], 0)))
 
     def _features(self, X: Array, basis: Array | None = None) -> Array:
-        X = X.astype(np.result_type(X, self.evaluated), copy=False)
+        X = X.astype(np.result_type(X, self.precision), copy=False)
         W = (self.whitening if basis is None else basis).astype(X.dtype, copy=False)
         return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ W
 
@@ -79,7 +79,7 @@ class NystromFeatures(FeatureMap):
     def embedding(self, coordinates: Array) -> Embedding:
         """Return Σ_j w_j k(l_j, ·) with w = W · coordinates: a function on the m landmarks."""
         weights = self.whitening @ self._check_coordinates(coordinates)
-        return Embedding(self.kernel, self.landmarks, weights.astype(self.dtype, copy=False))
+        return Embedding(self.kernel, self.landmarks.astype(self.precision), weights.astype(self.precision))
 
     def coordinates(self, embedding: Element) -> Array:
         """Return the coordinates Wᵀ f(L) of the projection P f onto the landmarks' span, f(L) in double for W."""

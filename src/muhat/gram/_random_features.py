@@ -40,8 +40,9 @@ class FourierFeatures(FeatureMap):
     def __post_init__(self) -> None:
         frequencies = np.array(self.frequencies)
         half, dimension = frequencies.shape
-        vars(self).update(frequencies=frequencies, dtype=frequencies.dtype, dimension=dimension)
-        vars(self).update(n_components=2 * half, size=2 * half)
+        dtype, size = frequencies.dtype, 2 * half
+        vars(self).update(frequencies=frequencies, dtype=dtype, precision=dtype, dimension=dimension)
+        vars(self).update(n_components=size, size=size)
 
     def _features(self, X: Array) -> Array:
         phases = X @ self.frequencies.astype(X.dtype, copy=False).T

@@ -41,8 +41,8 @@ from muhat.paper._provenance import source_digest
 ANSWER_SECONDS = 10
 """Until a scheduler must have answered."""
 
-FEEDER = "QueueFeederThread"
-"""What multiprocessing calls the thread that gives tasks to workers."""
+FEEDER, FEEDER_SECONDS = "QueueFeederThread", 10
+"""What multiprocessing calls the thread that gives tasks to workers, and how long it is waited for."""
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
 """The environment of a worker, so that its libraries are loaded with one thread."""
@@ -95,19 +95,22 @@ def own_source() -> str:
 @contextmanager
 def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Give processes of this machine, started with the first task; at the end they end at once, whatever they do."""
+    others, pool = set(threading.enumerate()), None
     alive, held_by_parent = Pipe(duplex=False)
-    with _interrupts_deferred():
-        pool = ProcessPoolExecutor(n_jobs, timeout=None, initializer=_start_worker, initargs=(alive,), env=ONE_THREAD)
     try:
+        with _interrupts_deferred():
+            start = {"initializer": _start_worker, "initargs": (alive,), "env": ONE_THREAD}
+            pool = ProcessPoolExecutor(n_jobs, timeout=None, **start)
         yield pool
     finally:
         with _interrupts_deferred():
             held_by_parent.close()
             alive.close()
-            pool.shutdown()
-            for thread in threading.enumerate():
+            if pool is not None:
+                pool.shutdown()
+            for thread in set(threading.enumerate()) - others:
                 if thread.name == FEEDER:
-                    thread.join(ANSWER_SECONDS)
+                    thread.join(FEEDER_SECONDS)
 
 
 def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Computing:
@@ -144,17 +147,17 @@ def _end_with_parent(alive: Connection) -> None:
 def _interrupts_deferred() -> Iterator[None]:
     """Let Ctrl-C wait until the end of the block, where the system can; processes started in it do not get it.
 
-    A handler keeps it, whichever thread gets it; the signal mask is what new processes inherit.
+    In the main thread a handler keeps it, whichever thread gets it; the signal mask is what new processes inherit.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
     handler: Any = signal.getsignal(signal.SIGINT)
     received: list[bool] = []
     is_kept = callable(handler) and threading.current_thread() is threading.main_thread()
     if is_kept:
         signal.signal(signal.SIGINT, lambda *_: received.append(True))
+    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

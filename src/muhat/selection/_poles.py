@@ -224,8 +224,7 @@ class Nodes:
             scale = np.abs(resolvent).max(axis=0)
             rows = (resolvent / scale).view(np.float64)
             with BLAS_ON_ONE_THREAD:
-                mixed = np.random.default_rng(0).random((len(gamma), size)) - 0.5
-                basis, sketch = np.linalg.qr(rows.T @ mixed)
+                basis, sketch = np.linalg.qr(rows.T @ (np.random.default_rng(0).random((len(gamma), size)) - 0.5))
                 turn, sigma, _ = np.linalg.svd(sketch)
             rank = int((sigma > rounding(sigma) * sigma[0]).sum())
             if rank < size:  # else there may be more

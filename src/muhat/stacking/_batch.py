@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from numbers import Integral
 from operator import getitem
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
@@ -46,8 +48,11 @@ TOGETHER = 2**18
 ROUND = 4
 """Blocks of samples for each core that are worked on between two steps that one core does alone."""
 
-FEWEST = 3
+SMALLEST = 3
 """Rows from which on samples are taken together."""
+
+FAR = 1000.0
+"""The largest ω·(x − x̄) that is left to single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +66,12 @@ class StackedSample:
 def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_states: Any = 0) -> list[StackedSample]:
     """Return the stacked mean of many samples of one size, the same as ``StackedMean`` gives one by one, sooner.
 
-    Up to 100 rows and for kernels whose frequencies have a known law, all but the clusters' trees and the least squares
-    is done for many samples at once, on all cores. The waves, which only choose w, are of single precision: weights
-    differ from those of ``StackedMean`` by some 1e-6, and estimates by less than 1e-7 where the kernel's means of
-    Gaussians have a closed form; where they are draws, as for ``Laplacian``, the draws differ too. Else each is fitted
-    by itself.
+    Samples of 3 to 100 rows are taken together where the kernel's frequencies have a known law: what is computed at
+    these, most of the work, is done for many samples at once, on all cores, and in single precision. As it only chooses
+    w, weights differ from those of ``StackedMean`` by some 1e-6, and estimates by less than 1e-7 where the kernel's
+    means of Gaussians have a closed form; where they are draws, as for ``Laplacian``, the draws differ too. Weights
+    differ by more where candidates can hardly be told apart, as with very wide kernels. All other samples are fitted
+    one by one, and so are those whose rows were drawn again or lie some hundred bandwidths apart.
 
     Parameters
     ----------
@@ -84,18 +90,27 @@ def stacked_means(samples: Sequence[Array], kernel: Any = "gaussian", random_sta
     >>> len(means), means[0].embedding(samples[0][:3]).shape
     (10, (3,))
     """
+    samples = list(samples)
     shapes = sorted({np.shape(X) for X in samples})
     if len(shapes) != 1 or len(shapes[0]) != 2:
         raise ValueError(refusal("stacked_means", "samples must be matrices of one shape", f"shapes {shapes}"))
-    checked = checked_sample(StackedMean(), np.concatenate([np.asarray(X) for X in samples]), reset=True)
+    if any(np.ma.is_masked(X) or issparse(X) for X in samples):
+        raise TypeError(refusal("stacked_means", "samples must be dense arrays", "sparse ones or masked values"))
+    table = np.concatenate([np.asarray(X) for X in samples])
+    checked = checked_sample(StackedMean(), table, reset=True, name="samples, one below the other,")
     rows = checked.astype(np.float64, copy=False).reshape(len(samples), *shapes[0])
     kernels = _one_for_each("kernel", kernel, len(rows))
     states = _one_for_each("random_states", random_states, len(rows))
+    if not all(state is None or isinstance(state, Integral) for state in states):
+        raise TypeError(refusal("stacked_means", "random_states must be whole numbers", repr(random_states)))
     parts = [as_kernel(each) for each in kernels]
-    small = FEWEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO and all(map(has_law, parts))
+    small = SMALLEST <= len(rows[0]) <= ONE_BY_ONE_UP_TO and all(map(has_law, parts))
     repeats = (np.diff(np.sort(rows[..., 0], axis=1)) == 0).sum(axis=1)  # in the first column: mostly none
-    again = [count > 0 and is_drawn_again(X, distinct_rows(X)[1]) for count, X in zip(repeats, rows, strict=True)]
-    together = [place for place in range(len(rows)) if small and not again[place]]
+    together = [
+        place
+        for place, X in enumerate(rows)
+        if small and not (repeats[place] and is_drawn_again(parts[place].resolve(X), X, *distinct_rows(X)))
+    ]
 
     def block(some: list[int]) -> _Block:
         resolved = [parts[place].resolve(rows[place]) for place in some]
@@ -202,11 +217,12 @@ class _Block:
 
     def means(self, measures: list[Estimate], B: Array, a: Array) -> list[StackedSample]:
         """Return the stacked mean of each sample."""
-        if not np.isfinite(B).all():  # each is refused by itself
-            each = zip(self.samples, self.states, strict=True)
-            return [_by_itself(sample.X, sample.kernel, state) for sample, state in each]
+        is_far = ~np.isfinite(B).all(axis=(1, 2)) | (np.abs(self.phases).max(axis=(1, 2)) > FAR)
         found = []
         for place, (sample, rng) in enumerate(zip(self.samples, self.rngs, strict=True)):
+            if is_far[place]:
+                found.append(_by_itself(sample.X, sample.kernel, self.states[place]))
+                continue
             w = LeftOutMoments(B[place][None], a[place][None], np.ones(1)).best_weights()
             used = np.flatnonzero(w)
             own = [measures[m](place) for m in used]

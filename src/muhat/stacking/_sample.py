@@ -35,6 +35,10 @@ FLOOR = 0.1
 REPEATS_UP_TO = 5000
 """Rows up to which those that repeat are looked at."""
 
+LEAST_DISTINCT, ELSEWHERE = 10, 2.0
+"""Distinct rows from which on repeats can be told from chance, and how far their mean may be from KME, as a squared
+distance in units of what it is where chance alone decides which rows repeat."""
+
 CLOSE = 1e-12
 """Scores that are nearer to each other are equal."""
 
@@ -52,16 +56,18 @@ class Sample:
     size: int
     """The number of rows of the whole sample, from which this may be what is left."""
     redrawn: float | None = None
-    """The share of all draws whose row was drawn more than once, if these are the distinct rows of a sample."""
+    """If these are the distinct rows of a sample, the share of draws of a row that was drawn more than once; zero where
+    the whole sample is there several times."""
 
     @classmethod
     def from_rows(cls, kernel: Kernel, X: Array) -> Sample:
         """Return all rows with equal masses; only the distinct ones, where the others are these, drawn again."""
-        first, counts = distinct_rows(X) if len(X) <= REPEATS_UP_TO else (np.arange(len(X)), np.ones(len(X), int))
         redrawn = None
-        if is_drawn_again(X, counts):
-            copied = np.ptp(counts) == 0  # a table that was put below itself: no row was drawn a second time
-            redrawn, X = 0.0 if copied else float(counts[counts > 1].sum() / len(X)), X[first]
+        if 1 < len(X) <= REPEATS_UP_TO:
+            first, counts = distinct_rows(X)
+            if is_drawn_again(kernel, X, first, counts):
+                redrawn = 0.0 if is_repeated_as_a_whole(counts) else float(counts[counts > 1].sum() / len(X))
+                X = X[first]
         return cls(kernel, X, np.full(len(X), 1 / len(X)), len(X), redrawn)
 
     @property
@@ -139,24 +145,43 @@ def distinct_rows(X: Array) -> tuple[Array, Array]:
     return first[order], counts[order]
 
 
-def is_drawn_again(X: Array, counts: Array) -> bool:
+def is_drawn_again(kernel: Kernel, X: Array, first: Array, counts: Array) -> bool:
     """Whether rows that are equal are one row of a finite population, drawn again, rather than equal by chance.
 
-    Two things must tell so. Leave-one-out with the narrowest kernel, k(x, y) = 1 if x = y else 0, prefers the mean of
-    the distinct rows to KME, by the scores ‖μ‖² − 2μ(x_i) without x_i: it does not where likely rows repeat often. And
-    more pairs of rows are equal than differ in one or two columns: where rows are equal by chance, as those of a few
-    columns of whole numbers or of categories (of which another one changes two indicators), many more are nearly equal.
+    Four things must tell so. There are ten distinct rows at least, and half as many as draws: of fewer, counts say how
+    likely they are. The narrowest kernel prefers to count rows once (`is_better_once`). More pairs of rows are equal
+    than differ in one or two columns: where rows are equal by chance, as those of a few columns of whole numbers or of
+    categories (of which another one changes two indicators), many more are nearly equal. And where a row is says
+    nothing on how often it was drawn: with v_j = c_j/n − 1/D, the squared distance vᵀKv of KME and the mean of the
+    distinct rows is at most twice its mean over all ways to deal the counts out to the rows, ‖v‖² tr(HK)/(D − 1).
     """
-    n, D = int(counts.sum()), len(counts)
-    if not 1 < D < n:
-        return False
-    single, squares = np.count_nonzero(counts == 1) / n, float((counts**2).sum())
-    plain = (squares - 2 * squares / n + 1) / (n - 1) ** 2 - 2 * (squares - n) / (n * (n - 1))
-    distinct = single / (D - 1) - (1 - single) / D
-    if distinct > plain - CLOSE:
+    n, D, is_copied = len(X), len(counts), is_repeated_as_a_whole(counts)
+    if n == D or D < LEAST_DISTINCT or not (is_copied or (n <= 2 * D and is_better_once(counts))):
         return False
     differing = np.rint(pdist(X, "hamming") * X.shape[1])  # columns, of each pair
-    return bool(((differing == 1) | (differing == 2)).sum() < (differing == 0).sum())
+    if ((differing == 1) | (differing == 2)).sum() >= (differing == 0).sum():
+        return False
+    rows, v = X[first], counts / n - 1 / D
+    on_v, sums = kernel.product(rows, np.column_stack([v, np.ones(D)])).T
+    trace = float(kernel.diagonal(rows).sum() - sums.sum() / D)
+    return bool(is_copied or v @ on_v <= ELSEWHERE * (v @ v) * trace / (D - 1))
+
+
+def is_repeated_as_a_whole(counts: Array) -> bool:
+    """Whether all rows are there equally often, as those of a table that was put below itself."""
+    return bool(np.ptp(counts) == 0)
+
+
+def is_better_once(counts: Array) -> bool:
+    """Whether leave-one-out with the kernel k(x, y) = 1 if x = y else 0 prefers the mean of the distinct rows to KME.
+
+    The scores are ‖μ‖² − 2μ(x_i) without x_i. It does not where a few likely rows repeat often.
+    """
+    n, D = int(counts.sum()), len(counts)
+    single, squares = np.count_nonzero(counts == 1) / n, float((counts**2).sum())
+    plain = (squares - 2 * squares / n + 1) / (n - 1) ** 2 - 2 * (squares - n) / (n * (n - 1))
+    once = single / (D - 1) - (1 - single) / D
+    return bool(once < plain - CLOSE)
 
 
 def cut(trees: Array, sizes: Sequence[int]) -> Array:

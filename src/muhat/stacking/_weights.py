@@ -68,12 +68,12 @@ class LeftOutMoments:
         tested = np.concatenate([rows.real, rows.imag], axis=-1)
         scale = sample.kernel.bound / len(waves.frequencies)
         inner, cross = scale * (parts @ parts.swapaxes(-2, -1)), scale * (parts @ tested[..., None])[..., 0]
-        if sample.redrawn:
-            whole = np.concatenate([wave_of(measure, waves, np.ones(sample.n, dtype=bool)) for measure in measures])
-            whole = np.concatenate([whole.real, whole.imag], axis=-1)
-            inner += sample.redrawn * (scale * (whole @ whole.T) - inner)
-            cross += sample.redrawn * (scale * (tested @ whole.T) - cross)
-        return cls(inner, cross, folds.shares)
+        without = cls(inner, cross, folds.shares)
+        if not sample.redrawn:
+            return without
+        whole = np.concatenate([wave_of(measure, waves, np.ones(sample.n, dtype=bool)) for measure in measures])
+        whole = np.concatenate([whole.real, whole.imag], axis=-1)
+        return without._mixed(sample.redrawn, scale * (whole @ whole.T), scale * (tested @ whole.T))
 
     @classmethod
     def from_refits(
@@ -85,13 +85,18 @@ class LeftOutMoments:
             span = Span.from_measures(left, [m for each in candidates for m in each.checked_fit(left)], n_draws, rng)
             return span.gram(), np.average(span.values(sample.X[rows]), axis=0, weights=sample.masses[rows])
 
-        found = [moments(sample.without(rows), rows) for rows in folds]
-        inner, cross = (np.stack(values) for values in zip(*found, strict=True))
-        if sample.redrawn:
-            found = [moments(sample, rows) for rows in folds]
-            whole, tested = (np.stack(values) for values in zip(*found, strict=True))
-            inner, cross = inner + sample.redrawn * (whole - inner), cross + sample.redrawn * (tested - cross)
-        return cls(inner, cross, folds.shares)
+        inner, cross = map(np.stack, zip(*(moments(sample.without(rows), rows) for rows in folds), strict=True))
+        without = cls(inner, cross, folds.shares)
+        if not sample.redrawn:
+            return without
+        return without._mixed(
+            sample.redrawn, *map(np.stack, zip(*(moments(sample, rows) for rows in folds), strict=True))
+        )
+
+    def _mixed(self, share: float, inner: Array, cross: Array) -> LeftOutMoments:
+        """Return 1 − share times these moments plus share times others."""
+        B, a = self.inner_by_fold, self.cross_by_fold
+        return LeftOutMoments(B + share * (inner - B), a + share * (cross - a), self.shares)
 
     @cached_property
     def inner(self) -> Array:
