@@ -148,7 +148,7 @@ def _by_itself(X: Array, kernel: Any, random_state: Any) -> StackedSample:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Some samples of n rows, each of which is left out by itself; waves are pairs of real and imaginary parts.
+    """Some samples of n rows; every row is left out by itself, and waves are pairs of real and imaginary parts.
 
     Attributes
     ----------
