@@ -48,7 +48,8 @@ class ExactMeanFeatures(FeatureMap):
         inside, whole = landmarks.whitening.T @ values[self.places], float(mean.weights @ values)
         squared = whole - float(inside @ inside)
         missed = float(np.sqrt(squared)) if squared > NOTHING * whole else np.inf
-        vars(self).update(landmarks=landmarks, mean=mean, inside=inside, missed=missed, dtype=landmarks.dtype)
+        vars(self).update(landmarks=landmarks, mean=mean, inside=inside, missed=missed)
+        vars(self).update(dtype=landmarks.dtype, precision=landmarks.precision)
         vars(self).update(n_components=landmarks.n_components, size=landmarks.size + 1, dimension=landmarks.dimension)
 
     @property
@@ -67,7 +68,7 @@ class ExactMeanFeatures(FeatureMap):
         share = coordinates[-1] / self.missed
         weights = share * self.mean.weights
         np.add.at(weights, self.places, self.landmarks.whitening @ (coordinates[:-1] - share * self.inside))
-        return Embedding(self.kernel, self.points, weights.astype(self.dtype))
+        return Embedding(self.kernel, self.points.astype(self.precision), weights.astype(self.precision))
 
     def coordinates(self, embedding: Element) -> Array:
         """Return the coordinates of a function's projection onto landmarks and mean."""
