@@ -43,7 +43,14 @@ from muhat.stacking import (
     stacked_means,
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
-from muhat.stacking._sample import cut, distinct_rows, is_better_once, is_drawn_again, orthogonal_frequencies
+from muhat.stacking._sample import (
+    cut,
+    distinct_rows,
+    is_better_once,
+    is_drawn_again,
+    orthogonal_frequencies,
+    unevenness,
+)
 from muhat.stacking._span import ADDED, MOST_DRAWS, Span, draws_for
 from muhat.stacking._weights import PULL, TOTAL
 
@@ -156,13 +163,13 @@ class TestRowsThatWereDrawnAgain:
         assert is_better_once(np.array([10, 5]))
         assert not is_drawn_again(Gaussian(1.0), X, *distinct_rows(X))
 
-    def test_distances_of_the_means_are_those_of_all_ways_to_deal_counts_out(self):
-        rows, counts = np.random.default_rng(0).normal(size=(5, 2)), np.array([2, 2, 1, 1, 1])
-        K = Gaussian(1.0)(rows)
-        v = np.array(list(set(permutations(counts / 7 - 1 / 5))))
-        centred = np.trace(K) - K.sum() / 5
-        expected = (counts / 7 - 1 / 5) @ (counts / 7 - 1 / 5) * centred / 4
-        assert np.einsum("pi,ij,pj->p", v, K, v).mean() == pytest.approx(expected, rel=1e-12)
+    def test_unevenness_is_in_units_of_all_ways_to_deal_counts_out(self):
+        rows, kernel = np.random.default_rng(0).normal(size=(5, 2)), Gaussian(1.0)
+        once, distances, found = Embedding(kernel, rows, np.full(5, 1 / 5)), [], []
+        for counts in map(np.array, set(permutations([2, 2, 1, 1, 1]))):
+            distances.append(Embedding(kernel, rows, counts / 7).distance(once) ** 2)
+            found.append(unevenness(kernel, rows, counts))
+        np.testing.assert_allclose(found, np.array(distances) / np.mean(distances), rtol=1e-10)
 
     @pytest.mark.parametrize("n_frequencies", [None, 20_000])
     def test_moments_are_those_of_leaving_out_a_draw_whichever_rows_repeat(self, n_frequencies):

@@ -152,8 +152,7 @@ def is_drawn_again(kernel: Kernel, X: Array, first: Array, counts: Array) -> boo
     likely they are. The narrowest kernel prefers to count rows once (`is_better_once`). More pairs of rows are equal
     than differ in one or two columns: where rows are equal by chance, as those of a few columns of whole numbers or of
     categories (of which another one changes two indicators), many more are nearly equal. And where a row is says
-    nothing on how often it was drawn: with v_j = c_j/n − 1/D, the squared distance vᵀKv of KME and the mean of the
-    distinct rows is at most twice its mean over all ways to deal the counts out to the rows, ‖v‖² tr(HK)/(D − 1).
+    nothing on how often it was drawn: KME is about as far from the mean of the distinct rows as by chance.
     """
     n, D, is_copied = len(X), len(counts), is_repeated_as_a_whole(counts)
     if n == D or D < LEAST_DISTINCT or not (is_copied or (n <= 2 * D and is_better_once(counts))):
@@ -161,10 +160,15 @@ def is_drawn_again(kernel: Kernel, X: Array, first: Array, counts: Array) -> boo
     differing = np.rint(pdist(X, "hamming") * X.shape[1])  # columns, of each pair
     if ((differing == 1) | (differing == 2)).sum() >= (differing == 0).sum():
         return False
-    rows, v = X[first], counts / n - 1 / D
+    return is_copied or unevenness(kernel, X[first], counts) <= ELSEWHERE
+
+
+def unevenness(kernel: Kernel, rows: Array, counts: Array) -> float:
+    """Return ‖KME − mean of the distinct rows‖² in units of its mean over all ways to deal counts out to the rows."""
+    D, v = len(counts), counts / counts.sum() - 1 / len(counts)  # vᵀKv in units of ‖v‖² tr(HK)/(D − 1)
     on_v, sums = kernel.product(rows, np.column_stack([v, np.ones(D)])).T
-    trace = float(kernel.diagonal(rows).sum() - sums.sum() / D)
-    return bool(is_copied or v @ on_v <= ELSEWHERE * (v @ v) * trace / (D - 1))
+    by_chance = float((v @ v) * (kernel.diagonal(rows).sum() - sums.sum() / D) / (D - 1))
+    return float(v @ on_v) / by_chance if by_chance > 0 else 0.0
 
 
 def is_repeated_as_a_whole(counts: Array) -> bool:
