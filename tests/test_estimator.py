@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from catalogue import NAMES, SAMPLES, SEED
-from muhat import KernelMean
+from muhat import ConditionalMean, KernelMean, KernelMeanMatching, StackedMean
 from muhat.filters import Landweber
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian, Laplacian
@@ -57,13 +57,24 @@ def test_it_works_in_a_pipeline():
 def test_a_grid_search_reaches_the_filter_and_the_bandwidth_of_which_it_takes_the_largest():
     """Why docs/selection.md says that scores never compare bandwidths."""
     points = np.random.default_rng(SEED).normal(size=(30, 2))
-    search = GridSearchCV(
-        KernelMean(kernel=Gaussian(1.0)), {"kernel__bandwidth": [0.5, 1.0, 2.0], "filter": ["kme", "f-kmse"]}, cv=3
-    )
+    search = GridSearchCV(KernelMean(), {"kernel__bandwidth": [0.5, 1.0, 2.0], "filter": ["kme", "f-kmse"]}, cv=3)
     search.fit(points)
     assert set(search.cv_results_["param_kernel__bandwidth"]) == {0.5, 1.0, 2.0}
     assert len(set(search.cv_results_["mean_test_score"])) == 6
     assert search.best_estimator_.kernel_.bandwidth == search.best_params_["kernel__bandwidth"] == 2.0
+
+
+@pytest.mark.parametrize("estimator", [KernelMean(), StackedMean(), ConditionalMean(), KernelMeanMatching()], ids=repr)
+def test_the_parameters_of_a_kernel_given_by_name_can_be_set(estimator):
+    assert estimator.set_params(kernel__bandwidth=2.0).kernel == Gaussian(2.0)
+    assert estimator.set_params(kernel="laplacian", kernel__bandwidth=3.0).kernel == Laplacian(3.0)
+    assert clone(estimator).set_params(kernel__bandwidth=4.0).kernel == Laplacian(4.0)
+    assert estimator.kernel == Laplacian(3.0)  # a clone's kernel is its own
+    assert estimator.set_params(kernel="gaussian").kernel == "gaussian"
+    with pytest.raises(ValueError, match="Invalid parameter 'width'"):
+        estimator.set_params(kernel__width=1.0)
+    with pytest.raises(ValueError, match="did you mean 'laplacian'"):
+        estimator.set_params(kernel="laplacain", kernel__bandwidth=1.0)
 
 
 def test_a_grid_search_works_on_a_precomputed_kernel():

@@ -92,7 +92,7 @@ def test_data_frames(library):
 
 def test_pipelines_and_grid_searches():
     assert np.isfinite(make_pipeline(StandardScaler(), KernelMean()).fit(X).score_samples(X)).all()
-    density = MatchedMixture(2, mean=KernelMean(kernel=Gaussian()))
+    density = MatchedMixture(2, mean=KernelMean())
     assert GridSearchCV(density, {"mean__kernel__bandwidth": [1.0, 4.0]}, cv=2).fit(X).best_params_
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -45,6 +45,19 @@ def as_kernel(kernel: Any) -> Kernel:
         return Function(kernel)
     needed = "a name, a kernel object or a function is needed"
     raise TypeError(refusal("kernel", needed, f"{type(kernel).__name__} {kernel!r}"))
+
+
+class HasKernel:
+    """An estimator whose kernel may be given by name, and its parameters be set and searched all the same."""
+
+    kernel: Any
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator and, as in ``kernel__bandwidth=2.0``, of its kernel."""
+        kernel = params.get("kernel", self.kernel)
+        if isinstance(kernel, str) and any(name.startswith("kernel__") for name in params):
+            params["kernel"] = as_kernel(kernel)
+        return super().set_params(**params)  # type: ignore[misc]
 
 
 def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: str, advice: str = "") -> Any:

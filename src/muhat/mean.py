@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._parts import Parts, as_gram, as_kernel, choices_by
+from muhat._parts import HasKernel, Parts, as_gram, as_kernel, choices_by
 from muhat._radius import HasRadius
 from muhat._shown import ShownEstimator
 from muhat._validation import (
@@ -116,7 +116,7 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
     if isinstance(plan.gram, Approximation):
         rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
-        source = ArraySource(rows, None if _are_equal(weights) else weights)
+        source = ArraySource(rows, None if np.ptp(weights) == 0 else weights)
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
@@ -177,7 +177,7 @@ def target_weights(target: Element | None, points: Array | None, present: Array 
 def _held(plan: Plan, kernel: Kernel, rows: Array, masses: Array, present: Array, target: Element | None) -> Problem:
     """Return the problem of points in memory."""
     points, own = rows[present], masses[present]
-    weights, on_sample = None if _are_equal(own) else own, target_weights(target, rows, present)
+    weights, on_sample = None if np.ptp(own) == 0 else own, target_weights(target, rows, present)
     aim = None if target is None else Target(target(points), target.squared_norm(), on_sample)
     if plan.gram == "blocks":
         return BlockProblem(BlockGram.from_sample(kernel, points, weights), aim)
@@ -204,10 +204,6 @@ def warn_of_open_end(choice: Choice) -> None:
         warnings.warn(f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4)
 
 
-def _are_equal(masses: Array) -> bool:
-    return bool(np.all(masses == masses[0]))
-
-
 class _AvailableForBatches:
     """A method that is there where rows may come in batches, and says why where they may not."""
 
@@ -225,7 +221,7 @@ class _AvailableForBatches:
         return MethodType(self.method, estimator)
 
 
-class KernelMean(HasRadius, ShownEstimator, BaseEstimator):
+class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -544,7 +540,8 @@ class _Stream:
         accumulated = Accumulation.from_rows(self.parts.kernel, self.plan.gram, folds_of_rules(self.rules), rows)
         for each in some:
             accumulated = accumulated.add_rows(*each)
-        in_folds = accumulated.folds.n_splits == 1 or accumulated.n_filled_folds > 1
+        assert accumulated.sums is not None
+        in_folds = accumulated.folds.n_splits == 1 or np.count_nonzero(accumulated.sums.count) > 1
         is_learnt = len(rows) > 1 or accumulated.features.kernel == self.parts.kernel
         enough = in_folds and is_learnt and len(rows) >= max(rule.least_points for rule in self.rules)
         return replace(self, accumulated=accumulated, first=() if enough else some)

@@ -254,14 +254,10 @@ def _table(comparison: Comparison) -> Table:
     for row in comparison.rows:
         best = row is comparison.best
         score = "–" if row.score is None else f"{row.score:#.6g}"
+        digits = ".3g" if NOTHING <= 100 * row.strength < SMALL else ".2f"
         marks = ", ".join(["best"] * best + ["edge"] * row.at_edge)
-        cells = row.name, row.setting, score, row.gain_text, _percentage(100 * row.strength), marks
+        cells = row.name, row.setting, score, row.gain_text, f"{100 * row.strength:{digits}}", marks
         table.add_row(*cells, style="bold" if best else None)
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last of its grid")
     return table
-
-
-def _percentage(value: float) -> str:
-    """Return a percentage with two decimals, a small one with three digits."""
-    return f"{value:.3g}" if NOTHING <= abs(value) < SMALL else f"{round(value, 2) + 0.0:.2f}"

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal, unknown_name
-from muhat._parts import Parts, as_kernel
+from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
 from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
@@ -44,7 +44,7 @@ LARGEST = 1e140
 """Beyond it, or below one over it, sums of squares of y are no numbers or lose digits, and scores with them."""
 
 
-class ConditionalMean(ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
     μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y

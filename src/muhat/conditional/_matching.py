@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._parts import as_gram, as_kernel
+from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.conditional._interior_point import QuadraticProgram
@@ -25,7 +25,7 @@ ROWS = 8192
 """How many landmarks stand in for many rows, and rows whose features are computed at once."""
 
 
-class KernelMeanMatching(ShownEstimator, BaseEstimator):
+class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
     """Weights on a source sample whose kernel mean is nearest to that of a target sample.
 
     They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the kernel mean of the

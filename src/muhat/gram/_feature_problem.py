@@ -224,11 +224,6 @@ class Accumulation:
         with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are refused as rows are summed up
             return cls(features, folds, features.error(rows[:: -(-len(rows) // ERROR_ROWS)]))
 
-    @property
-    def n_filled_folds(self) -> int:
-        """The number of folds that have rows."""
-        return 0 if self.sums is None else int((self.sums.count > 0).sum())
-
     def add_rows(self, X: Array, weights: Array | None = None) -> Accumulation:
         """Return the accumulation of these rows too."""
         return self.add_source(ArraySource(X, weights))

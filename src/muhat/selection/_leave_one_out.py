@@ -137,7 +137,6 @@ def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Iterable[
 
 def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:
     """Return the moments of rows, and the sample without each of those that are heavy."""
-    # What is left without a heavy point is a share of its own.
     heavy = 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
     if 1 - problem.mass_range[1] >= (1 - HEAVY) * (1 - problem.mass_range[0]):
         return [Moments.from_rows(problem, rows, nodes)]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._parts import as_kernel
+from muhat._parts import HasKernel, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import check_scale, check_semidefinite, checked_masses, checked_sample, is_dask, whole_number
 from muhat.gram._random_features import frequency_law
@@ -35,7 +35,7 @@ DRAWS_TO_CHOOSE = 200
 """Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
 
 
-class StackedMean(ShownEstimator, BaseEstimator):
+class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
     """The kernel mean as a weighted sum of many estimates, whose risk is mostly below that of each of them.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
