@@ -223,13 +223,13 @@ class Nodes:
         for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
             scale = np.abs(resolvent).max(axis=0)
             rows = (resolvent / scale).view(np.float64)
-            with BLAS_ON_ONE_THREAD:
+            with BLAS_ON_ONE_THREAD:  # threads of its own would still wait for work when ours begin
                 basis, sketch = np.linalg.qr(rows.T @ (np.random.default_rng(0).random((len(gamma), size)) - 0.5))
                 turn, sigma, _ = np.linalg.svd(sketch)
-            rank = int((sigma > rounding(sigma) * sigma[0]).sum())
-            if rank < size:  # else there may be more
-                V = basis @ turn[:, :rank]
-                return cls(z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
+                rank = int((sigma > rounding(sigma) * sigma[0]).sum())
+                if rank < size:  # else there may be more
+                    V = basis @ turn[:, :rank]
+                    return cls(z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
         return cls(z, starts, None, resolvent)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
