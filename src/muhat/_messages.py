@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def refusal(who: str, needed: str, got: object, advice: str = "") -> str:
-    """One sentence: ``who: needed, got got; advice.``.
+def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
+    """One sentence: ``who: needed, got got; advice.``, who being a name, or an object that is called by its class.
 
     Examples
     --------
     >>> refusal("Gaussian", "bandwidth must be positive or 'median'", -1)
     "Gaussian: bandwidth must be positive or 'median', got -1."
     """
-    sentence = f"{who}: {needed}, got {got}"
+    sentence = f"{who if isinstance(who, str) else type(who).__name__}: {needed}, got {got}"
     return f"{sentence}; {advice}." if advice else f"{sentence}."
 
 

@@ -24,18 +24,14 @@ def positive(part: object, name: str, value: object, alternative: str = "", abov
     if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
         return float(value)
     needed = f"{name} must be {f'above {above:g}' if above else 'positive'} and finite{alternative}"
-    raise ValueError(refusal(_name(part), needed, repr(value)))
+    raise ValueError(refusal(part, needed, repr(value)))
 
 
 def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
     """Return a parameter as an int, or refuse it unless it is a whole number of at least ``least``."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
         return int(value)
-    raise ValueError(refusal(_name(part), f"{name} must be a whole number of at least {least}", repr(value)))
-
-
-def _name(part: object) -> str:
-    return part if isinstance(part, str) else type(part).__name__
+    raise ValueError(refusal(part, f"{name} must be a whole number of at least {least}", repr(value)))
 
 
 def as_frame(values: Any) -> Any:

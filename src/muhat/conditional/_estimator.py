@@ -23,7 +23,8 @@ from muhat.conditional._fits import Fit, Sample, factor_of
 from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
 from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
-from muhat.data import DaskSource, Source, StreamSource, TransformedSource, checked_batch, is_empty
+from muhat.data import DaskSource, Source, StreamSource, checked_batch, is_empty
+from muhat.data._sources import TransformedSource
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import Access, Approximation
