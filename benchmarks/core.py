@@ -1,5 +1,6 @@
 """The core: Gram matrix, leave-one-out, a whole fit, many small samples, and importing it."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -80,10 +81,10 @@ def whole_fit_left_to_itself(n: int = 10_000, d: int = 10, rounds: int = 3) -> I
 
 
 def importing(rounds: int = 15) -> Iterator[Ratio]:
-    """(d) import muhat against what it stands on."""
+    """(d) import muhat against what it stands on, all compiled before, as it is where a package was installed."""
 
     def fresh(code: str) -> None:
-        subprocess.run([sys.executable, "-c", code], check=True)
+        subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
 
     base = "import numpy, scipy.linalg, sklearn.base"
     ours, first_fit, peer = medians(

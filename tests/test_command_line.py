@@ -420,8 +420,10 @@ def test_a_column_of_row_numbers_is_warned_of_once():
 
 
 def test_numbers_are_printed_with_the_digits_they_have():
-    shown = [command._percentage(value) for value in (0.0, -1e-12, 2.5249, -11.512, 0.0012345, 4.56e-6)]
-    assert shown == ["0.00", "0.00", "2.52", "-11.51", "0.00123", "4.56e-06"]
+    row = {"name": "KME", "setting": "", "score": None, "gain_text": "", "at_edge": False}
+    rows = [SimpleNamespace(**row, strength=share) for share in (0.0, 1e-14, 0.025249, 1.2345e-5, 4.56e-8)]
+    shrunk = command._table(SimpleNamespace(rows=rows, best=None)).columns[4]
+    assert list(shrunk.cells) == ["0.00", "0.00", "2.52", "0.00123", "4.56e-06"]
 
 
 def test_a_label_can_be_dropped():

@@ -496,6 +496,9 @@ REFUSED = {
     "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(filter="s-kmse").fit(X, Y),
     "selection must be 'loo', 'gcv'": lambda: ConditionalMean(filter="tikhonov", selection="kfold").fit(X, Y),
     "bandwidth must be None or 'loo', got 3": lambda: ConditionalMean(bandwidth=3).fit(X, Y),
+    "bandwidth must be None or 'loo', got array": lambda: ConditionalMean(bandwidth=np.array([1.0, 2.0])).fit(X, Y),
+    "fit_intercept must be True or False, got 'no'": lambda: ConditionalMean(fit_intercept="no").fit(X, Y),
+    "kernel_y: .* did you mean 'gaussian'": lambda: ConditionalMean(kernel_y="gausian").fit(X, Y),
     "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(
         X, Y
     ),

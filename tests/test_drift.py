@@ -174,6 +174,7 @@ REFUSED = {
     "alpha": ({"alpha": 1.5}, ValueError, "alpha must be below 1, got 1.5"),
     "horizon": ({"horizon": 0}, ValueError, "horizon must be a whole number of at least 1, got 0"),
     "reference": ({"n_reference": 1}, ValueError, "n_reference must be a whole number of at least 2, got 1"),
+    "standardize": ({"standardize": "no"}, ValueError, "standardize must be True or False, got 'no'"),
     "test": ({"test": "mmd"}, TypeError, "test must be a TwoSampleTest or None, got a str"),
     "block of the test": (
         {"test": TwoSampleTest(block_length=24)},

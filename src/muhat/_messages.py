@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from textwrap import shorten
 
 
 def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
@@ -12,7 +13,8 @@ def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
     >>> refusal("Gaussian", "bandwidth must be positive or 'median'", -1)
     "Gaussian: bandwidth must be positive or 'median', got -1."
     """
-    sentence = f"{who if isinstance(who, str) else type(who).__name__}: {needed}, got {got}"
+    name = who if isinstance(who, str) else type(who).__name__
+    sentence = f"{name}: {needed}, got {shorten(str(got), 300, placeholder=' …')}"
     return f"{sentence}; {advice}." if advice else f"{sentence}."
 
 

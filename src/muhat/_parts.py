@@ -27,7 +27,7 @@ PAIR = np.array([[0.0], [1.0]])
 """Two points on which a kernel's parameters are tried."""
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
     """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for."""
     if isinstance(kernel, Kernel):
         return kernel
@@ -36,15 +36,16 @@ def as_kernel(kernel: Any) -> Kernel:
             return KERNELS[kernel]()
         if kernel in names_known_to_sklearn():
             return Function(kernel)
-        raise ValueError(unknown_name("kernel", kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
+        raise ValueError(unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
     if isinstance(kernel, type):
-        raise TypeError(refusal("kernel", "an object is needed", f"the class {kernel.__name__}", "call it first"))
+        raise TypeError(refusal(who, "an object is needed", f"the class {kernel.__name__}", "call it first"))
     if hasattr(kernel, "diag") and callable(kernel):
         return SklearnKernel(kernel)
     if callable(kernel):
         return Function(kernel)
     needed = "a name, a kernel object or a function is needed"
-    raise TypeError(refusal("kernel", needed, f"{type(kernel).__name__} {kernel!r}"))
+    advice = "give the matrix as X, with kernel='precomputed'" if hasattr(kernel, "shape") else ""
+    raise TypeError(refusal(who, needed, f"{type(kernel).__name__} {kernel!r}", advice))
 
 
 class HasKernel:
@@ -68,7 +69,8 @@ def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: st
         if given in known:
             return known[given]()
         raise ValueError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
-    raise TypeError(refusal(who, needed, f"{type(given).__name__} {given!r}", advice))
+    got = f"the class {given.__name__}, not called" if isinstance(given, type) else f"{type(given).__name__} {given!r}"
+    raise TypeError(refusal(who, needed, got, advice))
 
 
 def as_filter(filter: Any) -> Shrinker:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from numbers import Integral, Real
 from os import PathLike
@@ -124,7 +123,8 @@ def _as_array(who: str, X: Any, name: str) -> Array:
     if isinstance(X, str | PathLike):
         raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"))
     if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
-        advice = "give batches to fit_batches, and rows as a list" if isinstance(X, Iterator) else ""
+        advice = "give batches to fit_batches, and rows as a list" if hasattr(X, "__iter__") else ""
+        advice = "give its data, as in read_table(path).data" if hasattr(X, "data") else advice
         raise TypeError(refusal(who, needed, f"a {type(X).__name__}", advice))
     try:
         return np.asarray(X)

@@ -16,8 +16,7 @@ from muhat._parts import Parts, as_filters
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import checked_masses, checked_sample
-from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, as_source
-from muhat.data._sources import TransformedSource
+from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS

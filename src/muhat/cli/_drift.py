@@ -213,7 +213,8 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
     console = console_of()
     rows = len(detector.reference_)
-    spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {detector.n_batches_} batches"
+    batches = f"{detector.n_batches_} batch{'' if detector.n_batches_ == 1 else 'es'}"
+    spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {batches}"
     print_sentence(console, f"reference: {rows} rows, {detector.n_features_in_} columns; {spent}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("batch", overflow="ellipsis", no_wrap=True)

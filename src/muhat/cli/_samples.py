@@ -13,9 +13,8 @@ from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import refusal
 from muhat.cli._compare import SHARE_OF_MEMORY
-from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
+from muhat.data import ROWS, ColumnMoments, DataSet, FileBatches, open_batches
 from muhat.data._formats import Wanted
-from muhat.data._sources import ROWS
 
 MOST_VALUES = 20
 """The most different values of a text column that become indicators."""

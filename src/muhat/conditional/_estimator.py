@@ -23,8 +23,7 @@ from muhat.conditional._fits import Fit, Sample, factor_of
 from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
 from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
-from muhat.data import DaskSource, Source, StreamSource, checked_batch, is_empty
-from muhat.data._sources import TransformedSource
+from muhat.data import DaskSource, Source, StreamSource, TransformedSource, checked_batch, is_empty
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import Access, Approximation
@@ -481,15 +480,17 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if not isinstance(parts.rule, accepted):
             names = "'loo', 'kfold', KFold" if parts.gram == "blocks" else "'loo', 'gcv', LeaveOneOut, GCV"
             raise ValueError(refusal("ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)))
-        if self.bandwidth not in (None, "loo"):
+        if not (self.bandwidth is None or (isinstance(self.bandwidth, str) and self.bandwidth == "loo")):
             raise ValueError(refusal("ConditionalMean", "bandwidth must be None or 'loo'", repr(self.bandwidth)))
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(refusal(self, "fit_intercept must be True or False", repr(self.fit_intercept)))
         if self.bandwidth == "loo" and (not hasattr(parts.kernel, "bandwidth") or isinstance(parts.rule, Given)):
             needed = "bandwidth='loo' takes a kernel with a bandwidth and a rule with scores"
             raise ValueError(refusal("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}"))
         return parts
 
     def _kernel_y(self) -> Kernel:
-        kernel = as_kernel(self.kernel_y)
+        kernel = as_kernel(self.kernel_y, "kernel_y")
         if isinstance(kernel, Precomputed):
             needed, advice = "kernel_y must be a kernel of points", "pass the outputs and a kernel"
             raise ValueError(refusal("ConditionalMean", needed, "'precomputed'", advice))

@@ -151,7 +151,7 @@ class Nystrom(Approximation):
         m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
-            advice = "take fewer landmarks (on the command line, --features), or give them as an array"
+            advice = "take fewer landmarks (on the command line, --features), or give them, as in landmarks=X[:10]"
             raise ValueError(refusal("Nystrom", needed, m, advice))
         if m == n:
             return X

@@ -375,6 +375,8 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             whole_number(self, name, getattr(self, name), least)
         if self.block_length is not None:
             whole_number(self, "block_length", self.block_length)
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise ValueError(refusal("DriftDetector", "standardize must be True or False", repr(self.standardize)))
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
             raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
