@@ -181,7 +181,7 @@ def _permutations_plot(result: Result) -> Plot:
         f"What the statistic would be if chance had dealt the rows. {share}",
         f"A histogram of the permuted statistics, {ends}, and a line at the observed one. {share}",
         Axis("all statistics together, the larger the less alike", low - margin, high + margin),
-        Axis("permutations", 0, 1.08 * max(1, counts.max())),
+        Axis("permutations", 0, 1.08 * max(1, int(counts.max()))),
         [
             Series("permutations", "bars", edges, counts.astype(float), colour=0, readings=readings),
             Series(

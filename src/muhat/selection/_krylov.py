@@ -415,7 +415,7 @@ class Leading:
 
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
     """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
-    return np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1))
+    return cast("tuple[Array, Array]", np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1)))
 
 
 def _distances(some: Array, others: Array) -> Array:

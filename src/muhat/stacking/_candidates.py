@@ -188,7 +188,7 @@ class InDegree(Candidate):
     @staticmethod
     def _depth(sample: Sample, folds: Folds, k: int) -> int:
         """Return how many of the nearest to look at, so that k are left whichever fold leaves."""
-        return int(min(sample.n, k + np.bincount(folds.labels).max()))
+        return min(sample.n, k + int(np.bincount(folds.labels).max()))
 
 
 @dataclass
