@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Iterator
+from enum import EnumMeta
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -96,6 +97,8 @@ def _is_ours(part: type, name: str) -> bool:
 
 def _signature(part: Any) -> str:
     """Return the parameters with their defaults and without their types, which docstrings describe."""
+    if isinstance(part, EnumMeta):  # whose parameters are Python's own, and differ between its versions
+        return ""
     try:
         signature = inspect.signature(part)
     except (TypeError, ValueError):

@@ -26,7 +26,9 @@ def assert_same(one, other, tolerance=EXACT):
     """Two models choose by the same scores, predict the same and leave out the same."""
     assert one.choice_.parameter == pytest.approx(other.choice_.parameter, rel=tolerance)
     for mine, its in zip(one.choices_, other.choices_, strict=True):
-        np.testing.assert_allclose(mine.scores, its.scores, rtol=1e-7)  # the least λ are next to rounding of γ
+        lam = np.array([mine.filter.as_lambda(parameter) for parameter in mine.grid])
+        rounded = np.finfo(float).eps / lam  # as γ is, next to the least λ
+        assert (np.abs(mine.scores / its.scores - 1) <= np.maximum(EXACT, rounded)).all()
     predictions = [each.predict(NAMED if hasattr(each, "feature_names_in_") else NEW) for each in (one, other)]
     np.testing.assert_allclose(*predictions, rtol=0, atol=tolerance)
     np.testing.assert_allclose(one.loo_predictions_, other.loo_predictions_, rtol=0, atol=tolerance)
