@@ -85,7 +85,7 @@ PARAMETERS_REFUSED = {
     "kernel not finite": ({"kernel": Function(lambda X, Y: np.full((len(X), len(Y)), np.nan))}, "must be finite"),
     "kernel indefinite": ({"kernel": lambda X, Y: -(X @ Y.T)}, "must be positive semi-definite, got an eigenvalue of"),
     "filter misspelt": ({"filter": "landwebber"}, "did you mean 'landweber'?"),
-    "filter a class": ({"filter": Landweber}, "of these is needed, got the class Landweber, not called"),
+    "filter a class": ({"filter": Landweber}, "filter: an object is needed, got the class Landweber; call it first"),
     "selection misspelt": ({"selection": "lo"}, "did you mean 'loo'?"),
     "selection a number": ({"selection": 0.1}, r"got float 0.1; Fixed\(0.1\) fixes the parameter"),
     "gram misspelt": ({"gram": "dens"}, "did you mean 'dense'?"),

@@ -6,7 +6,9 @@ from textwrap import shorten
 
 
 def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
-    """One sentence: ``who: needed, got got; advice.``, who being a name, or an object that is called by its class.
+    """One sentence: ``who: needed, got got; advice.``.
+
+    ``who`` is a name, or an object that is called by its class; of a matrix, ``got`` has what fits in a few lines.
 
     Examples
     --------

@@ -29,23 +29,15 @@ PAIR = np.array([[0.0], [1.0]])
 
 def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
     """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for."""
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str):
-        if kernel in KERNELS:
-            return KERNELS[kernel]()
+    if isinstance(kernel, str) and kernel not in KERNELS:
         if kernel in names_known_to_sklearn():
             return Function(kernel)
         raise ValueError(unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
-    if isinstance(kernel, type):
-        raise TypeError(refusal(who, "an object is needed", f"the class {kernel.__name__}", "call it first"))
-    if hasattr(kernel, "diag") and callable(kernel):
-        return SklearnKernel(kernel)
-    if callable(kernel):
-        return Function(kernel)
+    if callable(kernel) and not isinstance(kernel, Kernel | type):
+        return SklearnKernel(kernel) if hasattr(kernel, "diag") else Function(kernel)
     needed = "a name, a kernel object or a function is needed"
     advice = "give the matrix as X, with kernel='precomputed'" if hasattr(kernel, "shape") else ""
-    raise TypeError(refusal(who, needed, f"{type(kernel).__name__} {kernel!r}", advice))
+    return cast(Kernel, _part(who, kernel, Kernel, KERNELS, needed, advice))
 
 
 class HasKernel:
@@ -69,8 +61,9 @@ def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: st
         if given in known:
             return known[given]()
         raise ValueError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
-    got = f"the class {given.__name__}, not called" if isinstance(given, type) else f"{type(given).__name__} {given!r}"
-    raise TypeError(refusal(who, needed, got, advice))
+    if isinstance(given, type):
+        raise TypeError(refusal(who, "an object is needed", f"the class {given.__name__}", "call it first"))
+    raise TypeError(refusal(who, needed, f"{type(given).__name__} {given!r}", advice))
 
 
 def as_filter(filter: Any) -> Shrinker:
