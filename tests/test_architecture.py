@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -53,31 +52,6 @@ ORDER = [
     "__main__",
 ]
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
-
-LINES = 10_000
-"""The most lines of the library without the paper and the rooms below, docstrings included: few enough to be read."""
-
-ROOMS = {
-    "stacking": 2_200,
-    "testing": 3_850,
-    "conditional": 3_120,
-    "keep": 660,
-    "notebook": 330,
-    "report": 2_300,
-    "tour": 240,
-}
-"""The most lines of a room that stands by itself: what it does can be understood from it alone."""
-
-MODULES_OF_ROOMS = {
-    "stacking": ["plots._stack", "kernels._averages"],
-    "testing": ["plots._testing", "plots._drift", "cli._testing", "cli._drift", "cli._samples"],
-    "conditional": ["_radius", "plots._conditional", "cli._predict"],
-    "keep": ["cli._apply"],
-    "notebook": ["_shown"],
-    "report": ["_reportable", "cli._report"],
-    "tour": ["cli._tour", "plots._mean"],
-}
-"""Modules elsewhere that are there for a room alone, and count as its own."""
 
 PUBLIC = [
     *("KernelMean", "StackedMean", "compare", "Comparison"),
@@ -164,19 +138,6 @@ def test_every_public_class_of_models_and_results_can_be_kept():
     classes = {name for name in muhat.__all__ if inspect.isclass(getattr(muhat, name))}
     assert classes - set(keep.PLACES) == set(not_kept) & classes
     assert all(keep._class_of(name) is not None for name in keep.PLACES)
-
-
-def test_the_library_stays_small_enough_to_be_read():
-    library = {name: path for name, path in MODULES.items() if not name.startswith("paper.")}
-    library[""] = PACKAGE / "__init__.py"
-    rooms = {name: room for room, names in MODULES_OF_ROOMS.items() for name in names}
-    lines, modules = Counter(), Counter()
-    for name, path in library.items():
-        room = rooms.get(name, name.split(".")[0])
-        lines[room if room in ROOMS else ""] += len(path.read_text(encoding="utf-8").splitlines())
-        modules[room in ROOMS] += 1
-    assert modules[False] <= 80
-    assert {room: count for room, count in lines.items() if count > {"": LINES, **ROOMS}[room]} == {}
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():
