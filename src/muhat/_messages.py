@@ -32,3 +32,15 @@ def unknown_name(who: str, name: object, valid: Iterable[str]) -> str:
     sentence = refusal(who, "the name must be one of " + ", ".join(map(repr, names)), repr(name))
     close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     return f"{sentence[:-1]}; did you mean {close[0]!r}?" if close else sentence
+
+
+def p_value_text(p: float, n_permutations: int, is_complete: bool = False) -> str:
+    """Return a p-value as text, "p ≤ 0.001" where it is the smallest that so many random permutations can give.
+
+    Examples
+    --------
+    >>> p_value_text(0.001, 999), p_value_text(0.4712, 999), p_value_text(0.05, 19, is_complete=True)
+    ('p ≤ 0.001', 'p = 0.47', 'p = 0.05')
+    """
+    is_floor = not is_complete and p * (n_permutations + 1) < 1.5  # p is a whole number of such shares
+    return f"p {'≤' if is_floor else '='} {p:.2g}"

@@ -8,6 +8,7 @@ from muhat.plots._pair import PairDisplay
 from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
 from muhat.plots._testing import (
+    FeatureDifferenceDisplay,
     PermutationDisplay,
     PValueMapDisplay,
     WitnessAlongDisplay,
@@ -17,5 +18,12 @@ from muhat.plots._testing import (
 
 __all__ = ["COLOURS", "Curve", "Display", "FilterDisplay", "LeaveOneOutDisplay", "comparison_figure", "save"]
 __all__ += ["LeftOutDisplay", "MeanDisplay", "PairDisplay", "QuantileDisplay", "StackDisplay"]
-__all__ += ["DriftDisplay", "PValueMapDisplay", "PermutationDisplay", "WitnessAlongDisplay", "WitnessDisplay"]
+__all__ += [
+    "DriftDisplay",
+    "FeatureDifferenceDisplay",
+    "PValueMapDisplay",
+    "PermutationDisplay",
+    "WitnessAlongDisplay",
+    "WitnessDisplay",
+]
 __all__ += ["figure_of_drift", "figure_of_test"]
