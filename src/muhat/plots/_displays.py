@@ -31,7 +31,7 @@ DECADES = 6
 OFF_SCALE = 1.5
 """A choice this many times worse than KME as the best is better is written in the legend instead of drawn."""
 
-DASH, SAME = 5, 0.01
+DASH, SAME = 5, 0.02
 """The length of a dash in points, and how far apart curves of filters may be that count as lying on each other."""
 
 LEAST_SCALE, SHORT_LABELS = 1.0, 0.1
