@@ -26,7 +26,7 @@ from muhat.report._document import (
 from muhat.report._figures import shortened
 from muhat.testing import DriftDetector, DriftResult
 
-MOST_BARS, MOST_BATCHES, MOST_NAMED = 15, 1000, 8
+MOST_BARS, MOST_BATCHES, MOST_NAMED = 15, 1000, 6
 """Columns drawn, batches listed, and batches named on an axis."""
 
 

@@ -21,8 +21,8 @@ MOST_DRAWN, MOST_READ, MOST_LISTED = 1500, 240, 20
 
 MOST_TICKS, LEAST_TICKS = 6, 3
 
-TICK_LENGTH = 14
-"""Characters of a name on an axis."""
+TICK_LENGTH, SHORT_NAMES = 12, 36
+"""Characters of a name on an axis, and of all its names where they fit on the narrowest screen."""
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -157,8 +157,9 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
 
 def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
     side = "left" if name == "x" else "bottom"
+    kind = " short" if axis.ticks and sum(len(text) for _, text in ticks) <= SHORT_NAMES else ""
     return "".join(
-        f'<span class="tick {name}" aria-hidden="true" style="{side}:{100 * float(_share(axis, value)):.2f}%">'
+        f'<span class="tick {name}{kind}" aria-hidden="true" style="{side}:{100 * float(_share(axis, value)):.2f}%">'
         f"{escape(text)}</span>"
         for value, text in ticks
     )
