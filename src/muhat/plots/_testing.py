@@ -25,8 +25,8 @@ NAMES = ("X", "Y")
 BINS, ROWS_PER_BIN = 40, 8
 LEVEL = 0.05
 
-MAX_BARS = 12
-"""Columns that are drawn as bars."""
+MAX_BARS, LEAST_SLOTS = 12, 5
+"""Columns that are drawn as bars, and the least number of bars there is room for."""
 
 MAX_LABELS = 8
 """Labels on each side of a map of p-values; of more rows or columns, evenly spaced ones are named."""
@@ -120,13 +120,13 @@ class FeatureDifferenceDisplay:
         places = range(len(shown))
         widths = [100 * each.share for each in shown]
         colours = [SAMPLES[0] if each.p_value <= self.level else PERMUTED for each in shown]
-        self.ax_.barh(places, widths, color=colours)
+        self.ax_.barh(places, widths, height=0.7, color=colours)
         for place, each in zip(places, shown, strict=True):
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
             text = f" {each.shift:+.2f} SD, {p}".replace("-", "−")
             self.ax_.annotate(text, (widths[place], place), va="center", fontsize=8)
         self.ax_.set_yticks(places, [_shortened(each.name) for each in shown])
-        self.ax_.invert_yaxis()
+        self.ax_.set_ylim(max(len(shown), LEAST_SLOTS) - 0.5, -0.5)  # from above; few bars are not made thick
         self.ax_.set_xlim(0, 1.45 * max([*widths, 1e-9]))  # room for the text behind the longest bar
         first, second = map(_shortened, self.names)
         self.ax_.set_xlabel(f"difference, % of its maximum  (SD: mean of {second} − mean of {first})")
