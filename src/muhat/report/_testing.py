@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -65,6 +66,8 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     """Return the page of a test of two samples."""
     samples = context.samples("X", "Y")
     first, second = _group_names(result, samples)
+    if getattr(result, "names", None) == ("X", "Y"):
+        result = replace(result, names=(first, second))  # type: ignore[call-arg]  # so that the verdict has them too
     differ = result.p_value <= context.level
     n, m = result.n, result.m
     where = Section(
@@ -134,7 +137,7 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
             Section("Could it be chance?", (), (), [_permutations_plot(result, INDEPENDENCE)]),
             _statistics(result, INDEPENDENCE),
         ],
-        data=_data(context, samples, f"{count(result.n, 'row')} were tested."),
+        data=_data(context, _joined(samples), f"{count(result.n, 'row')} were tested."),
         assumptions=[
             *_sureness(result, context.level, INDEPENDENCE),
             "Dependence is not causation: both may be effects of something else.",
@@ -200,6 +203,16 @@ def _sides(samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]) -> tup
         return None
     sides = [_named_columns(samples[0], names) for names in (x, y)]
     return sides[0], sides[1]
+
+
+def _joined(samples: Sequence[Sample]) -> list[Sample]:
+    """Return x and y, which have the same rows, as one sample; one sample as it is."""
+    if len(samples) != 2 or len(samples[0].rows) != len(samples[1].rows):
+        return [*samples]
+    x, y = samples
+    columns = tuple(f"{each.name}: {column}" for each in samples for column in each.columns)
+    rows = np.concatenate([x.rows, y.rows], axis=1)
+    return [Sample(f"{x.name} and {y.name}", x.n, rows, columns, (*x.left_out, *y.left_out))]
 
 
 def _named_columns(sample: Sample, names: Sequence[str]) -> Columns:
