@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._validation import as_points, as_two_samples
-from muhat.gram import Approximation, Nystrom, RandomFeatures
+from muhat.gram import Approximation, FeatureMap, Nystrom, RandomFeatures
 from muhat.kernels import Kernel
 
 
@@ -93,3 +93,10 @@ def gram_for(kernel: Kernel, gram: str | Approximation) -> str | Approximation:
     if isinstance(kernel, Distance) and isinstance(gram, RandomFeatures):
         return Nystrom(gram.n_components, random_state=gram.random_state)
     return gram
+
+
+def features_for(kernel: Kernel, gram: Approximation, X: Array) -> FeatureMap:
+    """Return the features that stand for a kernel, learnt from rows."""
+    held = gram_for(kernel, gram)
+    assert isinstance(held, Approximation)
+    return held.resolve(kernel, X)
