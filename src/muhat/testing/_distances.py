@@ -88,15 +88,12 @@ def _ranks(reference: Array, X: Array) -> Array:
     return np.array(columns, dtype=np.float64).T / 2
 
 
-def gram_for(kernel: Kernel, gram: str | Approximation) -> str | Approximation:
-    """Return how the Gram matrix of a kernel is held: distances have landmarks where others have random features."""
-    if isinstance(kernel, Distance) and isinstance(gram, RandomFeatures):
-        return Nystrom(gram.n_components, random_state=gram.random_state)
-    return gram
-
-
 def features_for(kernel: Kernel, gram: Approximation, X: Array) -> FeatureMap:
-    """Return the features that stand for a kernel, learnt from rows."""
-    held = gram_for(kernel, gram)
-    assert isinstance(held, Approximation)
-    return held.resolve(kernel, X)
+    """Return the features that stand for a kernel, learnt from rows; for distances, landmarks in any case.
+
+    Where others have random features, there are as many landmarks as these, or as rows.
+    """
+    if isinstance(kernel, Distance) and isinstance(gram, RandomFeatures):
+        size = gram.n_components
+        gram = Nystrom(None if size is None else min(size, len(X)), random_state=gram.random_state)
+    return gram.resolve(kernel, X)

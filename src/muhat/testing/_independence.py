@@ -17,7 +17,7 @@ from muhat.data._sources import SampleBatch
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Precomputed
 from muhat.testing._base import PermutationTest, check_flag, numbered, spectral_gram
-from muhat.testing._distances import Distance, gram_for
+from muhat.testing._distances import Distance, features_for
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths, wide_kernel
 from muhat.testing._permutations import Family, Law, PermutationTable, draw_orders
@@ -373,9 +373,9 @@ class _Rows:
 
     def spectrum(self, kernel: Kernel) -> PooledSpectrum:
         """Return the spectrum of a kernel's centred Gram matrix, or of features learnt from the shuffled rows."""
-        gram = gram_for(kernel, self.gram)
-        if isinstance(gram, Approximation):
-            return PooledSpectrum.from_features(gram.resolve(kernel, self.to_learn_from), self.side.rows)
+        if isinstance(self.gram, Approximation):
+            features = features_for(kernel, self.gram, self.to_learn_from)
+            return PooledSpectrum.from_features(features, self.side.rows)
         return PooledSpectrum.from_rows(kernel, self.side.rows)
 
 
@@ -521,9 +521,7 @@ def _from_components(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
 
     def statistics(order: Array) -> Array:
         squares = {key: (U @ V[order]) ** 2 for key, (U, V) in shared.items()}
-        found = [
-            (H @ squares[id(each.x.spectra)] @ G).ravel() for each, (H, G) in zip(blocks, weights, strict=True)
-        ]
+        found = [(H @ squares[id(each.x.spectra)] @ G).ravel() for each, (H, G) in zip(blocks, weights, strict=True)]
         return np.concatenate(found)
 
     return statistics

@@ -161,9 +161,7 @@ class TwoSampleTest(PermutationTest):
         """Return the values of all permutations, the labels of these, and the statistics."""
         labels = draw(self.n_permutations)
 
-        def values_of(
-            gram: PooledGram, statistics: list[Statistic]
-        ) -> tuple[list[Statistic], Array, Array, Law]:
+        def values_of(gram: PooledGram, statistics: list[Statistic]) -> tuple[list[Statistic], Array, Array, Law]:
             resolved = gram.resolve(statistics)
             return resolved, *gram.statistics(resolved, labels), gram.law(resolved, labels)
 
