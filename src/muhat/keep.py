@@ -55,7 +55,7 @@ CLASSES = {
     "muhat._parts": ("Parts",),
     "muhat.mean": ("KernelMean", "_Stream"),
     "muhat.stacking": (
-        *("StackedMean", "PlainMean", "NuSteps", "InDegree", "GaussianFit", "WardMixtures", "IndependentBlocks"),
+        *("StackedMean", "PlainMean", "NuSteps", "GaussianFit", "WardMixtures", "IndependentBlocks"),
         *("ClusterJitter", "LeftOutMoments", "MixedEmbedding"),
     ),
     "muhat.comparison": ("Comparison", "Row"),

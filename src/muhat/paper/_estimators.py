@@ -14,7 +14,7 @@ from muhat.gram import Components, Problem
 from muhat.kernels import Kernel
 from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, LeaveOneOut
-from muhat.stacking import stacked_means
+from muhat.stacking import StackedMean
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 """The seven estimators of the paper, in the order of its Table 2."""
@@ -146,7 +146,8 @@ def _by_leave_one_out(
 
 def stacked_embeddings(samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]) -> list[Element]:
     """Return the stacked mean of each sample, whose number is its random state."""
-    return [each.embedding for each in stacked_means(samples, kernels, places)]
+    fits = zip(samples, kernels, places, strict=True)
+    return [StackedMean(kernel=kernel, random_state=place).fit(X).embedding_ for X, kernel, place in fits]
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:

@@ -1,10 +1,8 @@
 """The stacked mean: many estimates of a kernel mean, weighted by how they do on points that are left out."""
 
-from muhat.stacking._batch import StackedSample, stacked_means
 from muhat.stacking._candidates import (
     Candidate,
     GaussianFit,
-    InDegree,
     NuSteps,
     PlainMean,
     WardMixtures,
@@ -21,7 +19,6 @@ __all__ = [
     "ClusterJitter",
     "Folds",
     "GaussianFit",
-    "InDegree",
     "IndependentBlocks",
     "LeftOutMoments",
     "MixedEmbedding",
@@ -30,9 +27,7 @@ __all__ = [
     "Recombination",
     "Sample",
     "StackedMean",
-    "StackedSample",
     "WardMixtures",
     "Waves",
     "default_candidates",
-    "stacked_means",
 ]

@@ -16,8 +16,8 @@ from muhat._messages import refusal
 from muhat._validation import whole_number
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
-from muhat.stacking._measures import Measure, Recombination
-from muhat.stacking._sample import FOLDS, ROWS, SPARSE_FROM, Folds, Sample, Waves, cut, indicators
+from muhat.stacking._measures import Measure, Recombination, measure_from
+from muhat.stacking._sample import ROWS, SPARSE_FROM, Folds, Sample, Waves, cut, indicators
 
 PRODUCTS_UP_TO = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
@@ -78,8 +78,7 @@ def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[i
 def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
     """Return the wave of a measure made from some rows, of shape (1, frequencies)."""
     if isinstance(measure, Mixture | Recombination):
-        shift = np.exp(-1j * (waves.frequencies @ waves.sample.center))
-        return (shift * measure.characteristic_function(waves.frequencies))[None]
+        return measure_from(measure, waves.sample.center).characteristic_function(waves.frequencies)[None]
     weights = np.zeros((waves.sample.n, 1))
     weights[rows, 0] = measure
     return waves.of_weights(weights)
@@ -87,11 +86,11 @@ def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
 
 @dataclass
 class PlainMean(Candidate):
-    """KME: the masses themselves; where rows were drawn again, the mean of the distinct ones."""
+    """KME: every row with its mass."""
 
     def names(self, sample: Sample) -> list[str]:
         """Return one name."""
-        return ["KME" if sample.redrawn is None else "KME of distinct rows"]
+        return ["KME"]
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the masses."""
@@ -144,51 +143,6 @@ class NuSteps(Candidate):
             before, weights = weights, weights + u * (weights - before) + omega * step
             kept[t] = weights
         return [kept[t] for t in self.steps]
-
-
-@dataclass
-class InDegree(Candidate):
-    """Every row gives its mass to its nearest rows, itself among them: outliers, near to nobody, lose most of theirs.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=5
-        How many are nearest; 3 where there are fewer than 20 rows.
-    """
-
-    n_neighbors: int = 5
-
-    def names(self, sample: Sample) -> list[str]:
-        """Return one name, where every row has so many others and all distances can be had."""
-        largest_fold = -(-sample.size // FOLDS)
-        return ["in-degree"] if self.count(sample.size) + largest_fold < sample.size <= PRODUCTS_UP_TO else []
-
-    def count(self, n: int) -> int:
-        """Return how many are nearest among n rows."""
-        k = whole_number(self, "n_neighbors", self.n_neighbors)
-        return k if n >= 4 * k else max(1, (k + 1) // 2)
-
-    def fit(self, sample: Sample) -> list[Measure]:
-        """Return the weights."""
-        k = self.count(sample.size)
-        return [np.bincount(sample.nearest(k).ravel(), np.repeat(sample.masses, k), sample.n) / k]
-
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
-        """Return the waves of the weights without each fold: the next nearest stand in for the rows of the fold."""
-        k = self.count(sample.size)
-        order = sample.nearest(self._depth(sample, folds, k))
-        weights = np.empty((sample.n, len(folds.shares)))
-        for group, rows in enumerate(folds):
-            stays = ~rows[order]
-            taken = stays & (np.cumsum(stays, axis=1) <= k) & ~rows[:, None]
-            giver = np.broadcast_to(folds.left[:, group, None], order.shape)
-            weights[:, group] = np.bincount(order[taken], giver[taken], sample.n) / k
-        return [waves.of_weights(weights)]
-
-    @staticmethod
-    def _depth(sample: Sample, folds: Folds, k: int) -> int:
-        """Return how many of the nearest to look at, so that k are left whichever fold leaves."""
-        return min(sample.n, k + int(np.bincount(folds.labels).max()))
 
 
 @dataclass
@@ -275,7 +229,7 @@ class WardMixtures(Candidate):
     def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
         """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
-        levels = cut(tree[None], self.sizes_for(sample))[0]
+        levels = cut(tree, self.sizes_for(sample))
         labels = max(levels, key=np.max)
         first = np.unique(labels, return_index=True)[1]
         return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(levels[:, first])
@@ -291,10 +245,12 @@ def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
 
 def mixture_of_clusters(sample: Sample, labels: Array) -> Mixture:
     """Return the mixture of one Gaussian for each cluster."""
-    pi, means, scatter = cluster_moments(sample.X, sample.masses, labels, labels.max() + 1)
+    centered = sample.X - sample.center  # so that rows far from the origin keep their digits
+    pi, means, scatter = cluster_moments(centered, sample.masses, labels, labels.max() + 1)
     size = 1 / (sample.masses**2).sum()
     within = size * scatter.sum(axis=0) / np.maximum(size - len(pi), 1)
-    return Mixture.from_moments(pi, means, covariance_of_cluster(size * scatter, within, size * pi[:, None, None]))
+    covariances = covariance_of_cluster(size * scatter, within, size * pi[:, None, None])
+    return Mixture.from_moments(pi, sample.center + means, covariances)
 
 
 def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:

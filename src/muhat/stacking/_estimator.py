@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -14,46 +15,56 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import HasKernel, as_kernel
 from muhat._shown import ShownEstimator
-from muhat._validation import check_scale, check_semidefinite, checked_masses, checked_sample, is_dask, whole_number
-from muhat.gram._random_features import frequency_law
+from muhat._validation import (
+    check_scale,
+    check_semidefinite,
+    checked_masses,
+    checked_sample,
+    checked_weights,
+    is_dask,
+    whole_number,
+)
+from muhat.embedding import Embedding
 from muhat.kernels import Kernel, Precomputed
+from muhat.kernels._mixtures import has_closed_form
 from muhat.selection._base import LEAST_REST
-from muhat.stacking._candidates import Candidate, GaussianFit, InDegree, NuSteps, PlainMean, WardMixtures
-from muhat.stacking._measures import Measure
+from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
-from muhat.stacking._sample import FOLDS, Folds, Sample, Waves, orthogonal_frequencies
+from muhat.stacking._sample import Sample
 from muhat.stacking._span import combination
-from muhat.stacking._weights import LeftOutMoments
-
-ONE_BY_ONE_UP_TO = 100
-"""Rows up to which each is left out by itself; beyond, random folds are."""
+from muhat.stacking._stack import HeldOutGain, Stack, has_law, held_out_gain
 
 CHECKED = 500
 """Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
 
-DRAWS_TO_CHOOSE = 200
-"""Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
+COUNTS_UP_TO = 20_000
+"""Rows up to which weights that are whole numbers are counts, and rows are repeated."""
+
+CLEAR = 2.0
+"""Standard errors beyond which a gain is said to be one."""
 
 
 class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
-    """The kernel mean as a weighted sum of many estimates, whose risk is mostly below that of each of them.
+    """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
-    stacked mean is Σ_m w_m μ_m, w ≥ 0 and Σ w ≤ 1, over the plain mean, the ν-method after some numbers of steps,
-    weights that favour dense regions, Gaussians, mixtures of Gaussians on clusters, and rows put together from parts of
-    others. The weights minimise wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² − 0.1 R̂ Σ w, where B_mm' and a_m are the mean inner
-    products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 is the plain mean's risk
-    as the sample tells it.
+    stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after some numbers of steps, Gaussians,
+    mixtures of Gaussians on clusters, and features recombined in blocks. The weights minimise an estimate of the squared
+    distance ‖μ − μ_P‖² in the RKHS: wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products
+    ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain mean's risk.
 
-    In a sample drawn with replacement from a finite population some rows are the same, and that says nothing new: where
-    the sample tells so, all estimates are made from its distinct rows. Weights that are given keep all rows.
+    A row that is there several times counts as often. Where nearly all rows repeat a few values, the stacked mean is the
+    plain mean: counts of values are hard to improve on.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
-        What is stacked; None is ``muhat.stacking.default_candidates()``. The plain mean always takes part.
+        What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean always takes part.
+    unit_mass : bool, default=True
+        Whether the estimate has total mass one, as a distribution has. Without it the risk in the RKHS is a little lower
+        and the values μ(x) are too small on average.
     n_frequencies : int or None, default=128
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
@@ -70,18 +81,19 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
     moments_ : LeftOutMoments
         B, a and R̂, as ``inner``, ``cross`` and ``risk``.
     gains_ : array of shape (M,)
-        How much lower each candidate's risk is than that of the first, the plain mean, as a share of it, as the sample
-        tells.
+        How much lower each candidate's risk is than that of the first, the plain mean, as a share of it, estimated by
+        leave-one-out.
     gain_, gain_error_ : float
-        The same of the stacked mean, optimistic as w was chosen on the same rows; and its standard error.
-        The estimate may be above one, the gain is not.
+        The same of the stacked mean, estimated by five folds that neither estimates nor weights have seen, and its
+        standard error: by how much the gain that is realised on this sample may differ from it. Computed when first
+        asked for, in about four times the time of ``fit``.
     embedding_ : Embedding or MixedEmbedding
         The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
         has no closed form, as for the Laplacian, Gaussians are points that were drawn from them.
     kernel_ : Kernel
         The kernel, every parameter a number.
     n_samples_seen_, n_features_in_ : int
-        The number of rows and of features.
+        The number of rows, repeated ones counted, and of features.
     feature_names_in_ : array of shape (n_features_in_,)
         The features' names, if X had any.
 
@@ -91,8 +103,8 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
     >>> from muhat import StackedMean
     >>> X = np.random.default_rng(0).normal(size=(50, 5))
     >>> mu = StackedMean().fit(X)
-    >>> bool(mu.weights_.min() >= 0), bool(mu.weights_.sum() <= 1 + 1e-9)
-    (True, True)
+    >>> bool(mu.weights_.min() >= 0), round(float(mu.embedding_.weights.sum()), 9)
+    (True, 1.0)
     >>> mu.score_samples(X).shape
     (50,)
     """
@@ -102,11 +114,13 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         *,
         kernel: Any = "gaussian",
         candidates: Sequence[Candidate] | None = None,
+        unit_mass: bool = True,
         n_frequencies: int | None = 128,
         random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
         self.candidates = candidates
+        self.unit_mass = unit_mass
         self.n_frequencies = n_frequencies
         self.random_state = random_state
 
@@ -120,7 +134,9 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n,), default=None
-            Masses of the points, not negative; equal by default. A point of mass zero does not take part.
+            Weights of the rows, not negative; equal by default. Whole numbers are counts, the same as repeating rows,
+            up to a sum of 20,000. Other weights are masses, of which only the ratios matter; a row is then left out
+            with all of its mass. A row of weight zero does not take part.
 
         Returns
         -------
@@ -128,58 +144,50 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
             The fitted estimator.
         """
         kernel = self._checked_kernel()
-        candidates = self._checked_candidates()
-        if self.n_frequencies is not None:
-            whole_number(self, "n_frequencies", self.n_frequencies)
+        candidates = self._checked_candidates(kernel)
+        self._check_parameters()
         if is_dask(X):
             advice = "draw a sample of it, or use KernelMean"
             raise TypeError(refusal("StackedMean", "rows in memory are needed", "one of dask's collections", advice))
-        rows = checked_sample(self, X, reset=True)
-        masses = checked_masses("StackedMean", sample_weight, len(rows))
-        present = masses > 0
-        rows, masses = rows[present].astype(np.float64), masses[present]
+        rows, masses = _counted(checked_sample(self, X, reset=True), sample_weight)
         kernel = kernel.resolve(rows)
         check_scale(type(kernel).__name__, float(np.max(kernel.diagonal(rows))), np.float64, rows)
         if not kernel.positive_semidefinite:
             check_semidefinite(np.linalg.eigvalsh(kernel(rows[:CHECKED])))
+        _check_heaviest(masses)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        equal = sample_weight is None and len(rows) > 1
-        sample = Sample.from_rows(kernel, rows) if equal else Sample(kernel, rows, masses, len(rows))
-        kept = [each for each in candidates if each.names(sample)] if len(rows) > 1 else candidates[:1]
+        sample = Sample(kernel, rows, masses, len(rows))
 
-        measures = [measure for each in kept for measure in each.checked_fit(sample)]
-        self.moments_ = self._moments(kept, measures, sample, rng)
-        self.weights_ = self.moments_.best_weights()
-        self.gains_ = np.array([self.moments_.gain(w)[0] for w in np.eye(len(self.weights_))])
-        self.gain_, self.gain_error_ = self.moments_.gain(self.weights_)
-        self.names_ = [name for each in kept for name in each.names(sample)]
-        self.embedding_ = combination(sample, measures, self.weights_, rng)
+        stack = Stack.from_sample(candidates, sample, self.n_frequencies, self.unit_mass, rng)
+        self.moments_ = stack.moments
+        self.weights_ = stack.weights
+        self.gains_ = np.array([stack.moments.gain(w) for w in np.eye(len(stack.weights))])
+        self.names_ = stack.names
+        self.embedding_ = combination(sample, stack.measures, stack.weights, rng)
         self.kernel_ = kernel
         self.n_samples_seen_ = len(rows)
+        self._masses = masses
+        vars(self).pop("_held_out", None)  # of an earlier fit
         return self
 
-    def _moments(
-        self, candidates: list[Candidate], measures: list[Measure], sample: Sample, rng: np.random.Generator
-    ) -> LeftOutMoments:
-        """Return the moments: from random frequencies, or else from refits."""
-        if sample.n == 1:
-            own = sample.kernel(sample.X)
-            return LeftOutMoments(own[None], own, np.ones(1))
-        in_folds = sample.n > ONE_BY_ONE_UP_TO or not has_law(sample.kernel)
-        folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
-        rest = 1 - float(folds.shares.max())
-        if rest < LEAST_REST:
-            needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
-            raise ValueError(refusal("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows"))
-        if self.n_frequencies is None or not has_law(sample.kernel):
-            return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
-        frequencies = orthogonal_frequencies(sample.kernel, self.n_frequencies, sample.X.shape[1], rng)
-        with np.errstate(over="ignore", invalid="ignore"):
-            moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies), measures)
-        if not np.isfinite(moments.inner).all():
-            needed, got = "rows whose squares are finite, in units of the bandwidth, are needed", "larger ones"
-            raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
-        return moments
+    @property
+    def gain_(self) -> float:
+        """How much lower its risk is than the plain mean's, as a share of that, estimated on rows that were held out."""
+        return self._held_out.gain
+
+    @property
+    def gain_error_(self) -> float:
+        """The standard error of ``gain_`` as an estimate of the gain that is realised on this sample."""
+        return self._held_out.error
+
+    @cached_property
+    def _held_out(self) -> HeldOutGain:
+        check_is_fitted(self, "embedding_")
+        element = self.embedding_
+        atoms = element if isinstance(element, Embedding) else element.atoms
+        sample = Sample(self.kernel_, atoms.points[: self.n_samples_seen_], self._masses, self.n_samples_seen_)
+        candidates = self._checked_candidates(self.kernel_)
+        return held_out_gain(candidates, sample, self.n_frequencies, self.unit_mass)
 
     def score_samples(self, X: Any) -> Array:
         """Return the estimate's values μ(x) at new points, of shape (m,)."""
@@ -198,13 +206,14 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
 
     def verdict(self, best: float) -> str:
         """Return one sentence on its gain beside that of the best filter, in percent of the plain mean's risk."""
-        gain, error, than = 100 * self.gain_, 100 * self.gain_error_, f"that of {self.names_[0]}"
-        found = f"The stacked mean's leave-one-out score is lower than {than} by {gain:.3g} ± {error:.2g} % of its risk"
-        if gain <= error:
-            return f"{found}: no difference can be told."
-        if self.names_[0] != "KME":
-            return f"{found}; rows that were drawn again count once."
-        return f"{found}, {'more than' if gain > best else 'no more than'} the best filter's."
+        gain, error = 100 * self.gain_, 100 * self.gain_error_
+        numbers = f"{gain:.2g} ± {error:.2g} %"
+        if not abs(gain) > CLEAR * error:
+            return f"Stacked mean: no detectable difference from the plain average ({numbers})."
+        if gain < 0:
+            return f"Stacked mean: worse than the plain average ({numbers})."
+        compared = "more than" if gain > best else "no more than"
+        return f"Stacked mean: risk lower than the plain average's by {numbers}, {compared} with the best filter."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error, in percent of the plain mean's risk, and the weights by name."""
@@ -218,8 +227,14 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
             raise ValueError(refusal("StackedMean", "a kernel of rows is needed", "a precomputed one", advice))
         return kernel
 
-    def _checked_candidates(self) -> list[Candidate]:
-        given = default_candidates() if self.candidates is None else self.candidates
+    def _check_parameters(self) -> None:
+        if self.n_frequencies is not None:
+            whole_number(self, "n_frequencies", self.n_frequencies)
+        if not isinstance(self.unit_mass, bool | np.bool_):
+            raise ValueError(refusal("StackedMean", "unit_mass must be True or False", repr(self.unit_mass)))
+
+    def _checked_candidates(self, kernel: Kernel) -> list[Candidate]:
+        given = default_candidates(kernel) if self.candidates is None else self.candidates
         for each in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(each, Candidate):
                 needed, advice = "candidates must be a list of Candidate objects", "as in [GaussianFit(), NuSteps()]"
@@ -229,16 +244,28 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
 
 
-def default_candidates() -> list[Candidate]:
-    """Return the candidates that are stacked by default."""
-    clusters = [WardMixtures(), WardMixtures(whiten=True), IndependentBlocks(), ClusterJitter()]
-    return [PlainMean(), NuSteps(), InDegree(), GaussianFit(), *clusters]
+def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
+    """Return the candidates that are stacked by default: with jitter where Gaussians have no closed form."""
+    found = [PlainMean(), NuSteps(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True), IndependentBlocks()]
+    return found if kernel is None or has_closed_form(kernel) else [*found, ClusterJitter()]
 
 
-def has_law(kernel: Kernel) -> bool:
-    """Whether random frequencies can stand for the kernel."""
-    try:
-        frequency_law(kernel)
-    except ValueError:
-        return False
-    return True
+def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:
+    """Return rows in double precision, repeated where weights are counts, and their masses, all positive."""
+    rows = rows.astype(np.float64)
+    if sample_weight is None:
+        return rows, np.full(len(rows), 1 / len(rows))
+    weights = checked_weights("StackedMean", sample_weight, len(rows))
+    if np.array_equal(weights, np.floor(weights)) and weights.sum() <= max(COUNTS_UP_TO, len(rows)):
+        rows = np.repeat(rows, weights.astype(np.intp), axis=0)
+        return rows, np.full(len(rows), 1 / len(rows))
+    masses = checked_masses("StackedMean", weights, len(rows))
+    return rows[masses > 0], masses[masses > 0]
+
+
+def _check_heaviest(masses: Array) -> None:
+    """Refuse masses that leave nearly nothing when the heaviest row is left out."""
+    rest = 1 - float(masses.max())
+    if len(masses) > 1 and rest < LEAST_REST:
+        needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
+        raise ValueError(refusal("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows"))

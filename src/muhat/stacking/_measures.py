@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -49,10 +49,11 @@ class Recombination:
         rows = order[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(order) - 1)]
         first, *others = self.parts
         shuffled = np.argsort(self.labels[rows] + rng.random((len(others), n)), axis=1)  # within each cluster
-        drawn = first * self.X[rows]
+        origin = self.X[0]  # parts sum to one, so it can be taken out, and large rows keep their digits
+        drawn = first * (self.X[rows] - origin)
         for part, places in zip(others, shuffled, strict=True):
-            drawn += part * self.X[rows[places]]
-        return drawn
+            drawn += part * (self.X[rows[places]] - origin)
+        return origin + drawn
 
 
 def product_of_parts(masses: Array, waves: list[Array]) -> Array:
@@ -68,6 +69,13 @@ Measure: TypeAlias = Array | Mixture | Recombination
 """An estimate of the distribution; an array is weights on the rows of the sample."""
 
 
+def measure_from(P: Mixture | Recombination, origin: Array) -> Mixture | Recombination:
+    """Return P seen from another origin."""
+    if isinstance(P, Recombination):
+        return replace(P, X=P.X - origin)
+    return Mixture.from_moments(P.weights, P.means - origin, P.covariances)
+
+
 def draw_from(P: Mixture | Recombination, n: int, rng: np.random.Generator) -> Array:
     """Return n points from P, spread more evenly than independent ones."""
     return P.draw(n, rng) if isinstance(P, Recombination) else spread_draws(P, n, rng)
@@ -80,8 +88,10 @@ def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
     late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
     counts[late] += 1
     variances, axes = P._eigenpairs
+    # The symmetric root is continuous in the covariance; eigenvectors are not.
+    roots = (axes * np.sqrt(variances)[:, None, :]) @ axes.swapaxes(-2, -1)
     drawn = []
-    for mean, directions, spread, count in zip(P.means, axes, variances, counts, strict=True):
+    for mean, root, count in zip(P.means, roots, counts, strict=True):
         half = rng.standard_normal((-(-count // 2), len(mean)))
-        drawn.append(mean + (np.concatenate([half, -half])[:count] * np.sqrt(spread)) @ directions.T)
+        drawn.append(mean + np.concatenate([half, -half])[:count] @ root)
     return np.concatenate(drawn)

@@ -28,12 +28,12 @@ class Recombined(Candidate):
     n_clusters: int
 
     @abstractmethod
-    def parts(self, samples: Sequence[Sample]) -> list[Array]:
-        """Return the factors a_b of the columns, with sum one, of samples for each estimate: (samples, B, d)."""
+    def parts(self, sample: Sample) -> list[Array]:
+        """Return the factors a_b of the columns, with sum one, for each estimate: arrays of shape (B, d)."""
 
     def labels(self, sample: Sample) -> Array:
         """Return the cluster of each row, counted from zero."""
-        return cut(sample.tree[0][None], [self.n_clusters])[0, 0]
+        return cut(sample.tree[0], [self.n_clusters])[0]
 
     def is_for(self, sample: Sample) -> bool:
         """Whether the sample has three rows to a cluster, and few enough rows for Ward's tree of all."""
@@ -42,7 +42,7 @@ class Recombined(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the distributions of such rows."""
         labels = self.labels(sample)
-        return [Recombination(sample.X, sample.masses, labels, parts) for (parts,) in self.parts([sample])]
+        return [Recombination(sample.X, sample.masses, labels, parts) for parts in self.parts(sample)]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return their waves without each fold, in which clusters keep the rows that are left."""
@@ -56,7 +56,7 @@ class Recombined(Candidate):
             sums = Waves(sample, part * waves.frequencies).averages(cells, shape[0] * count).reshape(*shape, -1)
             return sums.sum(axis=0) - sums
 
-        found = [product_of_parts(left, [without_folds(part) for part in parts]) for (parts,) in self.parts([sample])]
+        found = [product_of_parts(left, [without_folds(part) for part in parts]) for parts in self.parts(sample)]
         return [wave.sum(axis=1) / (1 - folds.shares)[:, None] for wave in found]
 
 
@@ -85,10 +85,10 @@ class IndependentBlocks(Recombined):
         asked, d = whole_numbers(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1]
         return sorted({min(count, d) for count in asked if d > 1})
 
-    def parts(self, samples: Sequence[Sample]) -> list[Array]:
+    def parts(self, sample: Sample) -> list[Array]:
         """Return the indicators of the blocks, for each number of these."""
-        levels = cut(np.stack([sample.tree_of_features for sample in samples]), self._counts(samples[0]))
-        return [np.arange(level.max() + 1)[:, None] == level[:, None] for level in levels.swapaxes(0, 1)]
+        levels = cut(sample.tree_of_features, self._counts(sample))
+        return [np.arange(level.max() + 1)[:, None] == level for level in levels]
 
 
 @dataclass
@@ -110,8 +110,8 @@ class ClusterJitter(Recombined):
         """Return one name, if there are rows enough."""
         return ["jitter"] if self.is_for(sample) else []
 
-    def parts(self, samples: Sequence[Sample]) -> list[Array]:
+    def parts(self, sample: Sample) -> list[Array]:
         """Return 1, the share, and minus the share."""
         share = positive(self, "share", self.share)
         factors = np.array([1, share, -share])[:, None]
-        return [np.broadcast_to(factors, (len(samples), 3, samples[0].X.shape[1]))]
+        return [np.broadcast_to(factors, (3, sample.X.shape[1]))]

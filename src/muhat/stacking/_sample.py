@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist, pdist, squareform
 
 from muhat._arrays import Array, slices
 from muhat.gram._random_features import frequency_law
@@ -32,15 +31,17 @@ TREE_UP_TO = 2000
 FLOOR = 0.1
 """What is added to the variances when rows are whitened, as a share of their mean."""
 
-REPEATS_UP_TO = 5000
-"""Rows up to which those that repeat are looked at."""
+TIE_SHARE = 1e-3
+"""What is added to rows before they are clustered, to break ties, as a share of their typical distance to the median.
 
-LEAST_DISTINCT, ELSEWHERE = 10, 2.0
-"""Distinct rows from which on repeats can be told from chance, and how far their mean may be from KME, as a squared
-distance in units of what it is where chance alone decides which rows repeat."""
+Equal heights in Ward's tree would otherwise be ordered by rounding, and a change of 1e-9 would change the clusters.
+"""
 
-CLOSE = 1e-12
-"""Scores that are nearer to each other are equal."""
+COUNTED_ROWS = 500
+"""Rows among which the distinct ones are counted."""
+
+SAME_ROW = 1e-4
+"""Squared distance in the RKHS, as a share of the variance there, below which two rows count as one."""
 
 SPARSE_FROM = 100_000
 """The entries of a matrix of indicators beyond which it is held sparse."""
@@ -55,21 +56,6 @@ class Sample:
     masses: Array
     size: int
     """The number of rows of the whole sample, from which this may be what is left."""
-    redrawn: float | None = None
-    """If these are the distinct rows of a sample, the share of draws of a row that was drawn more than once; zero where
-    the whole sample is there several times."""
-
-    @classmethod
-    def from_rows(cls, kernel: Kernel, X: Array) -> Sample:
-        """Return all rows with equal masses; only the distinct ones, where the others are these, drawn again."""
-        redrawn = None
-        if 1 < len(X) <= REPEATS_UP_TO:
-            first, counts = distinct_rows(X)
-            if is_drawn_again(kernel, X, first, counts):
-                redrawn = 0.0 if is_repeated_as_a_whole(counts) else float(counts[counts > 1].sum() / len(X))
-                X = X[first]
-        return cls(kernel, X, np.full(len(X), 1 / len(X)), len(X), redrawn)
-
     @property
     def n(self) -> int:
         """The number of rows."""
@@ -77,13 +63,13 @@ class Sample:
 
     @cached_property
     def center(self) -> Array:
-        """x̄, the mean of the rows."""
-        return self.masses @ self.X
+        """x̄, the mean of the rows; exact where all rows are equal, however large they are."""
+        return self.X[0] + self.masses @ (self.X - self.X[0])
 
     def without(self, rows: Array) -> Sample:
         """Return the sample without some rows, given as a mask; the bandwidth stays."""
         left = self.masses[~rows]
-        return Sample(self.kernel, self.X[~rows], left / left.sum(), self.size, self.redrawn)
+        return Sample(self.kernel, self.X[~rows], left / left.sum(), self.size)
 
     def product(self, V: Array) -> Array:
         """Return K V."""
@@ -104,19 +90,40 @@ class Sample:
         X = self._scaled
         variances, axes = np.linalg.eigh((self.masses * X.T) @ X)
         floor = FLOOR * variances.mean() or 1.0
-        return self._tree(X @ axes / np.sqrt(np.maximum(variances, 0) + floor))
+        # Turned back, so that the whitened rows are continuous in the rows where eigenvalues repeat.
+        return self._tree(X @ (axes / np.sqrt(np.maximum(variances, 0) + floor)) @ axes.T)
 
     @cached_property
     def tree_of_features(self) -> Array:
         """The features by average linkage of 1 − |correlation|; its heights are 0, 1, …, to be cut into any number."""
         X = self._scaled
         spread = np.sqrt(self.masses @ X**2)
+        spread = np.hypot(spread, TIE_SHARE * spread.max())  # a feature that is constant but for noise has no direction
         X = np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
         apart = 1 - np.abs((self.masses * X.T) @ X)
-        np.fill_diagonal(apart, 0)
-        tree = linkage(squareform(np.maximum(apart, 0), checks=False), "average")
+        apart += TIE_SHARE * np.random.default_rng(0).random(apart.shape)  # breaks ties
+        tree = linkage(np.maximum((apart + apart.T)[np.triu_indices(len(apart), 1)], 0) / 2, "average")
         tree[:, 2] = np.arange(len(tree))
         return tree
+
+    @cached_property
+    def n_distinct(self) -> float:
+        """How many rows are distinct for the kernel: Σ_i 1/#{j : x_j = x_i}, where rows that are nearly equal count too.
+
+        Continuous in the rows: noise that the kernel cannot see does not make equal rows distinct. Among 500 rows at most.
+        """
+        X = self.X[:: -(-self.n // COUNTED_ROWS)]
+        K = self.kernel(X)
+        own = np.diagonal(K)
+        variance = float(own.mean() - K.mean())
+        unit = SAME_ROW * max(variance, 0.0) + np.finfo(float).eps * 100 * float(own.mean())
+        apart = np.maximum(own[:, None] + own - 2 * K, 0)
+        return float((1 / np.exp(-apart / (unit or 1.0)).sum(axis=1)).sum())
+
+    @property
+    def distinct_share(self) -> float:
+        """The share of distinct rows among those that were counted."""
+        return self.n_distinct / len(self.X[:: -(-self.n // COUNTED_ROWS)])
 
     @property
     def _scaled(self) -> Array:
@@ -125,99 +132,37 @@ class Sample:
         return X / (np.abs(X).max() or 1.0)
 
     def _tree(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return Ward's tree of at most 2000 rows, ties broken by a fixed draw that is far larger than rounding."""
+        typical = np.sqrt(np.linalg.norm(X - np.median(X, axis=0), axis=1)).mean() ** 2
+        rng = np.random.default_rng(0)
+        X = X + TIE_SHARE * typical * rng.standard_normal(X.shape) / np.sqrt(X.shape[1])
         members = np.arange(self.n)
         if self.n > TREE_UP_TO:
-            members = np.sort(np.random.default_rng(0).choice(self.n, TREE_UP_TO, replace=False))
+            members = np.sort(rng.choice(self.n, TREE_UP_TO, replace=False))
         return linkage(X[members], "ward"), members, X
 
-    def nearest(self, count: int) -> Array:
-        """Return the rows nearest to each row, itself among them, nearest first; ties in their order: (n, count)."""
-        found = np.empty((self.n, count), dtype=np.intp)
-        for rows in slices(0, self.n, max(1, ROWS * 512 // self.n)):
-            found[rows] = _smallest(cdist(self.X[rows], self.X), count)
-        return found
 
+def cut(tree: Array, sizes: Sequence[int]) -> Array:
+    """Return the cluster of each row when a tree is cut into so many, fewer where heights are tied: (sizes, n).
 
-def distinct_rows(X: Array) -> tuple[Array, Array]:
-    """Return the place of the first of all rows that are equal, in their order, and how many these are."""
-    first, counts = np.unique(X, axis=0, return_index=True, return_counts=True)[1:]
-    order = np.argsort(first)
-    return first[order], counts[order]
-
-
-def is_drawn_again(kernel: Kernel, X: Array, first: Array, counts: Array) -> bool:
-    """Whether rows that are equal are one row of a finite population, drawn again, rather than equal by chance.
-
-    Four things must tell so. There are ten distinct rows at least, and half as many as draws: of fewer, counts say how
-    likely they are. The narrowest kernel prefers to count rows once (`is_better_once`). More pairs of rows are equal
-    than differ in one or two columns: where rows are equal by chance, as those of a few columns of whole numbers or of
-    categories (of which another one changes two indicators), many more are nearly equal. And where a row is says
-    nothing on how often it was drawn: KME is about as far from the mean of the distinct rows as by chance.
+    The tree has the rows of ``scipy.cluster.hierarchy.linkage``. All merges are made that are no higher than the last
+    that is needed.
     """
-    n, D, is_copied = len(X), len(counts), is_repeated_as_a_whole(counts)
-    if n == D or D < LEAST_DISTINCT or not (is_copied or (n <= 2 * D and is_better_once(counts))):
-        return False
-    differing = np.rint(pdist(X, "hamming") * X.shape[1])  # columns, of each pair
-    if ((differing == 1) | (differing == 2)).sum() >= (differing == 0).sum():
-        return False
-    return is_copied or unevenness(kernel, X[first], counts) <= ELSEWHERE
-
-
-def unevenness(kernel: Kernel, rows: Array, counts: Array) -> float:
-    """Return ‖KME − mean of the distinct rows‖² in units of its mean over all ways to deal counts out to the rows."""
-    D, v = len(counts), counts / counts.sum() - 1 / len(counts)  # vᵀKv in units of ‖v‖² tr(HK)/(D − 1)
-    on_v, sums = kernel.product(rows, np.column_stack([v, np.ones(D)])).T
-    by_chance = float((v @ v) * (kernel.diagonal(rows).sum() - sums.sum() / D) / (D - 1))
-    return float(v @ on_v) / by_chance if by_chance > 0 else 0.0
-
-
-def is_repeated_as_a_whole(counts: Array) -> bool:
-    """Whether all rows are there equally often, as those of a table that was put below itself."""
-    return bool(np.ptp(counts) == 0)
-
-
-def is_better_once(counts: Array) -> bool:
-    """Whether leave-one-out with the kernel k(x, y) = 1 if x = y else 0 prefers the mean of the distinct rows to KME.
-
-    The scores are ‖μ‖² − 2μ(x_i) without x_i. It does not where a few likely rows repeat often.
-    """
-    n, D = int(counts.sum()), len(counts)
-    single, squares = np.count_nonzero(counts == 1) / n, float((counts**2).sum())
-    plain = (squares - 2 * squares / n + 1) / (n - 1) ** 2 - 2 * (squares - n) / (n * (n - 1))
-    once = single / (D - 1) - (1 - single) / D
-    return bool(once < plain - CLOSE)
-
-
-def cut(trees: Array, sizes: Sequence[int]) -> Array:
-    """Return the clusters of trees that are cut into so many, fewer where heights are tied: (trees, sizes, n).
-
-    Of each tree, given by the rows of ``scipy.cluster.hierarchy.linkage``, all merges are made that are no higher than
-    the last that is needed.
-    """
-    count, n = len(trees), trees.shape[1] + 1
-    heights, nodes = trees[:, :, 2], np.arange(2 * n - 1)
-    ascending = np.concatenate([np.full((count, 1), -np.inf), heights], axis=1)
-    made = np.stack([(heights <= ascending[:, [n - size]]).sum(axis=1) for size in sizes], axis=1)
-    parents = np.broadcast_to(nodes, (count, 2 * n - 1)).copy()
+    n = len(tree) + 1
+    heights, nodes = tree[:, 2], np.arange(2 * n - 1)
+    ascending = np.append(-np.inf, heights)
+    made = np.array([(heights <= ascending[n - size]).sum() for size in sizes])
+    parents = nodes.copy()
     for side in (0, 1):
-        np.put_along_axis(parents, trees[:, :, side].astype(np.intp), nodes[n:][None], axis=1)
-    tops = np.where(parents[:, None] < n + made[..., None], parents[:, None], nodes)
+        parents[tree[:, side].astype(np.intp)] = nodes[n:]
+    tops = np.where(parents < n + made[:, None], parents, nodes)
     before = None
     while before is None or not np.array_equal(before, tops):  # the top of the top, until all are reached
         before, tops = tops, np.take_along_axis(tops, tops, axis=-1)
-    leaves = tops[..., :n]
+    leaves = tops[:, :n]
     is_top = np.zeros(tops.shape, dtype=bool)
     np.put_along_axis(is_top, leaves, True, axis=-1)
     return np.take_along_axis(is_top.cumsum(axis=-1) - 1, leaves, axis=-1)
-
-
-def _smallest(values: Array, count: int) -> Array:
-    """Return the places of the smallest values of each row, smallest first; ties in their order."""
-    if 4 * count > values.shape[1]:
-        return np.argsort(values, axis=1, kind="stable")[:, :count]
-    bound = np.partition(values, count - 1, axis=1)[:, count - 1 : count]
-    places = np.argsort(np.where(values <= bound, values, np.inf), axis=1, kind="stable")
-    return places[:, :count]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,173 @@
+"""Candidates, their weights, and what these gain: estimated on rows that neither has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat._arrays import Array, slices
+from muhat._messages import refusal
+from muhat.gram._random_features import frequency_law
+from muhat.kernels import Kernel, Mixture
+from muhat.stacking._candidates import Candidate, wave_of
+from muhat.stacking._measures import Measure, Recombination
+from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, orthogonal_frequencies
+from muhat.stacking._span import Span
+from muhat.stacking._weights import LeftOutMoments
+
+ONE_BY_ONE_UP_TO = 100
+"""Rows up to which each is left out by itself; beyond, random folds are."""
+
+DRAWS_TO_CHOOSE = 200
+"""Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
+
+FEW_DISTINCT = (12.0, 24.0)
+"""Distinct rows up to which the stacked mean is the plain mean, and from which on it is all of its own."""
+
+MOSTLY_DISTINCT = (0.8, 1.0)
+"""The same for the share of distinct rows, whichever says more: few rows that all differ are no reason for doubt."""
+
+OUTER_FOLDS = 5
+"""Folds that the gain is estimated on."""
+
+SCORING_FREQUENCIES = 256
+"""Random frequencies that the gain is estimated with."""
+
+FEWEST = 3
+"""Rows from which on a standard error can be estimated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The estimates that candidates make from a sample, their left-out moments, and their weights."""
+
+    names: list[str]
+    measures: list[Measure]
+    moments: LeftOutMoments
+    weights: Array
+
+    @classmethod
+    def from_sample(
+        cls,
+        candidates: Sequence[Candidate],
+        sample: Sample,
+        n_frequencies: int | None,
+        unit_mass: bool,
+        rng: np.random.Generator,
+    ) -> Stack:
+        """Return the candidates that can be fitted to a sample, fitted and weighted; the first is the plain mean."""
+        kept = [each for each in candidates if each.names(sample)] if sample.n > 1 else candidates[:1]
+        measures = [measure for each in kept for measure in each.checked_fit(sample)]
+        moments = _moments(kept, sample, n_frequencies, rng)
+        w = moments.best_weights(np.array([total_mass(each) for each in measures]) if unit_mass else None)
+        trust = trust_in_candidates(sample)
+        w = trust * w
+        w[0] += 1 - trust
+        return cls([name for each in kept for name in each.names(sample)], measures, moments, w)
+
+
+def total_mass(measure: Measure) -> float:
+    """Return the total mass of an estimate."""
+    return 1.0 if isinstance(measure, Mixture | Recombination) else float(measure.sum())
+
+
+def trust_in_candidates(sample: Sample) -> float:
+    """Return how much of the weights is kept, between zero and one; the rest goes to the plain mean.
+
+    On data of a few values left-out scores are skewed and correlated with the choice that they decide: what they promise
+    does not come true. It is continuous in the rows, with no threshold at which an estimate would jump.
+    """
+    return max(_ramp(sample.n_distinct, *FEW_DISTINCT), _ramp(sample.distinct_share, *MOSTLY_DISTINCT))
+
+
+def _ramp(value: float, low: float, high: float) -> float:
+    return min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def _moments(
+    candidates: Sequence[Candidate], sample: Sample, n_frequencies: int | None, rng: np.random.Generator
+) -> LeftOutMoments:
+    """Return the moments: from random frequencies, or else from refits."""
+    if sample.n == 1:
+        own = sample.kernel(sample.X)
+        return LeftOutMoments(own[None], own, np.ones(1))
+    known = has_law(sample.kernel)
+    in_folds = sample.n > ONE_BY_ONE_UP_TO or not known
+    folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
+    if n_frequencies is None or not known:
+        return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
+    frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+    if not np.isfinite(moments.inner).all():
+        needed, got = "rows whose squares are finite, in units of the bandwidth, are needed", "larger ones"
+        raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
+    return moments
+
+
+def has_law(kernel: Kernel) -> bool:
+    """Whether random frequencies can stand for the kernel."""
+    try:
+        frequency_law(kernel)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class HeldOutGain:
+    """A gain over the plain mean, as a share of its risk, and its standard error."""
+
+    gain: float
+    error: float
+
+
+def held_out_gain(
+    candidates: Sequence[Candidate], sample: Sample, n_frequencies: int | None, unit_mass: bool
+) -> HeldOutGain:
+    """Return the gain of the stacked mean, everything refitted without each of five folds and scored on it.
+
+    That is the gain g' of s n rows, s = 4/5. The odds g/(1 − g) go with one over the number of rows where the bias does
+    not depend on it: those of n rows are s times those of g'.
+    """
+    if sample.n < FEWEST:
+        return HeldOutGain(0.0, np.nan)
+    rng = np.random.default_rng(0)
+    folds = Folds.from_sample(sample, min(OUTER_FOLDS, sample.n), rng)
+    differences, risks = np.empty((2, sample.n))
+    for rows in folds:
+        masses = sample.masses[~rows] / sample.masses[~rows].sum()
+        left = Sample(sample.kernel, sample.X[~rows], masses, int((~rows).sum()))
+        stack = Stack.from_sample(candidates, left, n_frequencies, unit_mass, rng)
+        G, values = _scores(stack.measures, left, sample.X[rows], rng)
+        w, plain = stack.weights, np.eye(len(G))[0]
+        differences[rows] = plain @ G @ plain - w @ G @ w - 2 * values @ (plain - w)
+        risks[rows] = G[0, 0] - values[:, 0]
+    risk, share = float(sample.masses @ risks), 1 - 1 / len(folds.shares)
+    if not risk > 0:
+        return HeldOutGain(0.0, 0.0)
+    gain = min(float(sample.masses @ differences) / risk, 1.0)
+    error = np.sqrt(sample.masses**2 @ (differences - sample.masses @ differences) ** 2) / risk
+    slope = 1 - (1 - share) * gain
+    return HeldOutGain(share * gain / slope, float(error * share / slope**2))
+
+
+def _scores(
+    measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return the inner products of some estimates, and their values at rows: of shape (M, M) and (rows, M)."""
+    if not has_law(left.kernel):
+        span = Span.from_measures(left, measures, DRAWS_TO_CHOOSE, rng)
+        return span.gram(), span.values(X)
+    waves = Waves(left, orthogonal_frequencies(left.kernel, SCORING_FREQUENCIES, X.shape[1], rng))
+    every = np.ones(left.n, dtype=bool)
+    complex_waves = np.concatenate([wave_of(measure, waves, every) for measure in measures])
+    parts = np.concatenate([complex_waves.real, complex_waves.imag], axis=1)
+    values = np.empty((len(X), len(parts)))
+    for rows in slices(0, len(X), ROWS):
+        phases = (X[rows] - left.center) @ waves.frequencies.T
+        values[rows] = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) @ parts.T
+    scale = left.kernel.bound / SCORING_FREQUENCIES
+    return scale * (parts @ parts.T), scale * values
