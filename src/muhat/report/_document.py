@@ -11,8 +11,13 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import unknown_name
 
-FOUND, NOTHING, UNSURE = "found", "nothing", "unsure"
-"""What a verdict is: something was found, nothing was, or it cannot be told."""
+GOOD, BAD, UNSURE, FOUND, NEUTRAL = "good", "bad", "unsure", "found", "neutral"
+"""The kinds of a badge, each with a colour: good news (green), an alarm (red), not clear (amber), something found that is
+neither good nor bad (blue), and nothing found (grey)."""
+
+BADGES = (GOOD, BAD, UNSURE, FOUND, NEUTRAL)
+
+NOTHING = NEUTRAL
 
 
 KINDS = ("line", "points", "bars", "band", "rug", "rule")
@@ -197,7 +202,8 @@ class Report:
     question, verdict : str
         What was asked, and the answer, in a sentence each.
     badge, tone : str
-        The answer in two or three words, and whether it is ``'found'``, ``'nothing'`` or ``'unsure'``.
+        The answer in two or three words, and its kind: ``'good'``, ``'bad'``, ``'unsure'``, ``'found'`` or
+        ``'neutral'``.
     facts : sequence of Fact
         The numbers that matter most.
     sections : sequence of Section
@@ -223,3 +229,7 @@ class Report:
     assumptions: Sequence[str]
     code: str
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.tone not in BADGES:
+            raise ValueError(unknown_name("Report, tone", self.tone, BADGES))
