@@ -64,7 +64,8 @@ PUBLIC = [
     *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
     *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-    *("WitnessAlongDisplay", "PValueMapDisplay", "DriftDisplay", "LeftOutDisplay", "QuantileDisplay"),
+    *("WitnessAlongDisplay", "PValueMapDisplay", "PairDisplay", "DriftDisplay", "LeftOutDisplay"),
+    "QuantileDisplay",
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

@@ -29,6 +29,9 @@ COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 OTHER_COLOUR, OTHER_MARKER = "#999999", "*"
 """For a filter of the user's own."""
 
+TITLE = {"loc": "left", "fontsize": 10}
+"""How titles of panels are set."""
+
 DPI = 200
 
 UNDATED = {
