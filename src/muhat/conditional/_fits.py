@@ -254,7 +254,7 @@ class SpectralFit(Fit):
         return self.rows.targets - self.left_out_predictions()
 
     @property
-    def masses(self) -> Array:  # type: ignore[override]
+    def masses(self) -> Array:
         """The masses of the rows, with sum one."""
         return self.rows.masses
 
@@ -345,6 +345,14 @@ class Coordinates:
 
     def __call__(self, X: Array) -> Array:
         return self.values(X) @ self.basis
+
+
+def choices_by_leaving_out(
+    parts: Parts, kernel: Kernel, rules: Sequence[Rule], regression: Regression
+) -> list[ConditionalChoice]:
+    """Return each filter's choice on rows in memory."""
+    filters = bounded(parts, kernel, regression.largest_value)
+    return choices_of(regression, rules, filters, LeftOut(regression).scores)
 
 
 def choices_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,20 @@ NEARNESS = 4
 
 CALIBRATED = 1 / 3
 """The share of rows that conformal intervals are calibrated on."""
+
+
+def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float:
+    """Return a confidence between 0 and 1, or refuse it; of n rows, also one that these do not reach."""
+    is_number = isinstance(confidence, Real) and not isinstance(confidence, bool)
+    if not is_number or not 0 < float(confidence) < 1:
+        is_percent = is_number and 1 < float(confidence) < 100
+        advice = f"for {confidence:g} % give {float(confidence) / 100:g}" if is_percent else ""
+        raise ValueError(refusal(who, "confidence must be between 0 and 1", repr(confidence), advice))
+    level = float(confidence)
+    if n is not None and floor(round((1 - level) / 2 * (n + 1), 9)) < 1:
+        needed = f"confidence {level:g} takes at least {ceil(round(2 / (1 - level) - 1, 9))} rows"
+        raise ValueError(refusal(who, needed, n, "lower it"))
+    return level
 
 
 def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
@@ -88,9 +103,7 @@ class ResidualQuantiles:
     """Their residuals, each divided by s_(−i)(x_i)."""
 
     @classmethod
-    def from_residuals(
-        cls, kernel: Kernel, points: Array | None, residuals: Array, masses: Array
-    ) -> ResidualQuantiles:
+    def from_residuals(cls, kernel: Kernel, points: Array | None, residuals: Array, masses: Array) -> ResidualQuantiles:
         """Calibrate with rows and their left-out residuals, of shape (n, n_outputs)."""
         masses, sizes = masses / masses.sum(), np.abs(residuals)
         if points is None or type(kernel) not in NEVER_NEGATIVE:
