@@ -71,8 +71,9 @@ def left_out(name, parameter, K, z, p, kappa2, has_intercept=True):
 
 
 def fitted(name, parameter, kernel, X, y, weights=None, **settings):
-    model = ConditionalMean(kernel=kernel, filter=name, selection=Fixed(parameter), **settings)
-    return model.fit(X, y, sample_weight=weights)
+    """A filter with its parameter given, on X as it is: references have no scaling."""
+    settings = {"kernel": kernel, "filter": name, "selection": Fixed(parameter), "standardize": False, **settings}
+    return ConditionalMean(**settings).fit(X, y, sample_weight=weights)
 
 
 def assert_close(found, true, tolerance=EXACT, size=None):
@@ -150,7 +151,7 @@ def test_scores_are_those_of_left_out_predictions_and_the_least_is_taken(name):
     X, weights = rng.normal(size=(50, 2)), rng.uniform(0.5, 1.5, size=50)
     y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.2 * rng.normal(size=(50, 2))
     rule = LeaveOneOut(grid=PARAMETERS[name])
-    model = ConditionalMean(kernel=Gaussian(1.0), filter=name, selection=rule).fit(X, y, weights)
+    model = ConditionalMean(kernel=Gaussian(1.0), filter=name, selection=rule, standardize=False).fit(X, y, weights)
     true = [left_out(name, parameter, Gaussian(1.0)(X), y, weights, 1.0) for parameter in PARAMETERS[name]]
     scores = [weights / weights.sum() @ ((y - each) ** 2).sum(axis=1) for each in true]
     np.testing.assert_allclose(model.choice_.scores, scores, rtol=EXACT)
@@ -208,12 +209,12 @@ def wave(n, seed=0, noise=0.3):
 def test_intervals_are_those_of_the_jackknife_plus():
     X, y = wave(60)
     new, _ = wave(50, seed=1)
-    model = ConditionalMean(kernel=Gaussian(0.5), filter="landweber", selection=Fixed(200)).fit(X, y)
+    model = fitted("landweber", 200, Gaussian(0.5), X, y)
     refits = [clone(model).fit(X[rest], y[rest]) for rest in ~np.eye(60, dtype=bool)]
     values = np.array([each.predict(new) for each in refits])
     gaps = np.abs([y[i] - each.predict(X[[i]])[0] for i, each in enumerate(refits)])[:, None]
     low, high = np.sort(values - gaps, axis=0)[6 - 1], np.sort(values + gaps, axis=0)[55 - 1]  # ⌊.1·61⌋, ⌈.9·61⌉
-    found = model.predict_interval(new, confidence=0.9)
+    found = model.predict_interval(new, confidence=0.9, method="jackknife+")
     np.testing.assert_allclose(found, np.column_stack([low, high]), rtol=0, atol=1e-9)
 
 
@@ -245,14 +246,15 @@ def test_conformal_intervals_are_those_of_a_model_of_two_thirds_of_the_rows(kern
     new, _ = wave(10, seed=1)
     order = np.random.default_rng(0).permutation(60)
     some, rest = np.sort(order[:20]), np.sort(order[20:])
-    part = ConditionalMean(kernel=Gaussian(1.0)).fit(X[rest], y[rest])
+    part = ConditionalMean(kernel=Gaussian(1.0), standardize=False).fit(X[rest], y[rest])
     reach = np.sort(np.abs(y[some] - part.predict(X[some])))[19 - 1]  # ⌈.9·21⌉
     expected = part.predict(new)[:, None] + [-reach, reach]
     if kernel == "precomputed":
         model = ConditionalMean(kernel=kernel).fit(Gaussian(1.0)(X), y)
         found = model.predict_interval(Gaussian(1.0)(new, X), method="conformal")
     else:
-        found = ConditionalMean(kernel=Gaussian(1.0)).fit(X, y).predict_interval(new, method="conformal")
+        model = ConditionalMean(kernel=Gaussian(1.0), standardize=False).fit(X, y)
+        found = model.predict_interval(new, method="conformal")
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -268,9 +270,9 @@ def test_a_gaussian_kernel_on_y_is_scored_in_its_rkhs():
     X, y = wave(40)
     K, L = Gaussian(0.7)(X), Gaussian(0.5)(y[:, None])
     factor = np.linalg.cholesky(L + 1e-15 * np.eye(40))
-    model = ConditionalMean(
-        kernel=Gaussian(0.7), kernel_y=Gaussian(0.5), filter="tikhonov", selection=LeaveOneOut(grid=[1e-3, 0.1])
-    ).fit(X, y)
+    rule = LeaveOneOut(grid=[1e-3, 0.1])
+    settings = {"kernel": Gaussian(0.7), "kernel_y": Gaussian(0.5), "filter": "tikhonov", "selection": rule}
+    model = ConditionalMean(**settings, standardize=False).fit(X, y)
     for lam, score in zip([1e-3, 0.1], model.choice_.scores, strict=True):
         true = ((factor - left_out("tikhonov", lam, K, factor, np.ones(40), 1.0)) ** 2).sum(axis=1).mean()
         assert score == pytest.approx(true, rel=1e-9)
@@ -329,7 +331,7 @@ def test_left_out_distributions_are_those_of_refits():
     for i in range(30):
         o = np.arange(30) != i
         refit = fitted("landweber", 100, Gaussian(0.7), X[o], y[o])
-        np.testing.assert_allclose(quantiles[i], refit.predict_quantiles(X[[i]], levels)[0], atol=1e-12)
+        np.testing.assert_allclose(quantiles[i], refit.predict_quantiles(X[[i]], levels, "weights")[0], atol=1e-12)
         inside.append(quantiles[i, 0] <= y[i] <= quantiles[i, 2])
         scores.append(refit.distribution_at(X[[i]]).crps(y[i])[0, 0])
     assert model.loo_coverage(0.9) == pytest.approx(np.mean(inside))
@@ -362,6 +364,136 @@ def test_two_models_are_as_far_apart_as_their_embeddings():
         one.mmd_at(new, ConditionalMean(kernel_y="gaussian").fit(X, y))
 
 
+def as_one(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def test_columns_of_x_are_standardized_unless_that_is_not_wanted():
+    rng = np.random.default_rng(SEED)
+    X = rng.normal(size=(60, 3)) * [1, 1e6, 0] + [0, 3e6, 7]  # the last column is constant
+    y, new = np.sin(X[:, 0]) + X[:, 1] / 1e6, X[:7] + 0.1
+    new[:, 2] = 7
+    scaled = (new - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    by_hand = ConditionalMean(standardize=False).fit(np.column_stack([as_one(X[:, :2]), np.zeros(60)]), y)
+    model = ConditionalMean().fit(X, y)
+    np.testing.assert_allclose(model.predict(new), by_hand.predict(scaled), rtol=1e-8)
+    np.testing.assert_allclose(model.predict_interval(new), by_hand.predict_interval(scaled), rtol=1e-8)
+    np.testing.assert_allclose(model.weights_at(new), by_hand.weights_at(scaled), atol=1e-8)
+    assert model.loo_score_ > 0.9 > 0.75 > ConditionalMean(standardize=False).fit(X, y).loo_score_
+    moved = ConditionalMean().fit(1e150 * X, y)  # scales that no square would survive
+    np.testing.assert_allclose(moved.predict(1e150 * new), model.predict(new), rtol=1e-8)
+    assert ConditionalMean(kernel="precomputed").fit(Gaussian(1.0)(as_one(X[:, :2])), y).scaling_ is None
+
+
+def test_rows_as_far_apart_as_floats_go_are_right_once_they_are_standardized():
+    X, y = wave(40)
+    near = ConditionalMean(kernel=Gaussian(1.0)).fit(np.where(X > 0, 1.0, -1.0), y)
+    far = ConditionalMean(kernel=Gaussian(1.0)).fit(np.where(X > 0, 1.5e308, -1.5e308), y)
+    np.testing.assert_allclose(far.predict([[1.5e308], [-1.5e308]]), near.predict([[1.0], [-1.0]]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_batches_are_standardized_as_rows_in_memory(standardize):
+    X, y = wave(90)
+    X = np.column_stack([1e3 * X[:, 0] + 5e3, np.cos(X[:, 0])])
+    settings = {"gram": Nystrom(90), "kernel": Gaussian(1.0 if standardize else 1e3), "standardize": standardize}
+    at_once = ConditionalMean(**settings).fit(X, y)
+    rows = np.column_stack([X, y])
+    streamed = ConditionalMean(**settings).fit_batches([rows[:37], rows[37:]], target=2)
+    np.testing.assert_allclose(streamed.predict(X), at_once.predict(X), atol=1e-5)
+    np.testing.assert_allclose(streamed.predict_interval(X), at_once.predict_interval(X), atol=1e-4)
+    few = ConditionalMean(standardize=standardize).fit_batches([rows[:37], rows[37:]], target=2)
+    np.testing.assert_allclose(few.predict(X), ConditionalMean(standardize=standardize).fit(X, y).predict(X))
+
+
+def reference_quantiles(model, X, y, new, levels):
+    """The prediction plus quantiles of left-out residuals, scaled by the size of errors near x, row by row."""
+    scaled, points = as_one(X), (new - X.mean(axis=0)) / X.std(axis=0)
+    R, kernel, n = y - model.loo_predictions_, model.kernel_, len(X)
+
+    def size(x, others):
+        near = kernel(x[None], scaled[others])[0] ** 4
+        return (near @ np.abs(R[others]) + 5 * np.abs(R).mean()) / (near.sum() + 5)
+
+    ratios = np.sort([R[i] / size(scaled[i], np.arange(n) != i) for i in range(n)])
+    places = [int(np.floor(q * (n + 1) + 1e-9)) if q < 0.5 else int(np.ceil(q * (n + 1) - 1e-9)) for q in levels]
+    reach = np.array([ratios[place - 1] for place in places])
+    sizes = np.array([size(x, np.arange(n) >= 0) for x in points])
+    return model.predict(new)[:, None] + sizes[:, None] * reach
+
+
+def test_quantiles_and_intervals_are_predictions_plus_quantiles_of_left_out_residuals():
+    X, y = wave(60)
+    new, _ = wave(9, seed=1)
+    model = ConditionalMean().fit(X, y)
+    levels = [0.05, 0.25, 0.7, 0.95]
+    found = model.predict_quantiles(new, levels)
+    np.testing.assert_allclose(found, reference_quantiles(model, X, y, new, levels), rtol=1e-9)
+    np.testing.assert_array_equal(model.predict_interval(new, 0.9), found[:, [0, 3]])
+    both = ConditionalMean(filter=model.filter_, selection=Fixed(model.choice_.parameter))
+    both.fit(X, np.column_stack([y, -2 * y]))
+    of_both = both.predict_quantiles(new, levels)
+    np.testing.assert_allclose(of_both[:, 0], found, atol=1e-7)
+    np.testing.assert_allclose(both.predict_quantiles(new, 0.3)[:, 1, 0], -2 * found[:, 2], atol=1e-7)
+    plain = ConditionalMean(kernel="linear").fit(X, y)  # a kernel that does not say which rows are near
+    ends = plain.predict(new)[:, None] + np.sort(plain.loo_residuals_)[[2, 57]]  # ⌊.05·61⌋ − 1 and ⌈.95·61⌉ − 1
+    np.testing.assert_allclose(plain.predict_interval(new), ends, rtol=1e-12)
+
+
+def test_quantiles_rise_with_their_level_and_agree_with_the_prediction():
+    """On rows like those fitted, and on rows elsewhere."""
+    X, y = wave(100)
+    model = ConditionalMean().fit(X, y)
+    for new in (wave(300, seed=1)[0], wave(300, seed=2)[0] + 3):
+        quantiles = model.predict_quantiles(new, [0.05, 0.2, 0.5, 0.50001, 0.8, 0.95])
+        assert (np.diff(quantiles, axis=1) >= 0).all()
+        predicted = model.predict(new)
+        assert np.mean((predicted < quantiles[:, 0]) | (predicted > quantiles[:, -1])) <= 0.02
+    assert model.predict_quantiles(new, 0.5).shape == (300, 1)
+
+
+def test_a_weight_of_two_moves_quantiles_as_two_rows():
+    X, y = wave(200)
+    weights = np.where(np.arange(200) < 100, 1.0, 2.0)
+    settings = {"kernel": Gaussian(0.5), "filter": "tikhonov", "selection": Fixed(1e-2)}
+    weighted = ConditionalMean(**settings).fit(X, y, weights).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    rows = np.repeat(np.arange(200), weights.astype(int))
+    repeated = ConditionalMean(**settings).fit(X[rows], y[rows]).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    np.testing.assert_allclose(weighted, repeated, atol=0.06)
+    unweighted = ConditionalMean(**settings).fit(X, y, np.ones(200)).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    np.testing.assert_array_equal(
+        unweighted, ConditionalMean(**settings).fit(X, y).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    )
+
+
+LAWS = {
+    "equal errors": lambda rng, x: 0.3 * rng.normal(size=len(x)),
+    "errors that grow with x": lambda rng, x: (0.05 + 0.15 * (x + 3)) * rng.normal(size=len(x)),
+    "skewed errors": lambda rng, x: 0.5 * (rng.exponential(size=len(x)) - 1),
+    "heavy tails": lambda rng, x: 0.3 * rng.standard_t(2.5, size=len(x)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_default_intervals_hold_about_what_they_say(law):
+    covered, at_the_ends = [], []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-3, 3, size=600)
+        y = np.sin(2 * x) + LAWS[law](rng, x)
+        model = ConditionalMean(filter="tikhonov").fit(x[:80, None], y[:80])
+        lower, upper = model.predict_interval(x[80:, None]).T
+        inside = (lower <= y[80:]) & (y[80:] <= upper)
+        covered.append(inside.mean())
+        at_the_ends.append((inside[x[80:] < -1].mean(), inside[x[80:] > 1].mean()))
+    error = np.std(covered) / 5
+    assert 0.88 - 2 * error < np.mean(covered) < 0.93 + 2 * error
+    if law == "errors that grow with x":  # one width for all x would hold .99 here and .78 there
+        left, right = np.mean(at_the_ends, axis=0)
+        assert left < 0.97
+        assert right > 0.80
+
+
 def test_the_bandwidth_with_the_least_score_is_taken():
     X = np.random.default_rng(SEED).uniform(-3, 3, size=(60, 1))
     y = np.sin(6 * X[:, 0])
@@ -373,6 +505,15 @@ def test_the_bandwidth_with_the_least_score_is_taken():
     np.testing.assert_allclose(model.bandwidth_scores_, scores, rtol=1e-12)
     assert model.kernel_.bandwidth == model.bandwidths_[int(np.argmin(scores))]
     assert model.choice_.score < ConditionalMean(filter="tikhonov").fit(X, y).choice_.score
+
+
+def test_a_bandwidth_that_is_given_stands_in_the_kernels_place():
+    X, y = wave(40)
+    for bandwidth in (0.4, "median"):
+        model = ConditionalMean(kernel=Gaussian(9.0), bandwidth=bandwidth).fit(X, y)
+        same = ConditionalMean(kernel=Gaussian(bandwidth)).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), same.predict(X))
+        assert model.bandwidths_ is None
 
 
 def test_generalised_cross_validation_is_its_formula():
@@ -395,7 +536,7 @@ def test_many_rows_of_truncated_svd_are_chosen_by_generalised_cross_validation()
 @pytest.mark.parametrize("bandwidth", [100.0, 1000.0])
 def test_a_largest_eigenvalue_that_stands_apart_needs_no_refits(bandwidth):
     X, y = wave(320)
-    options = {"kernel": Gaussian(bandwidth), "filter": "nu-method"}
+    options = {"kernel": Gaussian(bandwidth), "filter": "nu-method", "standardize": False}
     model = ConditionalMean(**options).fit(X, y)
     refitted = ConditionalMean(**options, selection=Fixed(model.choice_.parameter)).fit(X[1:], y[1:])
     np.testing.assert_allclose(model.loo_predictions_[:1], refitted.predict(X[:1]), rtol=1e-9)
@@ -424,7 +565,7 @@ def test_a_precomputed_kernel_predicts_the_same():
     K = Gaussian(1.0)(X)
     weights = np.where(np.arange(30) == 4, 0.0, 1.0)
     by_matrix = ConditionalMean(kernel="precomputed").fit(K, y, weights)
-    by_points = ConditionalMean(kernel=Gaussian(1.0)).fit(X, y, weights)
+    by_points = ConditionalMean(kernel=Gaussian(1.0), standardize=False).fit(X, y, weights)
     np.testing.assert_allclose(by_matrix.predict(K[:5]), by_points.predict(X[:5]), atol=1e-8)
     np.testing.assert_allclose(by_matrix.loo_score_, by_points.loo_score_, atol=1e-8)
 
@@ -467,24 +608,44 @@ X, Y = wave(20)
 REFUSED = {
     "y must be given": lambda: ConditionalMean().fit(X, None),
     "y must vary, got 2 in every row": lambda: ConditionalMean().fit(X, np.full(20, 2.0)),
-    r"y must be finite, got Input y contains NaN in 1 row \(first: row 3\)": lambda: ConditionalMean().fit(
-        X, np.where(np.arange(20) == 3, np.nan, Y)
-    ),
+    "y must be finite, got .*NaN in 1 row": lambda: ConditionalMean().fit(X, np.where(np.arange(20) == 3, np.nan, Y)),
     "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(X, Y[:-1]),
     "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
     "y must be real numbers, got complex ones": lambda: ConditionalMean().fit(X, Y + 1j),
-    "interval: confidence: one number between 0 and 1 is needed": lambda: (
+    r"interval: confidence must be between 0 and 1, got \[0.5, 0.9\]": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, [0.5, 0.9])
     ),
-    "coverage: confidence: one number between 0 and 1 is needed": lambda: (
+    r"coverage: confidence must be between 0 and 1, got \[0.5, 0.9\]": lambda: (
         ConditionalMean().fit(X, Y).loo_coverage([0.5, 0.9])
     ),
     "another ConditionalMean is needed, got a int": lambda: ConditionalMean().fit(X, Y).mmd_at(X, 3),
     r"y must be at most 1e\+140 in size": lambda: ConditionalMean().fit(X, 1e200 * Y),
     "y must vary by at least 1e-140": lambda: ConditionalMean().fit(X, 1e-200 * Y),
     "q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0]),
-    "confidence: q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
-    "confidence 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 0.99),
+    "confidence must be between 0 and 1, got 90; for 90 % give 0.9": lambda: (
+        ConditionalMean().fit(X, Y).predict_interval(X, 90)
+    ),
+    "confidence 0.99 takes at least 199 rows, got 20; lower it": lambda: (
+        ConditionalMean().fit(X, Y).predict_interval(X, 0.99)
+    ),
+    "the quantile 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, 0.99),
+    "quantiles method: the name must be one of": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, 0.5, "mean"),
+    "method='residuals': kernel_y must be 'linear'": lambda: (
+        ConditionalMean(kernel_y="gaussian").fit(X, Y).predict_quantiles(X, 0.5, "residuals")
+    ),
+    "y must have a value everywhere, got masked": lambda: ConditionalMean().fit(X, np.ma.masked_equal(Y, Y[3])),
+    "sample_weight must have a value everywhere, got masked": lambda: ConditionalMean().fit(
+        X, Y, np.ma.masked_equal(np.arange(1, 21), 9)
+    ),
+    "y must be real numbers, got dates": lambda: ConditionalMean().fit(X, np.arange(20).astype("datetime64[D]")),
+    "y must be real numbers, got dates or times": lambda: ConditionalMean().fit(X, pd.Series(pd.to_timedelta(np.arange(20)))),
+    "sample_weight must be zero or at least 1e-30 of the largest": lambda: ConditionalMean().fit(
+        X, Y, np.where(np.arange(20) < 3, 1e300, 1)
+    ),
+    "rows further apart than the largest float": lambda: ConditionalMean(standardize=False).fit(
+        np.where(X > 0, 1.5e308, -1.5e308), Y
+    ),
+    "standardize must be True or False, got 'yes'": lambda: ConditionalMean(standardize="yes").fit(X, Y),
     "takes at least 9 rows to calibrate with, got 20 rows, of which 6 calibrate": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, method="conformal")
     ),
@@ -495,8 +656,10 @@ REFUSED = {
     "y must have 1 outputs, got 2": lambda: ConditionalMean().fit(X, Y).distribution_at(X).crps(np.ones((20, 2))),
     "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(filter="s-kmse").fit(X, Y),
     "selection must be 'loo', 'gcv'": lambda: ConditionalMean(filter="tikhonov", selection="kfold").fit(X, Y),
-    "bandwidth must be None or 'loo', got 3": lambda: ConditionalMean(bandwidth=3).fit(X, Y),
-    "bandwidth must be None or 'loo', got array": lambda: ConditionalMean(bandwidth=np.array([1.0, 2.0])).fit(X, Y),
+    "bandwidth must be None, a positive number, 'median' or 'loo', got -3": lambda: ConditionalMean(bandwidth=-3).fit(
+        X, Y
+    ),
+    "bandwidth must be None, .* got array": lambda: ConditionalMean(bandwidth=np.array([1.0, 2.0])).fit(X, Y),
     "fit_intercept must be True or False, got 'no'": lambda: ConditionalMean(fit_intercept="no").fit(X, Y),
     "kernel_y: .* did you mean 'gaussian'": lambda: ConditionalMean(kernel_y="gausian").fit(X, Y),
     "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(
@@ -529,5 +692,6 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 
 
 def test_a_row_of_weight_two_is_two_rows_where_nothing_is_chosen():
+    """Of moments of columns too: X is standardized."""
     model = ConditionalMean(kernel=Gaussian(1.0), filter="nu-method", selection=Fixed(10))
     check_sample_weight_equivalence_on_dense_data("ConditionalMean", model)

@@ -84,7 +84,7 @@ class ConditionalDistribution:
             scores[:, column] = np.einsum("mn,mn->m", self.probabilities, gaps) - between
         return scores
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return independent draws of y at each x, of shape (m, n_samples, n_outputs)."""
         count = whole_number("sample", "n_samples", n_samples)
         cumulated = np.cumsum(self.probabilities, axis=1)
@@ -120,11 +120,3 @@ def checked_levels(who: str, q: Any) -> Array:
         needed = "q must be a number between 0 and 1, or a list of them, both ends excluded"
         raise ValueError(refusal(who, needed, repr(q)))
     return np.atleast_1d(levels).astype(np.float64)
-
-
-def checked_level(who: str, q: Any) -> float:
-    """Return one level, or refuse several."""
-    levels = checked_levels(who, q)
-    if levels.size > 1:
-        raise ValueError(refusal(who, "one number between 0 and 1 is needed", repr(q)))
-    return float(levels[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from os import PathLike
 from typing import Any, Self
 
@@ -17,13 +18,39 @@ from muhat._messages import refusal, unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
-from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
-from muhat.conditional._distribution import ConditionalDistribution, checked_level, checked_levels
-from muhat.conditional._fits import Fit, Sample, factor_of
-from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
+from muhat._validation import (
+    as_frame,
+    check_range,
+    checked_gram,
+    checked_masses,
+    checked_sample,
+    checked_target,
+    is_dask,
+)
+from muhat.conditional._distribution import ConditionalDistribution, checked_levels
+from muhat.conditional._fits import Fit, RegressionRows, SpectralFit, choices_by_leaving_out
+from muhat.conditional._intervals import (
+    INTERVALS,
+    QUANTILES,
+    ResidualQuantiles,
+    calibrated,
+    check_calibration,
+    checked_confidence,
+    checked_place,
+    reach_of,
+)
 from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
-from muhat.data import DaskSource, Source, StreamSource, TransformedSource, checked_batch, is_empty
+from muhat.data import (
+    ColumnMoments,
+    DaskSource,
+    SampleBatch,
+    Source,
+    StreamSource,
+    TransformedSource,
+    checked_batch,
+    is_empty,
+)
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import Access, Approximation
@@ -41,7 +68,10 @@ CHUNK = 1024
 """New points whose kernel values to the sample are held at once."""
 
 LARGEST = 1e140
-"""Beyond it, or below one over it, sums of squares of y are no numbers or lose digits, and scores with them."""
+"""Largest |y|, and one over the smallest spread, whose sums of squares stay in the range of floats."""
+
+LEAST_MASS = 1e-30
+"""The least mass of a row beside the largest: below, its part in eigenvectors is rounding."""
 
 
 class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -70,9 +100,14 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
     fit_intercept : bool, default=True
         Whether what the weights α_i(x) lack to one goes to the mean of y, so that predictions move along with y and
         far from all data are its mean. Without, they shrink towards zero, as scikit-learn's ``KernelRidge``.
-    bandwidth : None or 'loo', default=None
-        None takes the kernel's own bandwidth, by default of the median rule; 'loo' also tries an eighth to eight times
-        that and takes the one with the least leave-one-out score, an eigendecomposition each.
+    bandwidth : None, float, 'median' or 'loo', default=None
+        None takes the kernel's own bandwidth, by default of the median rule; a number or 'median' stands in its place;
+        'loo' also tries an eighth to eight times the kernel's own and takes the one with the least leave-one-out score,
+        an eigendecomposition each.
+    standardize : bool, default=True
+        Whether each column of X is brought to mean 0 and variance 1 first (y never is), by the moments of the rows that
+        are fitted, weighted if they are; constant columns become 0. Bandwidths are then in standard deviations.
+        Leave-one-out takes the scaling as given. It does not apply to a precomputed kernel.
 
     Attributes
     ----------
@@ -84,6 +119,8 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         With ``bandwidth="loo"``, the bandwidths that were tried and the least score of each; else None.
     loo_predictions_, loo_residuals_ : arrays of the shape of y
         What is predicted for each row without it, and y minus that; for the linear kernel on y.
+    scaling_ : ColumnMoments or None
+        The means and variances that X is standardized by; None without.
     loo_score_ : float
         The share of the variance of y, in its RKHS, that is predicted without each row: R² by leave-one-out.
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
@@ -112,7 +149,8 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         selection: Any = "loo",
         gram: Any = "auto",
         fit_intercept: bool = True,
-        bandwidth: str | None = None,
+        bandwidth: float | str | None = None,
+        standardize: bool = True,
     ) -> None:
         self.kernel = kernel
         self.kernel_y = kernel_y
@@ -121,6 +159,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         self.gram = gram
         self.fit_intercept = fit_intercept
         self.bandwidth = bandwidth
+        self.standardize = standardize
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows of x and y.
@@ -143,16 +182,18 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if is_dask(X):
             return self._fit_source(parts, *_joined_on_cluster(self, X, y, sample_weight))
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
-        y = _checked_outputs(y, len(X))
+        y = checked_target("ConditionalMean", y, len(X))
         masses = checked_masses("ConditionalMean", sample_weight, len(X))
+        _check_masses(masses)
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
     def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
         """Fit to rows that come in batches, of any number, by features of each: Nyström's or random ones.
 
-        Batches are passed over four times: to draw landmarks and bandwidth from all rows, to sum up, to score every
-        filter and parameter by exact leave-one-out of the approximated kernel, and to leave rows out. Of each row only
-        its outputs and its left-out prediction are kept; methods that take every output's weight are not available.
+        Batches are passed over five times: to draw landmarks and bandwidth from all rows, for means and variances of
+        columns (not with ``standardize=False``), to sum up, to score every filter and parameter by exact leave-one-out
+        of the approximated kernel, and to leave rows out. Of each row only its outputs and its left-out prediction are
+        kept; methods that take every output's weight are not available.
 
         Parameters
         ----------
@@ -190,16 +231,38 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
         kernel_y = kernel_y.resolve(outputs)
-        sample = Sample(parts, X, masses, factor_of(kernel_y, outputs), bool(self.fit_intercept))
         plan = plan_in_memory(parts.gram, parts.kernel, len(X), X.itemsize)
         rules = parts.rules(plan.access, len(X))
         parts.check_enough(rules, len(X))
-        if plan.gram == "blocks":
-            settings = X, masses, sample.outputs, rules, sample.has_intercept
-            fits: list[Fit] = [fit_blocks(parts, kernel, *settings) for kernel in self._ladder(sample.kernel)]
+        self.scaling_ = None
+        if isinstance(parts.kernel, Precomputed):
+            kernel: Kernel = Precomputed(checked_gram("ConditionalMean", X))
         else:
-            fits = [sample.fit(kernel, plan, rules) for kernel in self._ladder(sample.kernel)]
+            self.scaling_ = self._moments(X, masses)
+            X = self._scaled(X)
+            check_range("ConditionalMean", X)
+            kernel = parts.kernel.resolve(X)
+        rows = RegressionRows(X, masses, outputs, kernel_y, bool(self.fit_intercept))
+        if plan.gram == "blocks":
+            settings = X, masses, rows.targets, rules, rows.has_intercept
+            fits: list[Fit] = [fit_blocks(parts, each, *settings) for each in self._ladder(kernel)]
+        else:
+            fits = [
+                SpectralFit.from_rows(each, rows, plan, partial(choices_by_leaving_out, parts, each, rules))
+                for each in self._ladder(kernel)
+            ]
         return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
+
+    def _moments(self, X: Array, masses: Array) -> ColumnMoments | None:
+        """Return the moments that columns are standardized by; a row of weight two counts as two rows."""
+        if not self.standardize:
+            return None
+        weights = None if masses.min() == masses.max() else masses * len(masses)
+        return ColumnMoments.from_batch(SampleBatch(X, 0, weights))
+
+    def _scaled(self, X: Array) -> Array:
+        """Return x as the kernel sees it."""
+        return X if self.scaling_ is None else self.scaling_.standardized(X)
 
     def _fit_source(self, parts: Parts, source: Source, outputs: int, is_flat: bool) -> Self:
         """Fit to rows [x, y] that can be passed over again; so few that one decomposition serves are read at once."""
@@ -214,6 +277,11 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if parts.gram == "auto" and plan_in_memory("auto", parts.kernel, rows.n, 8).gram == "dense":
             y = rows.y[:, 0] if is_flat else rows.y
             return self._fit_rows(parts, kernel_y, rows.X, y, np.full(rows.n, 1 / rows.n))
+        self.scaling_ = None
+        if self.standardize:
+            x = TransformedSource(source, partial(_leading, self.n_features_in_))
+            self.scaling_ = x.total(ColumnMoments.from_batch)
+            rows = rows.transformed(partial(_standardized, self.scaling_))
         assert isinstance(plan.gram, Approximation)
         rules = parts.rules(plan.access | plan_in_memory(plan.gram, parts.kernel, rows.n, 8).access, rows.n)
         parts.check_enough(rules, rows.n)
@@ -235,6 +303,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration: tuple[ConditionalMean, Any, Array] | None = None
+        self._residual_quantiles: ResidualQuantiles | None = None
         return self
 
     def predict(self, X: Any) -> Array:
@@ -248,22 +317,27 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         self._check_linear("predict")
         return self._shaped(self._by_chunks(X, self._fit.predictions))
 
-    def predict_interval(self, X: Any, confidence: float = 0.9, method: str = "jackknife+") -> Array:
-        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2); each output has its own.
+    def predict_interval(self, X: Any, confidence: float = 0.9, method: str = "residuals") -> Array:
+        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2): lower and upper ends.
+
+        ``"residuals"``: from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``predict_quantiles``: the
+        prediction plus quantiles of left-out residuals, wider where errors nearby are larger. In simulations it holds
+        y about as often as asked for; nothing is proven.
 
         ``"jackknife+"``: from all left-out predictions ŷ_(−i)(x) at the new point and all left-out residuals R_i, the
         interval goes from the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) − |R_i| to the
         ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with
         probability at least 2·confidence − 1, whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021),
-        and in practice about ``confidence``; filter, parameter and bandwidth are taken as given, and choosing them from
-        the same rows costs a percent or so where rows are few. With ``gram="blocks"`` folds are left out instead of
-        rows (CV+); of rows in batches, the left-out predictions at x are taken for the prediction itself.
+        and in practice about ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
+        them from the same rows costs a percent or so where rows are few. With ``gram="blocks"`` folds are left out
+        instead of rows (CV+). After ``fit_batches`` the left-out predictions at x are not known and the prediction
+        itself is taken for each: this is the plain jackknife, for which no coverage is proven.
 
-        ``"conformal"``: the same model, everything chosen anew, is fitted to two thirds of the rows, and its residuals
-        on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it holds y with
-        probability at least ``confidence``, whatever their distribution and however the model was chosen. It costs one
-        more fit, the first time it is asked for, and is a little wider. What stands before the model in a pipeline has
-        seen the rows that calibrate, and is not part of the promise.
+        ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds of the rows, and its
+        residuals on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it
+        holds y with probability at least ``confidence``, whatever their distribution. It costs one more fit, the first
+        time it is asked for, and is a little wider. What stands before the model in a pipeline has seen the rows that
+        calibrate, and is not part of the promise.
 
         Parameters
         ----------
@@ -271,14 +345,17 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             The points.
         confidence : float, default=0.9
             The share of new y that the intervals are made to hold, between 0 and 1.
-        method : {'jackknife+', 'conformal'}, default='jackknife+'
+        method : {'residuals', 'jackknife+', 'conformal'}, default='residuals'
             How they are made.
         """
         self._check_linear("predict_interval")
         who = "ConditionalMean.predict_interval"
-        level = checked_level(f"{who}: confidence", confidence)
+        level = checked_confidence(who, confidence)
         if method not in INTERVALS:
             raise ValueError(unknown_name(f"{who} method", str(method), INTERVALS))
+        if method == "residuals":
+            checked_confidence(who, level, self._fit.n)
+            return self._quantiles_by_residuals(who, X, np.array([(1 - level) / 2, (1 + level) / 2]))
         if method == "conformal":
             model, columns, gaps = self._calibrated(level)
             reach = reach_of(who, level, gaps)
@@ -311,10 +388,16 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             self._calibration = calibrated(self, X, y, isinstance(self.kernel_, Precomputed))
         return self._calibration
 
-    def predict_quantiles(self, X: Any, q: Any) -> Array:
+    def predict_quantiles(self, X: Any, q: Any, method: str | None = None) -> Array:
         """Return quantiles of y at new points, of shape (m, quantiles) or (m, n_outputs, quantiles).
 
-        They are those of ``distribution_at(X)``.
+        ``"residuals"``: the prediction plus quantiles of left-out residuals. These are scaled by the size of
+        errors near x, where the kernel says which rows are near: Gaussian, Laplacian, Matérn, rational
+        quadratic and inverse multiquadric ones do. The quantiles 0.05 and 0.95 are the ends of the 90 %
+        interval. At most 1,000 rows calibrate.
+
+        ``"weights"``: the quantiles of ``distribution_at(X)``, for distributions whose form changes with x. They are
+        wider, and the prediction, a mean by weights of any sign, may lie outside of them.
 
         Parameters
         ----------
@@ -322,17 +405,40 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             The points.
         q : float or list of floats
             The levels, between 0 and 1, such as ``[0.05, 0.5, 0.95]``.
+        method : {'residuals', 'weights'}, default=None
+            How they are made: by default from residuals, and from weights where ``kernel_y`` is not linear.
         """
-        levels = checked_levels("ConditionalMean.predict_quantiles", q)
-
+        who = "ConditionalMean.predict_quantiles"
+        levels = checked_levels(who, q)
         check_is_fitted(self, "choice_")
+        is_linear = isinstance(self.kernel_y_, Linear)
+        method = ("residuals" if is_linear else "weights") if method is None else method
+        if method not in QUANTILES:
+            raise ValueError(unknown_name(f"{who} method", str(method), QUANTILES))
+        if method == "residuals":
+            self._check_linear("predict_quantiles: method='residuals'")
+            return self._quantiles_by_residuals(who, X, levels)
 
         def quantiles(some: Array) -> Array:
             return ConditionalDistribution.from_weights(self._outputs, self._fit.weights(some)).quantiles(levels)
 
         return self._shaped(self._by_chunks(X, quantiles))
 
-    def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+    def _quantiles_by_residuals(self, who: str, X: Array, levels: Array) -> Array:
+        """Return predictions plus quantiles of left-out residuals."""
+        if self._residual_quantiles is None:
+            points, numbers = self._fit.calibrating_rows()
+            settings = self._fit.residuals[numbers], self._fit.masses[numbers]
+            self._residual_quantiles = ResidualQuantiles.from_residuals(self.kernel_, points, *settings)
+        around = self._residual_quantiles
+        around.check_levels(who, levels)
+
+        def quantiles(some: Array) -> Array:
+            return self._fit.predictions(some)[:, :, None] + around.around(some, levels)
+
+        return self._shaped(self._by_chunks(X, quantiles))
+
+    def sample(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws of y from ``distribution_at(X)``, of shape (m, n_samples) or (m, n_samples, n_outputs).
 
         Parameters
@@ -341,8 +447,8 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             The points.
         n_samples : int, default=1
             How many draws at each.
-        random_state : int, RandomState or None, default=None
-            The generator's seed.
+        random_state : int, RandomState or None, default=0
+            The generator's seed; None draws anew each time.
         """
         drawn = self.distribution_at(X).sample(n_samples, random_state)
         return drawn[..., 0] if self._is_flat else drawn
@@ -441,11 +547,11 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         return ConditionalDistribution.from_weights(self._outputs, self._fit.left_out_weights())
 
     def loo_coverage(self, confidence: float = 0.9) -> Any:
-        """Return the share of rows whose y lies between the quantiles (1 ± confidence)/2 predicted without them.
+        """Return the share of rows whose y lies between the quantiles (1 ± confidence)/2 of ``loo_distribution_``.
 
-        A number, or one for each output; rows count by their weights.
+        These are the quantiles of weights. A number, or one for each output; rows count by their weights.
         """
-        level = checked_level("ConditionalMean.loo_coverage: confidence", confidence)
+        level = checked_confidence("ConditionalMean.loo_coverage", confidence)
         low, high = np.moveaxis(self.loo_distribution_.quantiles([(1 - level) / 2, (1 + level) / 2]), -1, 0)
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
@@ -480,14 +586,26 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if not isinstance(parts.rule, accepted):
             names = "'loo', 'kfold', KFold" if parts.gram == "blocks" else "'loo', 'gcv', LeaveOneOut, GCV"
             raise ValueError(refusal("ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)))
-        if not (self.bandwidth is None or (isinstance(self.bandwidth, str) and self.bandwidth == "loo")):
-            raise ValueError(refusal("ConditionalMean", "bandwidth must be None or 'loo'", repr(self.bandwidth)))
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(refusal(self, "fit_intercept must be True or False", repr(self.fit_intercept)))
-        if self.bandwidth == "loo" and (not hasattr(parts.kernel, "bandwidth") or isinstance(parts.rule, Given)):
-            needed = "bandwidth='loo' takes a kernel with a bandwidth and a rule with scores"
+        for name in ("fit_intercept", "standardize"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(refusal(self, f"{name} must be True or False", repr(getattr(self, name))))
+        return self._with_bandwidth(parts)
+
+    def _with_bandwidth(self, parts: Parts) -> Parts:
+        """Return the parts with the bandwidth that was given, or refuse it."""
+        bandwidth = self.bandwidth
+        if bandwidth is None:
+            return parts
+        is_word = isinstance(bandwidth, str) and bandwidth in ("median", "loo")
+        is_number = isinstance(bandwidth, Real) and not isinstance(bandwidth, bool) and 0 < float(bandwidth) < np.inf
+        if not (is_word or is_number):
+            needed = "bandwidth must be None, a positive number, 'median' or 'loo'"
+            raise ValueError(refusal("ConditionalMean", needed, repr(bandwidth)))
+        if not hasattr(parts.kernel, "bandwidth") or (bandwidth == "loo" and isinstance(parts.rule, Given)):
+            needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
+            needed += " and a rule with scores" if bandwidth == "loo" else ""
             raise ValueError(refusal("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}"))
-        return parts
+        return parts if bandwidth == "loo" else replace(parts, kernel=replace(parts.kernel, bandwidth=bandwidth))
 
     def _kernel_y(self) -> Kernel:
         kernel = as_kernel(self.kernel_y, "kernel_y")
@@ -497,7 +615,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         return kernel
 
     def _ladder(self, kernel: Kernel) -> Sequence[Kernel]:
-        if self.bandwidth is None:
+        if self.bandwidth != "loo":
             return [kernel]
         return [replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in LADDER]
 
@@ -505,7 +623,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         """Return a function of new points, of so many at a time that their pairs with the sample fit in memory."""
         check_is_fitted(self, "choice_")
         X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
-        X = X[:, self._taken] if isinstance(self.kernel_, Precomputed) else X
+        X = X[:, self._taken] if isinstance(self.kernel_, Precomputed) else self._scaled(X)
         return np.concatenate([function(X[some]) for some in slices(0, len(X), CHUNK)])
 
     def _on_rows(self, values: Array) -> Array:
@@ -516,8 +634,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
 
     def _averaged(self, values: Array) -> Any:
         """Return the mean over rows of a value for each output."""
-        masses = self._fit.regression.masses  # type: ignore[attr-defined]
-        means = masses @ values
+        means = self._fit.masses @ values
         return float(means[0]) if self._is_flat else means
 
     def _check_linear(self, method: str) -> None:
@@ -535,33 +652,6 @@ def _rows(kernel: Kernel, X: Array, taken: Array) -> Array:
     if taken.all():
         return X
     return X[np.ix_(taken, taken)] if isinstance(kernel, Precomputed) else X[taken]
-
-
-def _checked_outputs(y: Any, n: int) -> Array:
-    """Return y as an array of floats of one or two dimensions, or refuse it in one sentence."""
-    who = "ConditionalMean"
-    if y is None:
-        needed = "y must be given: this estimator requires y to be passed, but the target y is None"
-        raise ValueError(refusal(who, needed, "None", "call fit(X, y)"))
-    try:
-        values = np.asarray(as_frame(y))
-        values = values if values.dtype.kind in "fiubc" else values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(refusal(who, "y must be real numbers", "text or objects", "encode it first")) from None
-    if values.dtype.kind == "c":
-        raise ValueError(refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs"))
-    if values.ndim not in (1, 2) or not values.size:
-        raise ValueError(refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}"))
-    if len(values) != n:
-        got = f"{n} rows of X and {len(values)} of y: inconsistent numbers of samples"
-        raise ValueError(refusal(who, "X and y must have as many rows", got))
-    values = values.astype(np.float64)
-    for kind, found in (("NaN", np.isnan(values)), ("infinity (inf)", np.isinf(values))):
-        rows = np.flatnonzero(found.reshape(n, -1).any(axis=1))
-        if rows.size:
-            got = f"Input y contains {kind} in {rows.size} row{'s' if rows.size > 1 else ''} (first: row {rows[0]})"
-            raise ValueError(refusal(who, "y must be finite", got, "drop these rows first"))
-    return values
 
 
 def _check_variation(outputs: Array) -> None:
@@ -594,6 +684,24 @@ def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
         needed = "target must name at least one column, each once, and leave others for x"
         raise ValueError(refusal(who, needed, repr(target)))
     return [*others, *places], len(places)
+
+
+def _check_masses(masses: Array) -> None:
+    """Refuse rows that weigh so little beside others that their part is rounding."""
+    least = float(masses[masses > 0].min() / masses.max())
+    if least < LEAST_MASS:
+        needed = f"sample_weight must be zero or at least {LEAST_MASS:g} of the largest"
+        raise ValueError(refusal("ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero"))
+
+
+def _leading(columns: int, rows: Array) -> Array:
+    return rows[:, :columns]
+
+
+def _standardized(moments: ColumnMoments, rows: Array) -> Array:
+    """Return rows [x, y] with x standardized."""
+    columns = len(moments.mean)
+    return np.hstack([moments.standardized(rows[:, :columns].astype(np.float64)), rows[:, columns:]])
 
 
 def _reordered(order: list[int], X: Array) -> Array:

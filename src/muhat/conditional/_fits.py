@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +15,11 @@ from scipy.linalg.lapack import dpstrf
 from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import Parts
-from muhat._validation import check_scale, check_semidefinite, checked_gram
+from muhat._validation import check_scale, check_semidefinite
 from muhat.conditional._left_out import LeftOut, Regression
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
-from muhat.gram import Approximation, DenseGram
+from muhat.gram import Approximation, DenseGram, FeatureMap
 from muhat.gram._plan import Plan
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import GCV, Given, LeaveOneOut, Rule
@@ -32,6 +33,9 @@ STEPS = 128
 
 FACTORED = 1e-14
 """The share of the largest l(y, y) that a factor of the Gram matrix of y leaves out."""
+
+CALIBRATING = 1000
+"""The most rows whose left-out residuals calibrate quantiles."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +94,18 @@ class Fit(ABC):
     residuals: Array
     """Each row's outputs minus what is predicted for them by the smoother made without it: shape (n, columns)."""
 
+    @property
+    def masses(self) -> Array:
+        """The masses of the rows, with sum one."""
+        return np.full(self.n, 1 / self.n)
+
+    @abstractmethod
+    def calibrating_rows(self) -> tuple[Array | None, Array]:
+        """Return x of the rows that calibrate quantiles, as the kernel sees it, and their numbers.
+
+        x is None where only the Gram matrix is known.
+        """
+
     @cached_property
     def choice(self) -> ConditionalChoice:
         """The choice with the least score."""
@@ -124,38 +140,103 @@ class Fit(ABC):
         return refusal("ConditionalMean", needed, "a fit in batches or on gram='blocks'", advice)
 
 
+@dataclass(frozen=True, eq=False)
+class RegressionRows:
+    """The rows that a regression is fitted to: those of positive mass, x as the kernel sees it."""
+
+    X: Array
+    masses: Array
+    outputs: Array
+    """The y_i, of shape (n, n_outputs)."""
+    kernel_y: Kernel
+    has_intercept: bool
+
+    @cached_property
+    def targets(self) -> Array:
+        """What is regressed: the y_i, or rows of a factor of their Gram matrix for a kernel that is not linear."""
+        return factor_of(self.kernel_y, self.outputs)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.masses)
+
+
 @dataclass(eq=False)
 class SpectralFit(Fit):
-    """A regression in the eigenbasis of the Gram matrix, every row of it in memory."""
+    """A regression in the eigenbasis of the Gram matrix, every row of it in memory.
+
+    Predictions and residuals take n numbers an output. The eigenvectors, n × n numbers, are for what needs each row's
+    weight; a model that was loaded from a file computes them again when they are first asked for.
+    """
 
     kernel: Kernel
-    regression: Regression
-    coordinates: Callable[[Array], Array]
-    """UᵀD k(X, x) of new points, in rows."""
+    rows: RegressionRows
+    features: FeatureMap | None
+    """The feature map of an approximated kernel."""
     choices: list[ConditionalChoice]
+    coefficients: Array | None
+    """β of shape (n or features, n_outputs): predictions are k(x, X) β, or z(x) β, beside the mean."""
+    mean: Array
+    left_out: Array | None = None
+    """What is predicted for each row without it, once it was asked for."""
+
+    @classmethod
+    def from_rows(
+        cls, kernel: Kernel, rows: RegressionRows, plan: Plan, choose: Callable[[Regression], list[ConditionalChoice]]
+    ) -> SpectralFit:
+        """Decompose the Gram matrix of a kernel, held as planned, and choose each filter's parameter."""
+        features = plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
+        decomposition = Decomposition.from_rows(kernel, rows, features)
+        check_scale(type(kernel).__name__, decomposition.regression.largest_value, np.dtype(np.float64), rows.X)
+        choices = choose(decomposition.regression)
+        fit = cls(kernel, rows, features, choices, None, decomposition.regression.mean)
+        vars(fit)["decomposition"] = decomposition  # where the cached property would put it
+        if isinstance(rows.kernel_y, Linear):
+            fit.coefficients = decomposition.basis @ (fit.inverse[:, None] * fit.regression.projected[:, :-1])
+        return fit
+
+    def to_keep(self) -> dict[str, Any]:
+        """Return the attributes that a file holds: n numbers for each output, and no n × n matrix."""
+        if isinstance(self.rows.kernel_y, Linear):
+            with suppress(ValueError):  # a filter that jumps, with more rows than are refitted for
+                self.left_out_predictions()
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def n(self) -> int:  # type: ignore[override]
         """The number of rows."""
-        return self.regression.n
+        return self.rows.n
+
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        """The eigenbasis of the Gram matrix."""
+        return Decomposition.from_rows(self.kernel, self.rows, self.features)
+
+    @property
+    def regression(self) -> Regression:
+        """The rows in the eigenbasis."""
+        return self.decomposition.regression
 
     @cached_property
     def inverse(self) -> Array:
         """g_λ(γ) of every component."""
         return self.choice.filter.inverse(self.regression.gamma, self.choice.parameter)
 
-    @cached_property
-    def coefficients(self) -> Array:
-        """What coordinates are multiplied with to predict, measured from the mean."""
-        return self.inverse[:, None] * self.regression.projected[:, :-1]
+    def _values(self, X: Array) -> Array:
+        """Return k(x, X) or z(x) of new points, in rows; of a precomputed kernel, what is given."""
+        if self.features is not None:
+            return self.features(X)
+        return X if isinstance(self.kernel, Precomputed) else self.kernel(X, self.rows.X)
+
+    def coordinates(self, X: Array) -> Array:
+        """Return UᵀD k(X, x) of new points, in rows."""
+        return self._values(X) @ self.decomposition.basis
 
     def predictions(self, X: Array) -> Array:
         """Return what is predicted at new points."""
-        return self.coordinates(X) @ self.coefficients + self.regression.mean
-
-    @cached_property
-    def _left_out(self) -> Array:
-        return LeftOut(self.regression).predictions(self.choice.filter, self.choice.parameter)
+        assert self.coefficients is not None
+        return self._values(X) @ self.coefficients + self.mean
 
     @cached_property
     def _functions(self) -> Array:
@@ -163,12 +244,24 @@ class SpectralFit(Fit):
 
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
-        return self._left_out
+        if self.left_out is None:
+            self.left_out = LeftOut(self.regression).predictions(self.choice.filter, self.choice.parameter)
+        return self.left_out
 
     @property
     def residuals(self) -> Array:  # type: ignore[override]
         """Each row's outputs minus that."""
-        return self.regression.outputs - self._left_out
+        return self.rows.targets - self.left_out_predictions()
+
+    @property
+    def masses(self) -> Array:
+        """The masses of the rows, with sum one."""
+        return self.rows.masses
+
+    def calibrating_rows(self) -> tuple[Array | None, Array]:
+        """Return x of rows in memory, and their numbers."""
+        is_matrix = isinstance(self.kernel, Precomputed)
+        return (None, np.arange(self.n)) if is_matrix else evenly_spaced(self.rows.X)
 
     def left_out_values(self, X: Array) -> Array:
         """Return what each left-out smoother predicts at new points."""
@@ -189,59 +282,51 @@ class SpectralFit(Fit):
 
     def share_explained(self) -> float:
         """Return the share of the outputs' variance that is predicted without each row."""
-        masses, outputs = self.regression.masses, self.regression.outputs
-        spread = outputs - masses @ outputs
+        masses, targets = self.rows.masses, self.rows.targets
+        spread = targets - masses @ targets
         return 1 - float((masses @ self.residuals**2).sum() / (masses @ spread**2).sum())
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows that take part, with their outputs, before a kernel on x is chosen."""
+class Decomposition:
+    """The eigenbasis of A = DKD, D = diag(√p), with the rows in it, and how new points come into it."""
 
-    parts: Parts
-    X: Array
-    masses: Array
-    outputs: Array
-    has_intercept: bool
+    regression: Regression
+    basis: Array
+    """What k(x, X), or z(x), is multiplied with for the coordinates UᵀD k(X, x)."""
 
-    @cached_property
-    def kernel(self) -> Kernel:
-        """The kernel on x, its bandwidth a number."""
-        if isinstance(self.parts.kernel, Precomputed):
-            return Precomputed(checked_gram("ConditionalMean", self.X))
-        return self.parts.kernel.resolve(self.X)
+    @classmethod
+    def from_rows(cls, kernel: Kernel, rows: RegressionRows, features: FeatureMap | None) -> Decomposition:
+        """Decompose the Gram matrix, or the covariance of features."""
+        return cls._dense(kernel, rows) if features is None else cls._on_features(features, rows)
 
-    def fit(self, kernel: Kernel, plan: Plan, rules: Sequence[Rule]) -> SpectralFit:
-        """Decompose the Gram matrix of a kernel, held as planned, and choose each filter's parameter."""
-        if isinstance(plan.gram, Approximation):
-            regression, coordinates = self._on_features(kernel, plan.gram)
-        else:
-            regression, coordinates = self._dense(kernel)
-        check_scale(type(kernel).__name__, regression.largest_value, np.dtype(np.float64), self.X)
-        filters = bounded(self.parts, kernel, regression.largest_value)
-        choices = choices_of(regression, rules, filters, LeftOut(regression).scores)
-        return SpectralFit(kernel, regression, coordinates, choices)
-
-    def _dense(self, kernel: Kernel) -> tuple[Regression, Callable[[Array], Array]]:
-        points = np.arange(len(self.X))[:, None] if isinstance(kernel, Precomputed) else self.X
-        gram = DenseGram.from_sample(kernel, points, self.masses)
+    @classmethod
+    def _dense(cls, kernel: Kernel, rows: RegressionRows) -> Decomposition:
+        points = np.arange(rows.n)[:, None] if isinstance(kernel, Precomputed) else rows.X
+        gram = DenseGram.from_sample(kernel, points, rows.masses)
         gamma, U = np.linalg.eigh(gram.matrix)
         check_semidefinite(gamma)
         # Kept, though rounded: g_λ is smooth at zero, and new points have more of small components than the sample has.
         gamma = np.maximum(gamma, gamma[-1] * 1e-30)
-        basis = np.sqrt(self.masses)[:, None] * U
-        regression = Regression(gamma, U, self.masses, self.outputs, self.has_intercept)
-        return regression, Coordinates(None if isinstance(kernel, Precomputed) else kernel, points, basis)
+        regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
+        return cls(regression, np.sqrt(rows.masses)[:, None] * U)
 
-    def _on_features(self, kernel: Kernel, approximation: Approximation) -> tuple[Regression, Callable[[Array], Array]]:
+    @classmethod
+    def _on_features(cls, features: FeatureMap, rows: RegressionRows) -> Decomposition:
         """K ≈ FFᵀ: with DF = U Γ^(1/2) Vᵀ, the coordinates UᵀD k(X, x) are Γ^(1/2) Vᵀ z(x)."""
-        features = approximation.resolve(kernel, self.X)
-        F = features(self.X) * np.sqrt(self.masses)[:, None]
+        F = features(rows.X) * np.sqrt(rows.masses)[:, None]
         gamma, V = np.linalg.eigh(F.T @ F)
         kept = gamma > len(F) * rounding(gamma) * gamma[-1]
         root, V = np.sqrt(gamma[kept]), V[:, kept]
-        regression = Regression(gamma[kept], F @ V / root, self.masses, self.outputs, self.has_intercept)
-        return regression, Coordinates(features, None, V * root)
+        regression = Regression(gamma[kept], F @ V / root, rows.masses, rows.targets, rows.has_intercept)
+        return cls(regression, V * root)
+
+
+def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]:
+    """Return at most as many rows as calibrate quantiles, evenly spaced in their order, and their numbers."""
+    numbers = np.arange(len(X)) if numbers is None else numbers
+    some = np.unique(np.linspace(0, len(X) - 1, min(len(X), CALIBRATING)).astype(int))
+    return X[some], numbers[some]
 
 
 def bounded(parts: Parts, kernel: Kernel, largest_value: float) -> list[Any]:
@@ -252,19 +337,22 @@ def bounded(parts: Parts, kernel: Kernel, largest_value: float) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """x ↦ UᵀD k(X, x): kernel values, or features, times a basis."""
+    """x ↦ UᵀD k(X, x): features times a basis."""
 
     values: Any
-    """A kernel, a feature map, or None where the values themselves are given."""
-    points: Array | None
+    """A feature map."""
     basis: Array
 
     def __call__(self, X: Array) -> Array:
-        if self.values is None:
-            return X @ self.basis
-        if self.points is None:
-            return self.values(X) @ self.basis
-        return self.values(X, self.points) @ self.basis
+        return self.values(X) @ self.basis
+
+
+def choices_by_leaving_out(
+    parts: Parts, kernel: Kernel, rules: Sequence[Rule], regression: Regression
+) -> list[ConditionalChoice]:
+    """Return each filter's choice on rows in memory."""
+    filters = bounded(parts, kernel, regression.largest_value)
+    return choices_of(regression, rules, filters, LeftOut(regression).scores)
 
 
 def choices_of(

@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._parts import Parts
-from muhat.conditional._fits import ConditionalChoice, Fit, bounded, candidates_of
+from muhat.conditional._fits import ConditionalChoice, Fit, bounded, candidates_of, evenly_spaced
 from muhat.filters import Filter
 from muhat.gram import BlockGram
 from muhat.kernels import Kernel
@@ -75,11 +75,21 @@ class BlockFit(Fit):
     fold_of: Array
     """The fold of each row."""
     residuals: Array
+    row_masses: Array
 
     @property
     def n(self) -> int:  # type: ignore[override]
         """The number of rows."""
         return len(self.X)
+
+    @property
+    def masses(self) -> Array:
+        """The masses of the rows, with sum one."""
+        return self.row_masses
+
+    def calibrating_rows(self) -> tuple[Array | None, Array]:
+        """Return x of rows in memory, and their numbers."""
+        return evenly_spaced(self.X)
 
     def predictions(self, X: Array) -> Array:
         """Return what is predicted at new points."""
@@ -215,7 +225,7 @@ def fit_blocks(
     for number, fold in enumerate(products.folds[:-1]):
         fold_of[fold] = number
     means, residuals = products.means, products.residuals(one)
-    return BlockFit(kernel, X, choices, means[-1], betas[-1], means[:-1], betas[:-1], fold_of, residuals)
+    return BlockFit(kernel, X, choices, means[-1], betas[-1], means[:-1], betas[:-1], fold_of, residuals, masses)
 
 
 def _choices(products: Products, rules: Sequence[Rule], candidates: Sequence[Candidates]) -> list[ConditionalChoice]:

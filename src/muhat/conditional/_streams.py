@@ -6,8 +6,8 @@ the sums over all rows, every batch can be left out row by row on its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
 from typing import Any
@@ -18,9 +18,9 @@ from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import Parts
 from muhat._validation import check_finite, check_scale
-from muhat.conditional._fits import ConditionalChoice, Coordinates, Fit, bounded, choices_of
+from muhat.conditional._fits import ConditionalChoice, Coordinates, Fit, bounded, choices_of, evenly_spaced
 from muhat.conditional._left_out import LeftOut, PartOfRegression, Whole
-from muhat.data import ReservoirSample, SampleBatch, Source
+from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.selection import Rule
@@ -44,6 +44,11 @@ class Rows:
         assert isinstance(approximation, Approximation)
         drawn = source.total(partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from))
         return cls(source, columns, drawn)
+
+    def transformed(self, change: Callable[[Array], Array]) -> Rows:
+        """Return the rows with each batch, and what was drawn, transformed."""
+        drawn = replace(self.drawn, rows=change(self.drawn.rows))
+        return Rows(TransformedSource(self.source, change), self.columns, drawn)
 
     @property
     def n(self) -> int:
@@ -88,6 +93,7 @@ class Rows:
         if poles:
             pairs = self.source.total(partial(_predictions, basis, one, poles)).joined()
             fit.left_out, fit.outputs = np.split(pairs, 2, axis=1)
+            fit.drawn, fit.numbers = evenly_spaced(self.X, self.drawn.numbers)
         return fit
 
 
@@ -101,6 +107,9 @@ class StreamFit(Fit):
     left_out: Array | None = None
     outputs: Array | None = None
     """None for a filter that is not smooth, whose rows are left out by refits only."""
+    drawn: Array | None = None
+    numbers: Array | None = None
+    """x of rows that were drawn from all, and their numbers."""
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -126,8 +135,14 @@ class StreamFit(Fit):
         assert self.outputs is not None
         return self.outputs - predictions
 
+    def calibrating_rows(self) -> tuple[Array | None, Array]:
+        """Return x of rows that were drawn from all, and their numbers."""
+        self.left_out_predictions()
+        assert self.numbers is not None
+        return self.drawn, self.numbers
+
     def left_out_values(self, X: Array) -> Array:
-        """Return the predictions themselves, which one row of so many does not move."""
+        """Return full-sample predictions: with this many rows, leaving one out changes next to nothing."""
         return self.predictions(X).T[..., None]
 
     def share_explained(self) -> float:
@@ -201,7 +216,7 @@ class _Basis:
     @property
     def coordinates(self) -> Coordinates:
         """x ↦ UᵀD k(X, x)."""
-        return Coordinates(self.features, None, self.V * np.sqrt(self.gamma))
+        return Coordinates(self.features, self.V * np.sqrt(self.gamma))
 
     def part(self, rows: Array) -> PartOfRegression:
         """Return some rows [x, y] in this basis."""

@@ -89,7 +89,8 @@ class ColumnMoments:
     overflow or vanish.
     """
 
-    count: int
+    count: float
+    """The number of rows, or the sum of their weights."""
     low: Array
     high: Array
     mean: Array
@@ -98,10 +99,14 @@ class ColumnMoments:
 
     @classmethod
     def from_batch(cls, batch: SampleBatch) -> ColumnMoments:
-        """Return the moments of a batch, in float64."""
+        """Return the moments of a batch, in float64; a row of weight two counts as two rows."""
         X = batch.X.astype(np.float64, copy=False)
         low, high = X.min(axis=0), X.max(axis=0)
         X = X / _unit(low, high)
+        if batch.weights is not None:
+            count = float(batch.weights.sum())
+            mean = batch.weights @ X / count
+            return cls(count, low, high, mean, batch.weights @ (X - mean) ** 2)
         mean = X.mean(axis=0)
         return cls(len(X), low, high, mean, ((X - mean) ** 2).sum(axis=0))
 
