@@ -19,7 +19,16 @@ from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
 from muhat.gram._problem import HeldOut
-from muhat.selection._base import ROUNDED, Candidates, Choice, Scored, Scores, check_rest
+from muhat.selection._base import (
+    ROUNDED,
+    Candidates,
+    Choice,
+    Scored,
+    Scores,
+    bias_factor_on,
+    check_rest,
+    checked_bias_factor,
+)
 from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
 HEAVY = 0.02
@@ -51,10 +60,20 @@ class LeaveOneOut(Scored):
     ----------
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
+    bias_factor : float, 'auto' or None, default=None
+        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i − μ_λ^(−i)‖²; with a
+        factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'`` is κ = D/(D − 2), D being the number of
+        components that share the variance: the plain average where D is at most 2 (docs/selection.md). None is 1, and
+        ``'auto'`` with ``KernelMean(filter="auto")``.
     """
 
     grid: Any = None
+    bias_factor: Any = None
     least_points: ClassVar[int] = 2
+
+    def check(self, filter: Shrinker) -> None:
+        super().check(filter)
+        checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
         """The rows to leave out and all eigenpairs, unless the filter is constant and has a closed form."""
@@ -67,7 +86,7 @@ class LeaveOneOut(Scored):
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
         """Return what is left without each point: in closed form, from resolvents, or by refits."""
         check_rest(self, 1 - problem.mass_range[1])
-        return LeftOutScores(problem, candidates)
+        return LeftOutScores(problem, candidates, bias_factor_on(self.bias_factor, problem))
 
     @staticmethod
     def is_cheap(problem: SpectralProblem, candidates: Candidates) -> bool:
@@ -78,8 +97,9 @@ class LeaveOneOut(Scored):
 class LeftOutScores(Scores):
     """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
 
-    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> None:
+    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array) -> None:
         super().__init__(problem, candidates)
+        self.bias_factor = bias_factor
         self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
         self.unshrunk = problem.left_out.sums.unshrunk
         self.most = [each.grid.max() for each in candidates]
@@ -95,17 +115,17 @@ class LeftOutScores(Scores):
             self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
     def gains(self, place: int, grid: Array) -> Array:
-        filter = self.filters[place]
+        filter, factor = self.filters[place], np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0)
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
-            return 0.0 - (2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
+            return 0.0 - (2 * sums.linear[..., None] * r + (factor * sums.quadratic)[..., None] * r**2)
         if place in self.poles and grid.max() > self.most[place]:
             wider = _poles_of(self.problem, Candidates(filter, grid))
             if wider is None:
                 return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
-        gains = sum(part.gains(filter, grid) for part in self.parts[place])
+        gains = sum(part.gains(filter, grid, factor) for part in self.parts[place])
         return np.minimum(gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None])  # scores ≥ 0
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
@@ -236,19 +256,22 @@ class Without:
         crossed = (2 * self.towards * self.mean).sum(axis=-1) + self.mass * (self.mean**2).sum(axis=-1)
         return self.own.sum(axis=-1) - crossed.sum(axis=-1)
 
-    def terms(self, filter: Shrinker, grid: Array) -> Array:
+    def terms(self, filter: Shrinker, grid: Array, bias_factor: Array = np.ones(())) -> Array:
         """Return what each parameter gains by each set: shape (parameters, ..., sets).
 
         With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩ − Σ_F p_i ‖h‖².
+        The last, the squared bias, is counted ``bias_factor`` times.
         """
         components = Components(self.gamma, self.mean, self.target, self.effective_size[:, None])
         h = (1 - filter.on(components, grid)) * (self.mean - self.target)
         outside = np.multiply.outer((1 - filter.at_zero(grid)) ** 2, self.outside)
-        return -2 * (h * self.towards).sum(axis=-1) - self.mass * ((h**2).sum(axis=-1) + outside)
+        squared = bias_factor[..., None] * ((h**2).sum(axis=-1) + outside)
+        return -2 * (h * self.towards).sum(axis=-1) - self.mass * squared
 
-    def gains(self, filter: Shrinker, grid: Array) -> Array:
+    def gains(self, filter: Shrinker, grid: Array, bias_factor: Array) -> Array:
         """Return what each parameter gains over KME: shape (..., parameters)."""
-        parts = [self.terms(filter, grid[some]).sum(axis=-1) for some in slices(0, len(grid), PARAMETERS)]
+        chunks = slices(0, len(grid), PARAMETERS)
+        parts = [self.terms(filter, grid[some], bias_factor).sum(axis=-1) for some in chunks]
         return np.moveaxis(np.concatenate(parts), 0, -1)
 
 
