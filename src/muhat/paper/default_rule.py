@@ -167,6 +167,10 @@ def settings(quick: bool) -> Settings:
         cells += [["cauchy", 1, 50], ["ring", 0.1, 50]]
         cells += [["family", d, n] for d in (1, 2, 5, 10, 20, 50) for n in (20, 50, 100) if (d, n) != (20, 20)]
         cells += [["family", d, 400] for d in (2, 20)]
+        # Laws that were not looked at while the rule was chosen.
+        cells += [["levels", [0.5, 0.25, 0.13, 0.06, 0.06], 40], ["levels", [1.0] * 6, 30], ["poisson", 0.5, 40]]
+        cells += [["normal", 5, 200], ["half zeros", 10, 80], ["ring", 0.02, 200], ["cauchy", 1, 200]]
+        cells += [["family", 3, 30], ["family", 30, 200]]
         cells += [["rows", name, n] for name in at_hand() if name not in ELSEWHERE for n in (20, 50)]
     return {"seed": 2014, "m": 4 if quick else 300, "rows_per_cell": 20_000, "shares": SHARES, "cells": cells}
 

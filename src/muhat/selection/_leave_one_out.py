@@ -14,6 +14,8 @@ from operator import add
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
@@ -42,6 +44,10 @@ CHUNK = 2**22
 
 AT_LEAST = 4
 """Chunks, so that every core has something to do."""
+
+SINGLE, MULTIPLIERS, TRIED = 2.0, 2000, 40
+"""Standard errors beyond which a single gain is clear, draws of the largest of many by chance, and candidates of a
+filter's grid that take part in it: neighbours are nearly one."""
 
 PARAMETERS = 8
 """Parameters for which a filter is evaluated together on all left-out samples."""
@@ -175,28 +181,79 @@ def _interval(problem: SpectralProblem) -> Interval:
     return Interval.from_spectrum(problem.spectrum.gamma, rest, problem.largest_value)
 
 
-def standard_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> list[float]:
+@dataclass(frozen=True)
+class GainErrors:
+    """How far leave-one-out gains may be off by chance.
+
+    Attributes
+    ----------
+    standard_errors : list of float
+        That of each choice's gain.
+    threshold : float
+        How many of its standard errors the largest of all candidates' gains must exceed, to be as unlikely by chance as
+        two standard errors are for a single gain.
+    """
+
+    standard_errors: list[float]
+    threshold: float
+
+
+def gain_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> GainErrors:
     """Return the standard error of each choice's leave-one-out gain, from its terms at these rows, of equal mass.
 
     The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the spread of these
     differences over the root of n. What it says is how far the gain on this sample may be from that.
     """
-    terms = [_terms(problem, rows, choice.filter, choice.grid[[choice.index]]) for choice in choices]
-    return [float(np.std(each, ddof=1) / np.sqrt(problem.n)) if len(each) > 1 else np.nan for each in terms]
+    terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
+    if len(rows.masses) < 2:
+        return GainErrors([np.nan] * len(choices), np.inf)
+    deviations = [np.std(each, axis=0, ddof=1) for each in terms]
+    errors = [float(each[0]) / np.sqrt(problem.n) for each in deviations]
+    varies = [each > ROUNDED * problem.largest_value for each in deviations]
+    standard = [
+        (each[:, some] - each[:, some].mean(axis=0)) / deviation[some]
+        for each, deviation, some in zip(terms, deviations, varies, strict=True)
+    ]
+    return GainErrors(errors, _threshold(np.concatenate(standard, axis=1)))
+
+
+def _threshold(terms: Array) -> float:
+    """Return the quantile of the largest of several means, in standard errors, that two are of a single one.
+
+    The means have the correlations of these standardised terms: random signs of the rows, normal ones, give the law of
+    the largest. With few rows, its tails are those of Student's distribution.
+    """
+    n, level = len(terms), float(norm.cdf(SINGLE))
+    quantile = SINGLE
+    if terms.shape[1]:
+        multipliers = np.random.default_rng(0).standard_normal((MULTIPLIERS, n))
+        largest = (multipliers @ terms).max(axis=1) / np.sqrt(n - 1)
+        quantile = max(SINGLE, float(np.quantile(largest, level)))
+    return float(student.isf(norm.sf(quantile), n - 1))
+
+
+def _terms_of_grid(problem: SpectralProblem, rows: Rows, choice: Choice) -> Array:
+    """Return what a choice and other candidates of its grid gain at each of some rows: shape (rows, candidates)."""
+    own, some = choice.grid[[choice.index]], np.unique(np.linspace(0, len(choice.grid) - 1, TRIED).astype(int))
+    others = choice.grid[some[some != choice.index]]
+    if not len(others) or (problem.n > REFIT_UP_TO and _poles_of(problem, Candidates(choice.filter, others)) is None):
+        return _terms(problem, rows, choice.filter, own)
+    first, rest = (_terms(problem, rows, choice.filter, grid) for grid in (own, others))
+    return np.concatenate([first, rest], axis=1)
 
 
 def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) -> Array:
-    """Return what one parameter gains at each of some rows."""
+    """Return what each parameter gains at each of some rows: shape (rows, parameters)."""
     poles = _poles_of(problem, Candidates(filter, grid))
     if poles is None:
         without = without_each(problem, rows, np.arange(len(rows.masses))[:, None])
-        return without.terms(filter, grid)[0] / rows.masses
+        return without.terms(filter, grid).T / rows.masses[:, None]
     largest = _interval(problem).largest
-    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid)[0]
+    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid).T
     nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
     parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
     linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
-    return -(2 * linear @ r + quadratic @ r**2) / rows.masses
+    return -(2 * linear @ r + quadratic @ r**2) / rows.masses[:, None]
 
 
 @dataclass(frozen=True)
