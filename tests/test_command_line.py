@@ -423,7 +423,8 @@ def test_numbers_are_printed_with_the_digits_they_have():
     rows = [SimpleNamespace(**row, strength=share) for share in (0.0, 1e-14, 0.025249, 1.2345e-3, 4.56e-8)]
     shrunk = command._table(SimpleNamespace(rows=rows, best=None)).columns[3]
     assert list(shrunk.cells) == ["0", "0", "2.52", "0.123", "0"]
-    assert command.kernel_text(muhat.Laplacian(51.0588230525312)) == "Laplacian(bandwidth=51.1)"
+    comparison = muhat.compare([[0.0], [1.0], [3.0]], kernel=muhat.Laplacian(51.0588230525312))
+    assert comparison.kernel_text == "Laplacian(bandwidth=51.06)"
 
 
 def test_an_unknown_command_gets_a_suggestion():

@@ -245,18 +245,13 @@ def _print(comparison: Comparison, name: str) -> None:
         console.print(sentence, soft_wrap=not console.is_terminal, style=style)
 
     size = f"{comparison.n:,} rows, {comparison.d:,} column{'' if comparison.d == 1 else 's'}"
-    print_sentence(f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
+    print_sentence(f"{name}: {size}, kernel {comparison.kernel_text}")
     console.print(_table(comparison))
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict(), "green" if comparison.helps else None)
     if comparison.stacked is not None:
         print_sentence(comparison.stacked_verdict())
-
-
-def kernel_text(kernel: Kernel) -> str:
-    """Return a kernel with its numbers in three digits."""
-    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda found: f"{float(found[0]):.3g}", repr(kernel))
 
 
 def _table(comparison: Comparison) -> Table:
