@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,14 +16,15 @@ from sklearn.utils import check_random_state
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, available_cores, limit_cores, share_between_cores
 from muhat._messages import refusal
 from muhat._parts import as_gram
-from muhat._validation import as_frame, checked_sample, whole_number
+from muhat._validation import as_array, as_frame, checked_gram, checked_sample, whole_number
+from muhat.data import DataSet
 from muhat.gram import Approximation
-from muhat.kernels import Kernel
+from muhat.kernels import Function, Kernel, Precomputed
 from muhat.testing._ladder import check_bandwidths
 from muhat.testing._statistics import STATISTICS, Statistic, as_statistics
 
 DEFAULT_STATISTICS = ("mmd", "spectral", "kernel-fisher")
-"""What is asked without a word: differences as a whole, and those in fine structure."""
+"""The default statistics: MMD for overall differences, spectral ones for fine structure."""
 
 WORTH_A_THREAD = 100
 """Rows from which on threads save more than they cost."""
@@ -32,6 +35,7 @@ class PermutationTest(BaseEstimator):
 
     bandwidths: Any
     statistics: Any
+    standardize: bool
     n_permutations: int
     random_state: Any
     n_jobs: int | None
@@ -40,8 +44,9 @@ class PermutationTest(BaseEstimator):
     """The statistics that can be asked for by name."""
 
     def _check(self) -> list[Statistic]:
-        """Refuse parameters that are none; return the statistics."""
+        """Raise ValueError for invalid parameters; return the statistics."""
         whole_number(self, "n_permutations", self.n_permutations)
+        check_flag(self, "standardize", self.standardize)
         check_bandwidths(type(self).__name__, self.bandwidths)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             needed = "n_jobs must be a whole number, not zero, or None"
@@ -49,7 +54,7 @@ class PermutationTest(BaseEstimator):
         return as_statistics(self.statistics, self.names)
 
     def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        return np.random.default_rng(seed_from(type(self).__name__, self.random_state))
 
     def _map(self, work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
         """Return what work gives for each part, a thread per core unless the rows are few."""
@@ -59,14 +64,155 @@ class PermutationTest(BaseEstimator):
         with limit_cores(available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
             return share_between_cores(work, parts)
 
-    def _sample(self, name: str, X: Any) -> tuple[Array, tuple[str, ...] | None]:
-        """Return a sample of at least two rows, in double, and the names of its columns if it has any."""
-        X = as_frame(X)
-        columns = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+    def _sample(self, name: str, X: Any, least: int = 2) -> tuple[Array, tuple[str, ...] | None]:
+        """Return a sample of some rows at least, in double, and the names of its columns if it has any."""
+        X, columns = as_rows(type(self).__name__, name, X)
         values = checked_sample(clone(self), X, reset=True, name=name).astype(np.float64, copy=False)
-        if len(values) < 2:
-            raise ValueError(refusal(type(self).__name__, f"{name} must have at least 2 rows", "1 row"))
+        if len(values) < least:
+            raise ValueError(refusal(type(self).__name__, f"{name} must have at least {least} rows", "1 row"))
         return values, columns
+
+
+def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Return a sample in memory as something with two dimensions, and the names of its columns if it has any.
+
+    A Series, or an array or list of numbers in one dimension, is one column; of what ``read_table`` returns, the rows
+    are taken.
+    """
+    if isinstance(X, DataSet):
+        return X.data, checked_names(who, name, X.feature_names)
+    X = as_frame(X)
+    if hasattr(X, "columns"):
+        return X, checked_names(who, name, X.columns)
+    if isinstance(X, list | tuple):
+        X = _as_table(who, name, X)
+    elif isinstance(X, Mapping | set | frozenset) and not hasattr(X, "shape"):
+        needed = f"{name} must be an array, a data frame or a list, points in rows"
+        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "make it an array first"))
+    if len(getattr(X, "shape", ())) != 1:
+        return X, None
+    title = getattr(X, "name", None)
+    if not isinstance(X, np.ndarray):  # a mask is refused later
+        X = np.asarray(X)
+    return X[:, None], None if title is None else (str(title),)
+
+
+def _as_table(who: str, name: str, X: Sequence[Any]) -> Array:
+    """Return lists as an array, or refuse those of unequal lengths."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        needed = f"the rows of {name} must have equal lengths"
+        advice = "fill them up, or compare objects by Function(f, rows=True), a function of two of them"
+        raise ValueError(refusal(who, needed, "unequal ones", advice)) from None
+
+
+def checked_names(who: str, name: str, columns: Iterable[Any]) -> tuple[str, ...]:
+    """Return the names of columns, or refuse one that two columns have."""
+    names = tuple(map(str, columns))
+    twice = next((each for number, each in enumerate(names) if each in names[:number]), None)
+    if twice is not None:
+        needed = f"columns of {name} must have different names"
+        raise ValueError(refusal(who, needed, f"{twice!r} twice", "rename or drop one of them"))
+    return names
+
+
+def check_flag(part: object, name: str, value: object) -> None:
+    """Raise ValueError unless a parameter is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(refusal(part, f"{name} must be True or False", repr(value)))
+
+
+def seed_from(who: str, random_state: Any) -> int:
+    """Return a seed drawn from a random state: of a whole number always the same one, of None a new one."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError:
+        needed = "random_state must be a whole number from 0 to 4294967295, a random generator of numpy or None"
+        raise ValueError(refusal(who, needed, repr(random_state))) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """Samples that are known by a matrix only: kernels of row numbers, and the row numbers of each sample."""
+
+    kernels: list[Kernel]
+    samples: tuple[Array, ...]
+
+
+def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Numbered | None:
+    """Return the row numbers of samples for precomputed kernels, or functions of objects; None for rows of numbers.
+
+    ``Precomputed(K)`` takes whole numbers, and ``"precomputed"`` rows of K which make it up together. Functions are
+    called on all objects, which are in lists.
+    """
+    precomputed = [each for each in kernels if isinstance(each, Precomputed)]
+    if precomputed:
+        if len(precomputed) < len(kernels):
+            other = next(each for each in kernels if not isinstance(each, Precomputed))
+            needed = "a precomputed kernel cannot be combined with others"
+            raise ValueError(refusal(who, needed, type(other).__name__))
+        if any(each.matrix is None for each in precomputed):
+            return _rows_of_matrix(who, samples)
+        found = [Precomputed(checked_gram(who, np.asarray(each.matrix))) for each in precomputed]
+        size = min(len(each.matrix) for each in found)
+        return Numbered(list(found), tuple(_row_numbers(who, each, size) for each in samples))
+    functions = [each for each in kernels if isinstance(each, Function) and callable(each.function)]
+    if len(functions) < len(kernels) or not any(map(_has_objects, samples)):
+        return None
+    objects = [each for sample in samples for each in sample]
+    starts = np.cumsum([0, *map(len, samples)]).tolist()
+    numbers = tuple(np.arange(*ends)[:, None] for ends in pairwise(starts))
+    found = [Precomputed(checked_gram(who, _matrix_of_objects(each, objects))) for each in functions]
+    return Numbered(list(found), numbers)
+
+
+def _rows_of_matrix(who: str, samples: Sequence[Any]) -> Numbered:
+    """Return the kernel whose matrix the samples make up, one below the other."""
+    rows = [as_array(as_frame(each)) for each in samples]
+    shapes = " and ".join(f"shape {each.shape}" for each in rows)
+    if any(each.ndim != 2 or each.shape[1] != sum(map(len, rows)) or each.dtype.kind not in "fiub" for each in rows):
+        needed = "kernel='precomputed' needs rows of one square matrix K"
+        advice = "give K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
+        raise ValueError(refusal(who, needed, shapes, advice))
+    K = checked_gram(who, np.concatenate(rows).astype(np.float64))
+    numbers = np.split(np.arange(len(K))[:, None], np.cumsum([len(each) for each in rows])[:-1])
+    return Numbered([Precomputed(K)], tuple(numbers))
+
+
+def _row_numbers(who: str, X: Any, size: int) -> Array:
+    """Return whole numbers below a size, in one column, or refuse them."""
+    rows = as_array(X)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    is_column = rows.ndim == 2 and rows.shape[1] == 1 and rows.dtype.kind in "iu" and rows.size
+    if not is_column or rows.min() < 0 or rows.max() >= size:
+        needed = f"a precomputed kernel needs row numbers, whole and below {size}"
+        advice = "give numbers such as range(n), or the rows of K with kernel='precomputed'"
+        raise ValueError(refusal(who, needed, f"shape {rows.shape} and type {rows.dtype}", advice))
+    return rows
+
+
+def _has_objects(X: Any) -> bool:
+    """Whether a list holds text, lists of unequal lengths or other objects, instead of numbers or batches of rows."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "OUS"
+    if not isinstance(X, list | tuple) or not X or len(getattr(X[0], "shape", ())) == 2:
+        return False
+    return as_array(X).dtype.kind in "OUS"
+
+
+def _matrix_of_objects(kernel: Function, objects: list[Any]) -> Array:
+    """Return k(a, b) for all pairs of objects."""
+    function: Any = kernel.function
+
+    def matrix(_: Array) -> Any:
+        if kernel.rows:
+            return [[function(one, other) for other in objects] for one in objects]
+        return function(objects, objects)
+
+    return kernel._called(matrix, np.empty(0), shape=(len(objects), len(objects)))
 
 
 def spectral_gram(test: PermutationTest, gram: Any, kernels: Sequence[Kernel]) -> str | Approximation:

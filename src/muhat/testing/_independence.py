@@ -12,9 +12,10 @@ import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
 from muhat._messages import refusal
+from muhat.data import ColumnMoments, SampleBatch
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel
-from muhat.testing._base import PermutationTest, spectral_gram
+from muhat.testing._base import Numbered, PermutationTest, numbered, spectral_gram
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._permutations import Law, PermutationTable, draw_orders
@@ -63,9 +64,11 @@ class IndependenceTest(PermutationTest):
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How both Gram matrices are held: as they are, by default up to 500 rows, or approximated by features, 100
         landmarks by default, drawn from x and from y. The p-value is exact either way.
+    standardize : bool, default=True
+        Whether columns are brought to mean 0 and variance 1, those of x over x and those of y over y.
     n_permutations : int, default=999
         Where there are no more orders than that, all of them are taken instead of random ones.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=0
         For the permutations.
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.
@@ -91,8 +94,9 @@ class IndependenceTest(PermutationTest):
         bandwidths: Any = None,
         statistics: Any = ("mmd", "spectral"),
         gram: Any = "auto",
+        standardize: bool = True,
         n_permutations: int = 999,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -100,6 +104,7 @@ class IndependenceTest(PermutationTest):
         self.bandwidths = bandwidths
         self.statistics = statistics
         self.gram = gram
+        self.standardize = standardize
         self.n_permutations = n_permutations
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -126,8 +131,12 @@ class IndependenceTest(PermutationTest):
             raise ValueError(refusal("IndependenceTest", needed, "unbiased=True", "leave it out"))
         kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
         kernels_y = kernels_x if self.kernel_y is None else as_kernels(self.kernel_y)
+        known = [numbered("IndependenceTest", *side) for side in ((kernels_x, [X]), (kernels_y, [Y]))]
+        kernels_x, kernels_y = (
+            given if each is None else each.kernels for given, each in zip((kernels_x, kernels_y), known, strict=True)
+        )
         gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
-        X, Y = self._pairs(X, Y, gram == "dense")
+        X, Y = self._pairs([X, Y], known, gram == "dense")
         if gram == "auto":
             gram = "dense" if len(X) <= DENSE_UP_TO else Nystrom(LANDMARKS)
         for each in statistics:
@@ -175,9 +184,16 @@ class IndependenceTest(PermutationTest):
         self._map(work, list(slices(0, len(orders), CHUNK)), orders.shape[1])
         return values.reshape(len(orders), -1).T
 
-    def _pairs(self, X: Any, Y: Any, is_dense: bool) -> tuple[Array, Array]:
+    def _scaled(self, name: str, X: Any, known: Numbered | None) -> Array:
+        """Return the rows of one side, standardized unless they are row numbers of a precomputed kernel."""
+        if known is not None:
+            return known.samples[0]
+        rows, _ = self._sample(name, X)
+        return ColumnMoments.from_batch(SampleBatch(rows, 0)).standardized(rows) if self.standardize else rows
+
+    def _pairs(self, sides: list[Any], known: list[Numbered | None], is_dense: bool) -> tuple[Array, Array]:
         """Return both sides of the pairs, or refuse them in one sentence."""
-        (X, _), (Y, _) = self._sample("X", X), self._sample("Y", Y)
+        X, Y = (self._scaled(*each) for each in zip(("X", "Y"), sides, known, strict=True))
         if len(X) != len(Y):
             raise ValueError(refusal("IndependenceTest", "X and Y must have as many rows", f"{len(X)} and {len(Y)}"))
         most = MOST_ROWS[is_dense]
