@@ -313,7 +313,7 @@ class TwoSampleResult(Result):
             if most.p_value > level:
                 return ""
             return (
-                f"{most.name} alone has p = {most.p_value:.2g}, which is a hint only: the p-value that counts is the "
+                f"On its own, {most.name} has p = {most.p_value:.2g}, a hint only: the p-value that counts is the "
                 "overall one, which looks for differences of every kind."
             )
         if most.p_value > level:
