@@ -140,7 +140,7 @@ def paired_table(
     X: Array, Y: Array, gram: Nystrom, n_permutations: int, rng: np.random.Generator
 ) -> tuple[PermutationTable, list[list[str]]]:
     """Return the same for independence: the groups of the weight on x and of that on y."""
-    statistics = [*as_statistics(IndependenceTest().statistics), ShrunkMeans("f-kmse")]
+    statistics = [*as_statistics(("mmd", "spectral")), ShrunkMeans("f-kmse")]
     test = IndependenceTest(
         statistics=statistics, gram=gram, n_permutations=n_permutations, random_state=int(rng.integers(2**31)), n_jobs=1
     )

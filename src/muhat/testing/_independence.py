@@ -1,8 +1,8 @@
-"""Does x have to do with y? Both Gram matrices are decomposed once; every permutation pairs their rows anew."""
+"""Are x and y independent? Both Gram matrices are decomposed once; every permutation pairs their rows anew."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -12,16 +12,18 @@ import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
 from muhat._messages import refusal
-from muhat.data import ColumnMoments, SampleBatch
+from muhat.data import ColumnMoments
+from muhat.data._sources import SampleBatch
 from muhat.gram import Approximation, Nystrom
-from muhat.kernels import Gaussian, Kernel
-from muhat.testing._base import Numbered, PermutationTest, numbered, spectral_gram
+from muhat.kernels import Gaussian, Kernel, Precomputed
+from muhat.testing._base import PermutationTest, check_flag, numbered, spectral_gram
+from muhat.testing._distances import Distance, gram_for
 from muhat.testing._gram import PooledSpectrum
-from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
-from muhat.testing._permutations import Law, PermutationTable, draw_orders
+from muhat.testing._ladder import as_kernels, kernels_at_bandwidths, wide_kernel
+from muhat.testing._permutations import Family, Law, PermutationTable, draw_orders
 from muhat.testing._results import Candidates, IndependenceResult, of_table
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
-from muhat.testing._statistics import STATISTICS, Filtered, Statistic
+from muhat.testing._statistics import MMD, STATISTICS, Filtered, Spectral, Statistic
 
 DENSE_UP_TO = 500
 """Rows up to which the matrices of all statistics are gathered for each permutation in a few milliseconds."""
@@ -35,11 +37,26 @@ MOST_ROWS = {True: 2000, False: 100_000}
 STEPS = 4
 """Bandwidths of x, and of y, if nothing else is asked for."""
 
+FOR_KERNELS = ("mmd", "spectral")
+"""The statistics of kernels that are given, each on x with each on y, if no statistics are."""
+
 SHARES = (1e-1, 1e-2, 1e-3)
-"""λ of x, and of y, as shares of the largest eigenvalue, if nothing else is asked for."""
+"""Their λ of x, and of y, as shares of the largest eigenvalue."""
+
+FINE_SHARES = (1e-1, 1e-2)
+"""λ of the default's truncated SVD, the same share on both sides."""
+
+FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.30, 0.25, 0.15, 0.15, 0.15
+"""Weights of the default's families: truncated SVD, HSIC, distance covariance, that of ranks, HSIC of wide kernels.
+
+Chosen by power on twenty-two kinds of dependence (docs/tests.md).
+"""
 
 CHUNK = 8
 """Permutations that a thread takes at a time."""
+
+PAIRS = 8192
+"""Pairs of rows whose values are gathered at a time, so that they stay in the processor's cache."""
 
 
 class IndependenceTest(PermutationTest):
@@ -47,29 +64,35 @@ class IndependenceTest(PermutationTest):
 
     The kernel of x has bandwidths and λ from x, that of y from y; then the rows of y are permuted. With the eigenpairs
     γ, u of x's centred Gram matrix and δ, v of y's, the statistics are Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)²: HSIC for h(γ) = γ
-    and h'(δ) = δ, its spectral-regularised form with filters. All share the permutations, as in ``TwoSampleTest``.
+    and h'(δ) = δ, its spectral-regularised form with filters. By default five families of them look for fine
+    structure, smooth dependence, linear and monotone dependence; each has a p-value, and these are combined into one.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
-        The kernel on x; Gaussian, if not given.
+        The kernel on x. If neither this nor ``kernel_y`` is given, Gaussian kernels and distances. With
+        ``Precomputed(K)``, X has row numbers of K; with 'precomputed', X is K; functions may take lists of anything.
     kernel_y : str, Kernel, callable or list of these, default=None
         The kernel on y; as on x, if not given.
     bandwidths : int, 'median' or list of float, default=None
         For kernels whose bandwidth is not a number: how many, in equal ratios over the distances of x or y (4 if not
         given), the median of x or y, or the bandwidths themselves.
-    statistics : str, Statistic or list of these, default=('mmd', 'spectral')
+    statistics : str, Statistic or list of these, default=None
         The weights h and h', each with each: 'mmd' and 'mmd' is HSIC. For few rows also 'scose', 'fcose' or
-        ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk.
+        ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk. By default truncated SVD and
+        HSIC on four bandwidths of x and of y, distance covariance of the values and of their ranks, and HSIC at a wide
+        bandwidth, 51 statistics in five families; for a kernel that is given, ('mmd', 'spectral').
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
         How both Gram matrices are held: as they are, by default up to 500 rows, or approximated by features, 100
-        landmarks by default, drawn from x and from y. The p-value is exact either way.
+        landmarks by default, drawn from x and from y independently of each other. The p-value is exact either way.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1, those of x over x and those of y over y.
+        Whether every column is brought to mean 0 and variance 1 first; not for row numbers or lists of objects.
+    distinct : bool, default=False
+        Whether rows of (x, y) that are exact copies of others are dropped. Copies are not independent draws.
     n_permutations : int, default=999
         Where there are no more orders than that, all of them are taken instead of random ones.
-    random_state : int, RandomState, Generator or None, default=0
-        For the permutations.
+    random_state : int, RandomState or None, default=0
+        For the permutations, and for which rows landmarks and bandwidths are learnt from.
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.
 
@@ -80,7 +103,7 @@ class IndependenceTest(PermutationTest):
     >>> rng = np.random.default_rng(0)
     >>> angle = rng.uniform(0, 2 * np.pi, size=80)
     >>> x, y = np.cos(angle) + 0.1 * rng.normal(size=80), np.sin(angle) + 0.1 * rng.normal(size=80)
-    >>> IndependenceTest(random_state=0).test(x[:, None], 1000 * y[:, None]).p_value
+    >>> IndependenceTest().test(x, 1000 * y).p_value
     0.001
     """
 
@@ -92,9 +115,10 @@ class IndependenceTest(PermutationTest):
         *,
         kernel_y: Any = None,
         bandwidths: Any = None,
-        statistics: Any = ("mmd", "spectral"),
+        statistics: Any = None,
         gram: Any = "auto",
         standardize: bool = True,
+        distinct: bool = False,
         n_permutations: int = 999,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -105,20 +129,38 @@ class IndependenceTest(PermutationTest):
         self.statistics = statistics
         self.gram = gram
         self.standardize = standardize
+        self.distinct = distinct
         self.n_permutations = n_permutations
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def test(self, X: Any, Y: Any) -> IndependenceResult:
-        """Test whether the rows of X, of shape (n, d), are independent of those of Y, of shape (n, e)."""
+        """Test whether the rows of X, of shape (n, d), are independent of those of Y, of shape (n, e).
+
+        A Series or an array of one dimension is one column. Where X or Y is constant, p is 1.
+        """
         paired = self._paired(X, Y)
-        kernel_x, kernel_y = paired.candidates[paired.table.loudest][0]
+        pairs = paired.pairs
         return IndependenceResult(
             **of_table(paired.table, paired.candidates),
             is_complete=paired.is_complete,
-            n=paired.n,
-            correlation=_correlation(paired.x.spectrum(kernel_x), paired.y.spectrum(kernel_y)),
+            n=pairs.n,
+            correlation=paired.correlation,
+            x_names=pairs.x.names,
+            y_names=pairs.y.names,
+            n_copies=pairs.n_copies,
+            copies_stand_out=pairs.copies_stand_out,
+            distinct=bool(self.distinct),
+            constant=tuple(name for name, side in (("x", pairs.x), ("y", pairs.y)) if side.is_constant),
         )
+
+    def _check(self) -> list[Statistic]:
+        """Raise ValueError for invalid parameters; return the statistics that are asked for by name or object."""
+        check_flag(self, "distinct", self.distinct)
+        if self.statistics is not None:
+            return super()._check()
+        given = self.get_params(deep=False) | {"statistics": FOR_KERNELS}
+        return type(self)(**given)._check()
 
     def _paired(self, X: Any, Y: Any) -> _Paired:
         """Return the values of all statistics for all orders of the rows of Y."""
@@ -129,105 +171,238 @@ class IndependenceTest(PermutationTest):
         if any(each.unbiased for each in statistics):
             needed = "statistics must not be unbiased"
             raise ValueError(refusal("IndependenceTest", needed, "unbiased=True", "leave it out"))
-        kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
-        kernels_y = kernels_x if self.kernel_y is None else as_kernels(self.kernel_y)
-        known = [numbered("IndependenceTest", *side) for side in ((kernels_x, [X]), (kernels_y, [Y]))]
-        kernels_x, kernels_y = (
-            given if each is None else each.kernels for given, each in zip((kernels_x, kernels_y), known, strict=True)
-        )
-        gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
-        X, Y = self._pairs([X, Y], known, gram == "dense")
-        if gram == "auto":
-            gram = "dense" if len(X) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+        pairs, gram = self._pairs(X, Y)
         for each in statistics:
             if isinstance(each, ShrunkCovariance):
-                each.check(len(X))
+                each.check(pairs.n)
         rng = self._rng()
-        order = rng.permutation(len(X))  # of the rows of both: what is chosen does not depend on the order of the rows
-        orders, is_complete = draw_orders(len(X), self.n_permutations, rng)
-        X, Y = X[order], Y[order]
-        x, y = (self._side(*side, statistics, gram) for side in ((kernels_x, X), (kernels_y, Y)))
-        if not (x.spectra and y.spectra):
+        pairs = pairs.taken(rng.permutation(pairs.n))  # no choice depends on the order of the rows
+        orders, is_complete = draw_orders(pairs.n, self.n_permutations, rng)
+        if pairs.x.is_constant or pairs.y.is_constant:
+            return _nothing_to_see(pairs, len(orders), is_complete)
+        x, y = (_Rows.shuffled(side, gram, rng) for side in (pairs.x, pairs.y))
+        is_default = self.kernel is None and self.kernel_y is None and self.statistics is None
+        blocks = self._default_blocks(x, y) if is_default else self._given_blocks(x, y, statistics)
+        values, candidates, families = [], [], []
+        laws: list[Law] = []
+        shrunk = [each for each in statistics if isinstance(each, ShrunkCovariance)]
+        if blocks[0].candidates:
+            values, laws = [self._statistics(blocks, orders, gram == "dense")], [each.law for each in blocks]
+            candidates = [each for block in blocks for each in block.candidates]
+            families = _families(blocks)
+        for statistic in shrunk:
+            for (k, one), (other, two) in product(blocks[0].x.spectra, blocks[0].y.spectra):
+                values.append(_shrunk(statistic, one, two, orders))
+                laws.append(Law.of_values(values[-1]))
+                candidates.append(((k, other), (statistic,)))
+        joined = np.concatenate(values)
+        table = PermutationTable(
+            joined, np.abs(joined).max(axis=1), Law.of_all(laws), () if shrunk else tuple(families)
+        )
+        kernels = candidates[table.loudest][0]
+        correlation = next(
+            _correlation(*spectra) for block in blocks if (spectra := block.spectra_of(kernels)) is not None
+        )
+        return _Paired(pairs, table, candidates, is_complete, correlation)
+
+    def _default_blocks(self, x: _Rows, y: _Rows) -> list[_Block]:
+        """Return the default statistics: five families that see fine, smooth, linear and monotone dependence."""
+        fine = [self._spectra(side, self._ladder([Gaussian()], side)) for side in (x, y)]
+        blocks = [_Block.of_spectra(*fine, [Spectral(shares=(share,))], FINE, 0) for share in FINE_SHARES]
+        blocks.append(_Block.of_spectra(*fine, [MMD()], SMOOTH, 1))
+        others: list[tuple[Callable[[Array], Kernel], float]] = [
+            (Distance().resolve, DISTANCES),
+            (Distance(ranks=True).resolve, RANKS),
+            (wide_kernel, WIDE),
+        ]
+        for number, (learnt, weight) in enumerate(others, 2):
+            spectra = [self._spectra(side, [learnt(side.to_learn_from)]) for side in (x, y)]
+            blocks.append(_Block.of_spectra(*spectra, [MMD()], weight, number))
+        return [each for each in blocks if each.candidates]
+
+    def _given_blocks(self, x: _Rows, y: _Rows, statistics: list[Statistic]) -> list[_Block]:
+        """Return every statistic on x with every one on y, as one family."""
+        spectra = [self._spectra(side, self._ladder(side.side.kernels, side)) for side in (x, y)]
+        if not all(spectra):
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
             raise ValueError(refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice))
-        candidates: Candidates = [((k, other), (h, g)) for k, h in x.candidates for other, g in y.candidates]
-        values, laws = [], []
-        if candidates:
-            values, laws = [self._statistics(x, y, orders, gram == "dense")], [x.law_with(y)]
-        for shrunk in (each for each in statistics if isinstance(each, ShrunkCovariance)):
-            for (k, one), (other, two) in product(x.spectra, y.spectra):
-                values.append(_shrunk(shrunk, one, two, orders))
-                laws.append(Law.of_values(values[-1]))
-                candidates.append(((k, other), (shrunk,)))
-        joined = np.concatenate(values)
-        table = PermutationTable(joined, np.abs(joined).max(axis=1), Law.of_all(laws))
-        return _Paired(x, y, table, candidates, is_complete, len(X))
+        return [_Block.of_spectra(*spectra, [each for each in statistics if not isinstance(each, ShrunkCovariance)])]
 
-    def _side(
-        self, kernels: list[Kernel], rows: Array, statistics: list[Statistic], gram: str | Approximation
-    ) -> _Side:
-        """Return the spectra of one side at every bandwidth."""
-        ladder = kernels_at_bandwidths(kernels, STEPS if self.bandwidths is None else self.bandwidths, rows)
-        spectra = self._map(lambda kernel: PooledSpectrum.from_rows(kernel, rows, gram), ladder, len(rows))
-        told = [(kernel, spectrum) for kernel, spectrum in zip(ladder, spectra, strict=True) if spectrum.gamma.size]
-        return _Side(told, [each for each in statistics if not isinstance(each, ShrunkCovariance)])
+    def _ladder(self, kernels: list[Kernel], rows: _Rows) -> list[Kernel]:
+        """Return the kernels at every bandwidth, learnt from one side."""
+        steps = STEPS if self.bandwidths is None else self.bandwidths
+        return kernels_at_bandwidths(kernels, steps, rows.to_learn_from)
 
-    def _statistics(self, x: _Side, y: _Side, orders: Array, is_dense: bool) -> Array:
-        """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))² for each weight of x with each of y, and every order π of the rows."""
-        one_order = _from_pairs(x.matrices(), y.matrices()) if is_dense else _from_components(x, y)
-        values = np.empty((len(orders), len(x.weights), len(y.weights)))
+    def _spectra(self, rows: _Rows, kernels: list[Kernel]) -> Spectra:
+        """Return the spectrum of every kernel that tells some rows of one side apart."""
+        spectra = self._map(rows.spectrum, kernels, len(rows.side.rows))
+        return [(kernel, spectrum) for kernel, spectrum in zip(kernels, spectra, strict=True) if spectrum.gamma.size]
+
+    def _statistics(self, blocks: list[_Block], orders: Array, is_dense: bool) -> Array:
+        """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))² for the weights of x and y in every block, and every order π."""
+        one_order = _from_pairs(blocks) if is_dense else _from_components(blocks)
+        values = np.empty((len(orders), sum(len(each.candidates) for each in blocks)))
 
         def work(some: slice) -> None:
             for place in range(some.start, some.stop):
                 values[place] = one_order(orders[place])
 
         self._map(work, list(slices(0, len(orders), CHUNK)), orders.shape[1])
-        return values.reshape(len(orders), -1).T
+        return values.T
 
-    def _scaled(self, name: str, X: Any, known: Numbered | None) -> Array:
-        """Return the rows of one side, standardized unless they are row numbers of a precomputed kernel."""
-        if known is not None:
-            return known.samples[0]
-        rows, _ = self._sample(name, X)
-        return ColumnMoments.from_batch(SampleBatch(rows, 0)).standardized(rows) if self.standardize else rows
+    def _pairs(self, X: Any, Y: Any) -> tuple[_Pairs, str | Approximation]:
+        """Return both sides of the pairs and how their Gram matrices are held, or refuse them in one sentence."""
+        kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
+        kernels_y = kernels_x if self.kernel_y is None else as_kernels(self.kernel_y)
+        gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
+        if isinstance(gram, Nystrom) and not isinstance(gram.landmarks, str):
+            needed, got = "landmarks must be drawn, of x and of y independently of each other", "given ones"
+            raise ValueError(refusal("IndependenceTest", needed, got, "use gram=Nystrom(100)"))
+        x, y = self._side("X", X, kernels_x), self._side("Y", Y, kernels_y)
+        n = len(x.rows)
+        if n != len(y.rows):
+            got = f"{n} and {len(y.rows)}"
+            raise ValueError(refusal("IndependenceTest", "X and Y must have as many rows", got))
+        if gram == "auto":
+            by_matrix = any(isinstance(each, Precomputed) for each in (*x.kernels, *y.kernels))
+            gram = "dense" if n <= DENSE_UP_TO or by_matrix else Nystrom(LANDMARKS)
+        most = MOST_ROWS[gram == "dense"]
+        if n > most:
+            advice = "use gram='nystrom'" if gram == "dense" else "draw some of the rows"
+            raise ValueError(refusal("IndependenceTest", f"at most {most} rows are needed", n, advice))
+        pairs = _Pairs.counted(x, y, distinct=bool(self.distinct))
+        return (pairs.standardized if self.standardize else pairs), gram
 
-    def _pairs(self, sides: list[Any], known: list[Numbered | None], is_dense: bool) -> tuple[Array, Array]:
-        """Return both sides of the pairs, or refuse them in one sentence."""
-        X, Y = (self._scaled(*each) for each in zip(("X", "Y"), sides, known, strict=True))
-        if len(X) != len(Y):
-            raise ValueError(refusal("IndependenceTest", "X and Y must have as many rows", f"{len(X)} and {len(Y)}"))
-        most = MOST_ROWS[is_dense]
-        if len(X) > most:
-            advice = "use gram='nystrom'" if is_dense else "draw some of the rows"
-            raise ValueError(refusal("IndependenceTest", f"at most {most} rows are needed", len(X), advice))
-        for name, rows in (("X", X), ("Y", Y)):
-            if not np.ptp(rows, axis=0).any():
-                raise ValueError(refusal("IndependenceTest", f"rows of {name} that differ are needed", "equal ones"))
-        return X, Y
+    def _side(self, name: str, X: Any, kernels: list[Kernel]) -> _SideOfPairs:
+        """Return the rows of one side, row numbers for kernels that are known by a matrix."""
+        of_numbers = numbered("IndependenceTest", kernels, [X])
+        if of_numbers is not None:
+            return _SideOfPairs(of_numbers.samples[0], None, of_numbers.kernels)
+        rows, names = self._sample(name, X)
+        return _SideOfPairs(rows, names, kernels)
+
+
+Spectra = list[tuple[Kernel, PooledSpectrum]]
+"""Kernels, and what each of them sees of one side."""
+
+
+@dataclass(frozen=True, eq=False)
+class _SideOfPairs:
+    """The rows of x or of y, with the names of their columns and their kernels."""
+
+    rows: Array
+    names: tuple[str, ...] | None
+    kernels: list[Kernel]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows are equal."""
+        return not np.ptp(self.rows, axis=0).any()
+
+    @property
+    def standardized(self) -> _SideOfPairs:
+        """It with columns at mean 0 and variance 1; row numbers as they are."""
+        if any(isinstance(each, Precomputed) for each in self.kernels):
+            return self
+        moments = ColumnMoments.from_batch(SampleBatch(self.rows, 0))
+        return replace(self, rows=moments.standardized(self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Both sides of n pairs, and how many of these are exact copies of others."""
+
+    x: _SideOfPairs
+    y: _SideOfPairs
+    n_copies: int
+    copies_stand_out: bool
+    """Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat explain."""
+
+    @classmethod
+    def counted(cls, x: _SideOfPairs, y: _SideOfPairs, distinct: bool) -> _Pairs:
+        """Return the pairs, without exact copies if these are to be dropped."""
+        sides = [np.unique(each.rows, axis=0, return_inverse=True)[1].ravel() for each in (x, y)]
+        _, first, both = np.unique(np.array(sides), axis=1, return_index=True, return_inverse=True)
+        copies = len(x.rows) - len(first)
+        fewer, all_pairs = min(map(_equal_pairs, sides)), len(x.rows) * (len(x.rows) - 1) / 2
+        by_chance = max(map(_equal_pairs, sides)) / all_pairs * fewer
+        stand_out = copies > 0 and _equal_pairs(both.ravel()) - by_chance >= (fewer - by_chance) / 2 > 0
+        pairs = cls(x, y, copies, bool(stand_out))
+        return pairs.taken(np.sort(first)) if distinct and copies else pairs
+
+    @property
+    def n(self) -> int:
+        """The number of pairs."""
+        return len(self.x.rows)
+
+    @property
+    def standardized(self) -> _Pairs:
+        """Them with the columns of each side standardized by that side alone."""
+        return replace(self, x=self.x.standardized, y=self.y.standardized)
+
+    def taken(self, places: Array) -> _Pairs:
+        """Return some of the pairs, in an order."""
+        x, y = (replace(each, rows=each.rows[places]) for each in (self.x, self.y))
+        return replace(self, x=x, y=y)
+
+
+def _equal_pairs(groups: Array) -> float:
+    """Return how many pairs of rows are in the same group."""
+    counts = np.bincount(groups).astype(np.float64)
+    return float((counts * (counts - 1) / 2).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """One side, and its rows in an order of their own, from which everything is learnt that looks at some rows only.
+
+    Landmarks and rows that bandwidths are learnt from are special rows. Were they the same ones in x and in y, special
+    rows would be paired with each other as observed and in no permutation, and independent data rejected; were they
+    disjoint, the test would be wrong in the other direction. As the orders of x and of y are drawn independently of
+    each other, what is learnt on one side says nothing about how it is paired, and the p-value is exact.
+    """
+
+    side: _SideOfPairs
+    to_learn_from: Array
+    gram: str | Approximation
+
+    @classmethod
+    def shuffled(cls, side: _SideOfPairs, gram: str | Approximation, rng: np.random.Generator) -> _Rows:
+        """Return one side, with an order drawn."""
+        return cls(side, side.rows[rng.permutation(len(side.rows))], gram)
+
+    def spectrum(self, kernel: Kernel) -> PooledSpectrum:
+        """Return the spectrum of a kernel's centred Gram matrix, or of features learnt from the shuffled rows."""
+        gram = gram_for(kernel, self.gram)
+        if isinstance(gram, Approximation):
+            return PooledSpectrum.from_features(gram.resolve(kernel, self.to_learn_from), self.side.rows)
+        return PooledSpectrum.from_rows(kernel, self.side.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _Paired:
-    """Both sides of n pairs, and every statistic for every order of the rows of y."""
+    """Every statistic of n pairs for every order of the rows of y, and the effect size."""
 
-    x: _Side
-    y: _Side
+    pairs: _Pairs
     table: PermutationTable
     candidates: Candidates
     is_complete: bool
-    n: int
+    correlation: float
+
+
+def _nothing_to_see(pairs: _Pairs, orders: int, is_complete: bool) -> _Paired:
+    """Return the test of a constant: no order changes anything, so that p is 1."""
+    table = PermutationTable(np.zeros((1, orders)), np.ones(1))
+    kernels = tuple(kernels_at_bandwidths(each.kernels[:1], [1.0], each.rows)[0] for each in (pairs.x, pairs.y))
+    return _Paired(pairs, table, [(kernels, (MMD(), MMD()))], is_complete, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
     """The spectra of x or of y, and every weight on each of them."""
 
-    spectra: list[tuple[Kernel, PooledSpectrum]]
+    spectra: Spectra
     statistics: list[Statistic]
-
-    def spectrum(self, kernel: Kernel) -> PooledSpectrum:
-        """Return the spectrum of one of the kernels."""
-        return next(spectrum for each, spectrum in self.spectra if each is kernel)
 
     @cached_property
     def candidates(self) -> list[tuple[Kernel, Statistic]]:
@@ -244,15 +419,18 @@ class _Side:
         """U h(Γ) Uᵀ of every candidate."""
         return np.array([(spectrum.U * h) @ spectrum.U.T for spectrum, h in self.weights])
 
-    def components(self) -> tuple[Array, Array]:
-        """Eigenvectors of all kernels beside each other, and the weights of every candidate, zero but for its own."""
-        U = np.concatenate([spectrum.U for _, spectrum in self.spectra], axis=1)
-        H = np.zeros((len(self.weights), U.shape[1]))
+    def components(self) -> Array:
+        """Return the eigenvectors of all kernels beside each other."""
+        return np.concatenate([spectrum.U for _, spectrum in self.spectra], axis=1)
+
+    def weights_of_components(self) -> Array:
+        """Return the weights of every candidate on these eigenvectors, zero but for those of its kernel."""
         starts = np.cumsum([0, *(len(spectrum.gamma) for _, spectrum in self.spectra)])
+        H = np.zeros((len(self.weights), starts[-1]))
         start_of = {id(spectrum): start for (_, spectrum), start in zip(self.spectra, starts.tolist(), strict=False)}
         for row, (spectrum, h) in zip(H, self.weights, strict=True):
             row[start_of[id(spectrum)] :][: len(h)] = h
-        return U, H
+        return H
 
     def law_with(self, other: _Side) -> Law:
         """Return the law of Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)² in theory: the mean of each square is 1/(n − 1)."""
@@ -267,19 +445,88 @@ class _Side:
         return Law.of_squares(np.array(products), np.outer(units(self), units(other)).ravel())
 
 
-def _from_pairs(S: Array, R: Array) -> Callable[[Array], Array]:
-    """Return the statistics as a function of an order π: Σ_ij S_ij R_π(i)π(j) for each S of x with each R of y."""
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Statistics that are each one of x with one of y: all of these pairs, in a family with some weight."""
+
+    x: _Side
+    y: _Side
+    weight: float
+    family: int
+
+    @classmethod
+    def of_spectra(
+        cls, x: Spectra, y: Spectra, statistics: list[Statistic], weight: float = 1.0, family: int = 0
+    ) -> _Block:
+        """Return the statistics on every kernel of x with those on every kernel of y."""
+        return cls(_Side(x, statistics), _Side(y, statistics), weight, family)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The kernels and statistics of every pair."""
+        return [((k, other), (h, g)) for k, h in self.x.candidates for other, g in self.y.candidates]
+
+    @property
+    def law(self) -> Law:
+        """The law of every pair."""
+        return self.x.law_with(self.y)
+
+    def spectra_of(self, kernels: Sequence[Kernel]) -> tuple[PooledSpectrum, PooledSpectrum] | None:
+        """Return the spectra of a kernel on x and one on y, if they are these."""
+        found = [
+            [spectrum for each, spectrum in side.spectra if each is kernel]
+            for side, kernel in zip((self.x, self.y), kernels, strict=True)
+        ]
+        return (found[0][0], found[1][0]) if all(found) else None
+
+
+def _families(blocks: Sequence[_Block]) -> list[Family]:
+    """Return which statistics, in the order of the blocks, are of which family."""
+    numbers = np.concatenate([np.full(len(each.candidates), each.family) for each in blocks])
+    weights = {each.family: each.weight for each in blocks}
+    return [Family(weight, np.flatnonzero(numbers == number)) for number, weight in weights.items()]
+
+
+def _from_pairs(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
+    """Return the statistics as a function of an order π: Σ_ij S_ij R_π(i)π(j) for each S of x with each R of y.
+
+    The values of a pair lie together, as they are gathered; some pairs at a time, so that they stay in the cache.
+    """
+    S, R = (np.concatenate([getattr(each, side).matrices() for each in blocks]) for side in ("x", "y"))
     n = S.shape[1]
     first, second = np.triu_indices(n)
-    left = S[:, first, second] * np.where(first == second, 1, 2)  # each pair once, as all is symmetric
-    right = np.ascontiguousarray(R.reshape(len(R), -1).T)  # a pair's values lie together, as they are gathered
-    return lambda order: left @ right[order[first] * n + order[second]]
+    twice = np.where(first == second, 1, 2)  # each pair once, as all is symmetric
+    parts = [(first[some], second[some]) for some in slices(0, len(first), PAIRS)]
+    left = [S[:, i, j] * twice[some] for (i, j), some in zip(parts, slices(0, len(first), PAIRS), strict=True)]
+    right = np.ascontiguousarray(R.reshape(len(R), -1).T)
+    ends = [np.cumsum([0, *(len(getattr(each, side).weights) for each in blocks)]) for side in ("x", "y")]
+    inside = [(slice(*a), slice(*b)) for a, b in zip(*(zip(e[:-1], e[1:], strict=True) for e in ends), strict=True)]
+
+    def statistics(order: Array) -> Array:
+        found = np.zeros((len(S), len(R)))
+        for values, (i, j) in zip(left, parts, strict=True):
+            found += values @ right.take(n * order[i] + order[j], axis=0)
+        return np.concatenate([found[some].ravel() for some in inside])
+
+    return statistics
 
 
-def _from_components(x: _Side, y: _Side) -> Callable[[Array], Array]:
-    """Return the same from (u_kᵀ v_π(l))² of all components of all kernels, which are few."""
-    (U, H), (V, G) = x.components(), y.components()
-    return lambda order: H @ (U.T @ V[order]) ** 2 @ G.T
+def _from_components(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
+    """Return the same from (u_kᵀ v_π(l))² of all components of all kernels, which are few.
+
+    Blocks with the same kernels share these squares.
+    """
+    weights = [(each.x.weights_of_components(), each.y.weights_of_components().T) for each in blocks]
+    shared = {id(each.x.spectra): (each.x.components().T, each.y.components()) for each in blocks}
+
+    def statistics(order: Array) -> Array:
+        squares = {key: (U @ V[order]) ** 2 for key, (U, V) in shared.items()}
+        found = [
+            (H @ squares[id(each.x.spectra)] @ G).ravel() for each, (H, G) in zip(blocks, weights, strict=True)
+        ]
+        return np.concatenate(found)
+
+    return statistics
 
 
 def _shrunk(statistic: ShrunkCovariance, x: PooledSpectrum, y: PooledSpectrum, orders: Array) -> Array:

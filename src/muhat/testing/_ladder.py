@@ -65,9 +65,20 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
 
 
 def ladder(Z: Array, metric: Metric, steps: int) -> Array:
-    """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to the 95 % quantile.
+    """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to the 95 % quantile."""
+    low, high = _ends(Z, metric)
+    return np.geomspace(low / 2, high, steps) if steps > 1 else np.array([np.sqrt(low / 2) * np.sqrt(high)])
 
-    The distances are those between rows that differ, so that repeated rows do not make a bandwidth zero.
+
+def wide_kernel(Z: Array) -> Gaussian:
+    """Return the Gaussian kernel at twice the 95 % quantile of the distances: nearly linear over the rows."""
+    return Gaussian(2 * float(_ends(Z, "euclidean")[1]))
+
+
+def _ends(Z: Array, metric: Metric) -> tuple[float, float]:
+    """Return the 5 and the 95 % quantile of the distances between rows that differ; 1 where none do.
+
+    Repeated rows are left out, so that they do not make a bandwidth zero.
     """
     few = Z[:ROWS]
     distances, unit = distances_of_pairs(few if np.ptp(few, axis=0).any() else Z, metric)
@@ -75,4 +86,4 @@ def ladder(Z: Array, metric: Metric, steps: int) -> Array:
     low, high = np.quantile(apart, ENDS) if apart.size else (1.0, 1.0)
     if metric == "euclidean":  # whose distances are squared
         low, high = np.sqrt(low), np.sqrt(high)
-    return unit * (np.geomspace(low / 2, high, steps) if steps > 1 else np.sqrt([low * high / 2]))
+    return unit * low, unit * high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations
 from math import comb, factorial
@@ -112,22 +112,39 @@ class Law:
 
 
 @dataclass(frozen=True, eq=False)
+class Family:
+    """Statistics of one kind, whose scores are on one scale: together they have one p-value and one weight."""
+
+    weight: float
+    rows: Array
+    """The numbers of its statistics in the table."""
+    explains: bool = True
+    """Whether one of its statistics may be named as the one that found something."""
+
+
+@dataclass(frozen=True, eq=False)
 class PermutationTable:
     """The values T_j(b) of every statistic j for every permutation b, of which b = 0 is as observed.
 
     Every p-value is exact: where the labels mean nothing the columns are exchangeable, and each is computed by a
     function that treats all columns alike. The p-values of the single statistics are exact one by one; ``p_value`` is
     the one for all of them.
+
+    Within a family, scores are combined by their soft maximum. Scores of statistics that differ in kind are not on one
+    scale, as some have far heavier tails than others: families are combined by the ranks p_g(b) of their soft maxima,
+    C(b) = Σ_g w_g tan(π(½ − p_g(b))), which is the Cauchy combination of p-values, ranked anew.
     """
 
     values: Array
     scales: Array
     """Of each statistic: what its rounding errors are measured in."""
     law: Law | None = None
-    """On which scale the statistics are compared with each other."""
+    """On which scale the statistics of a family are compared with each other."""
+    families: tuple[Family, ...] = ()
+    """Which statistics are of one kind; without any, all are."""
 
     def only(self, chosen: Array) -> PermutationTable:
-        """Return the table of some of the statistics."""
+        """Return the table of some of the statistics, given by truth values, as one family."""
         law = self.law and Law(self.law.mean[chosen], self.law.spread[chosen], self.law.skewness[chosen])
         return PermutationTable(self.values[chosen], self.scales[chosen], law)
 
@@ -148,17 +165,23 @@ class PermutationTable:
         return np.asarray(quotient(self.values, self.scales[:, None]).std(axis=1) > NEARLY_CONSTANT)
 
     @cached_property
-    def largest(self) -> Array:
-        """The largest score of every permutation, of the statistics that vary."""
-        return self.standardized[self.varies].max(axis=0) if self.varies.any() else np.zeros(self.values.shape[1])
+    def varying(self) -> tuple[Family, ...]:
+        """The families, without statistics that do not vary and without families that then have none."""
+        families = self.families or (Family(1.0, np.arange(len(self.values))),)
+        some = [replace(each, rows=each.rows[self.varies[each.rows]]) for each in families]
+        return tuple(each for each in some if len(each.rows))
 
     @cached_property
     def combined(self) -> Array:
-        """The soft maximum log(mean_j exp(c z_j))/c of the scores of every permutation, of the statistics that vary."""
-        if not self.varies.any():
-            return self.largest
-        below = np.exp(SHARPNESS * (self.standardized[self.varies] - self.largest))
-        return np.asarray(self.largest + np.log(below.mean(axis=0)) / SHARPNESS)
+        """What is compared between permutations: the soft maximum of one family, the combined ranks of several."""
+        if not self.varying:
+            return np.zeros(self.values.shape[1])
+        maxima = [_soft_maximum(self.standardized[each.rows]) for each in self.varying]
+        if len(maxima) == 1:
+            return maxima[0]
+        most = 1 - 0.5 / self.values.shape[1]  # at p = 1 the tangent is −∞, whatever the other families say
+        p_values = np.array([np.minimum(_ranked(each), most) for each in maxima])
+        return np.array([each.weight for each in self.varying]) @ np.tan(np.pi * (0.5 - p_values))
 
     @property
     def p_value(self) -> float:
@@ -167,13 +190,57 @@ class PermutationTable:
             return float(self.p_values[0])
         return float((self.combined >= self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()).mean())
 
+    @cached_property
+    def family_p_values(self) -> Array:
+        """The p-value of every family that varies by itself, as if it alone had been asked for."""
+        return np.array([_ranked(_soft_maximum(self.standardized[each.rows]))[0] for each in self.varying])
+
     @property
     def corrected(self) -> Array:
-        """The p-value of every statistic, corrected for there being many: its score against the largest ones."""
-        observed = self.standardized[:, 0] - COMBINED_TIE * np.abs(self.largest).max()
-        return np.where(self.varies, (self.largest >= observed[:, None]).mean(axis=1), 1.0)
+        """The p-value of every statistic, corrected for there being many.
+
+        Its score is compared with the largest one of its family in every permutation, and that p-value, over the
+        family's weight, with the least of all families in every permutation.
+        """
+        found = np.ones(len(self.values))
+        largest = [self.standardized[each.rows].max(axis=0) for each in self.varying]
+        least = np.min(
+            [_ranked(scores) / each.weight for each, scores in zip(self.varying, largest, strict=True)],
+            axis=0,
+            initial=np.inf,
+        )
+        for each, scores in zip(self.varying, largest, strict=True):
+            observed = self.standardized[each.rows, :1] - _rounding_of(scores)
+            within = (scores >= observed).mean(axis=1)
+            reached = (1 + COMBINED_TIE) * within / each.weight
+            found[each.rows] = (least <= reached[:, None]).mean(axis=1)
+        return found
 
     @property
     def loudest(self) -> int:
-        """The statistic whose score is largest as observed."""
-        return int(np.where(self.varies, self.standardized[:, 0], -np.inf).argmax())
+        """The statistic whose score is largest as observed, in the families with the least p-value."""
+        explaining = [each.explains for each in self.varying]
+        if not any(explaining):
+            return 0
+        p_values = np.where(explaining, self.family_p_values, np.inf)
+        rows = np.concatenate(
+            [each.rows for each, p in zip(self.varying, p_values, strict=True) if p == p_values.min()]
+        )
+        return int(rows[self.standardized[rows, 0].argmax()])
+
+
+def _soft_maximum(scores: Array) -> Array:
+    """Return log(mean_j exp(c z_j))/c of the scores of every permutation."""
+    largest = scores.max(axis=0)
+    return np.asarray(largest + np.log(np.exp(SHARPNESS * (scores - largest)).mean(axis=0)) / SHARPNESS)
+
+
+def _ranked(scores: Array) -> Array:
+    """Return #{b' : s(b') ≥ s(b)}/(B + 1) of every permutation b; scores that differ by rounding are equal."""
+    ordered = np.sort(scores)
+    return 1 - np.searchsorted(ordered, scores - _rounding_of(scores), side="left") / len(scores)
+
+
+def _rounding_of(scores: Array) -> float:
+    """Return by how much scores that are equal may differ."""
+    return float(COMBINED_TIE * np.abs(scores).max())

@@ -344,7 +344,7 @@ class TwoSampleResult(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependenceResult(Result):
-    """Whether the columns x have to do with the columns y.
+    """Whether the columns y depend on the columns x.
 
     Attributes
     ----------
@@ -353,17 +353,71 @@ class IndependenceResult(Result):
     n : int
         The number of rows.
     correlation : float
-        The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels of the largest statistic, between 0 and 1.
+        The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels of ``best``, between 0 and 1.
+    x_names, y_names : tuple of str or None
+        The names of the columns, where data frames were given.
+    n_copies : int
+        How many rows of (x, y) are exact copies of others, whether they were dropped or not.
+    copies_stand_out : bool
+        Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat explain: the verdict
+        then mentions the copies.
+    distinct : bool
+        Whether copies were dropped.
+    constant : tuple of str
+        Which of 'x' and 'y' are the same in all rows: p is then 1.
     """
 
     n: int
     correlation: float
+    x_names: tuple[str, ...] | None = None
+    y_names: tuple[str, ...] | None = None
+    n_copies: int = 0
+    copies_stand_out: bool = False
+    distinct: bool = False
+    constant: tuple[str, ...] = ()
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return one sentence: what the test finds at a level, and why."""
-        found = "No dependence is found between x and y" if self.p_value > level else "x and y are dependent"
-        return f"{found} on {self.n} rows ({self.details})."
+        """Return one or two sentences: what the test finds at a level, how sure, and how strong."""
+        x, y = _listed(self.x_names, "x"), _listed(self.y_names, "y")
+        rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
+        if self.constant:
+            who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
+            return f"No dependence of {y} on {x} can be seen: {who} is the same in all rows ({rows})."
+        if self.p_value > level:
+            return f"No dependence of {y} on {x} detected ({rows}).{self._on_copies}"
+        verb = "depend" if len(self.y_names or ()) > 1 else "depends"
+        strength = f"kernel correlation {self.correlation:.2g} on a scale from 0 to 1"
+        return f"{y} {verb} on {x} ({rows}; {strength}).{self._on_copies}"
+
+    @property
+    def _on_copies(self) -> str:
+        """A sentence on rows that are copies, with a space before it; nothing where there are none to speak of."""
+        if not self.n_copies:
+            return ""
+        copies = f"{self.n_copies:,}"
+        if self.distinct:
+            were = "1 row that was an exact copy was" if self.n_copies == 1 else f"{copies} exact copies of rows were"
+            return f" {were} dropped before the test."
+        if not self.copies_stand_out:
+            return ""
+        are = "is an exact copy of another" if self.n_copies == 1 else "are exact copies of others"
+        return f" {copies} of {self.n:,} rows {are}; p assumes independent rows (distinct=True drops copies)."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
-        return {"n": self.n, **super().to_dict(level), "correlation": self.correlation}
+        return {
+            "n": self.n,
+            **super().to_dict(level),
+            "correlation": self.correlation,
+            "n_copies": self.n_copies,
+            "distinct": self.distinct,
+        }
+
+
+def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
+    """Return the names of columns in words, the first ones of many."""
+    if not names:
+        return otherwise
+    if len(names) > SHOWN:
+        return f"{', '.join(names[: SHOWN - 1])} and {len(names) - SHOWN + 1} more columns"
+    return ", ".join(names)

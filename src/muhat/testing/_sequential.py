@@ -71,6 +71,6 @@ def permute_until_clear(
         drawn = values.shape[1] - 1
         more = min(max(CHUNK, drawn), max(1, AT_ONCE // len(others)), most - drawn)
         values = np.concatenate([values, values_of(draw(more)[:, 1:])], axis=1)
-        table = SequentialTable(values, np.abs(values).max(axis=1), law, enough)
+        table = SequentialTable(values, np.abs(values).max(axis=1), law, enough=enough)
         if table.is_clear or drawn + more == most:
             return table, others

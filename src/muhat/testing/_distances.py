@@ -1,0 +1,95 @@
+"""The kernel of distances: its MMD² is half the energy distance, its HSIC a quarter of distance covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from muhat._arrays import Array
+from muhat._messages import refusal
+from muhat._validation import as_points, as_two_samples
+from muhat.gram import Approximation, Nystrom, RandomFeatures
+from muhat.kernels import Kernel
+
+
+@dataclass(eq=False, repr=False)
+class Distance(Kernel):
+    """k(x, y) = (‖x − o‖ + ‖y − o‖ − ‖x − y‖)/2, from an origin o; in units of the largest distance from it.
+
+    Centring takes the origin out: HKH is −HDH/2 of the distances D (Sejdinovic et al. 2013). The origin makes the
+    kernel positive semi-definite on every point, so that landmarks can stand for it.
+
+    Parameters
+    ----------
+    ranks : bool, default=False
+        Whether points are replaced by their ranks in every column, among the rows that the kernel was resolved with:
+        the kernel then depends on the order of values alone, and no outlier rules it.
+    """
+
+    ranks: bool = False
+    positive_semidefinite: ClassVar[bool] = True
+
+    def resolve(self, X: Array) -> _ResolvedDistance:
+        """Return the kernel with its origin, unit and ranks learnt from X."""
+        X = as_points(X).astype(np.float64, copy=False)
+        reference = np.sort(X, axis=0) if self.ranks else None
+        points = X if reference is None else _ranks(reference, X)
+        largest = float(np.abs(points).max()) or 1.0  # so that no sum is beyond the range of numbers
+        origin = largest * (points / largest).mean(axis=0)
+        unit = float(np.abs(points - origin).max()) or 1.0
+        return _ResolvedDistance(self.ranks, origin, unit, reference)
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        raise ValueError(refusal("Distance", "an origin is needed before the kernel is called", "none", "resolve it"))
+
+    def __repr__(self) -> str:
+        return f"Distance({'ranks' if self.ranks else ''})"
+
+
+@dataclass(eq=False, repr=False)
+class _ResolvedDistance(Distance):
+    """The same with everything learnt."""
+
+    origin: Any = None
+    unit: float = 1.0
+    reference: Any = None
+    """Sorted columns, to rank points among; None where points are taken as they are."""
+
+    def resolve(self, X: Array) -> _ResolvedDistance:
+        """Return it as it is."""
+        return self
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        X, other = (self._moved(each) for each in as_two_samples(X, Y))
+        K = np.linalg.norm(X, axis=1)[:, None] + np.linalg.norm(other, axis=1) - cdist(X, other)
+        K /= 2
+        return K
+
+    def diagonal(self, X: Array) -> Array:
+        """Return ‖x − o‖."""
+        return np.linalg.norm(self._moved(as_points(X)), axis=1)
+
+    def _moved(self, X: Array) -> Array:
+        """Return points, or their ranks, seen from the origin."""
+        X = X.astype(np.float64, copy=False)
+        points = X if self.reference is None else _ranks(self.reference, X)
+        return (points - self.origin) / self.unit
+
+
+def _ranks(reference: Array, X: Array) -> Array:
+    """Return the mean rank of every value among the sorted values of its column: ties share theirs."""
+    columns = [
+        np.searchsorted(known, values, side="left") + np.searchsorted(known, values, side="right")
+        for known, values in zip(reference.T, X.T, strict=True)
+    ]
+    return np.array(columns, dtype=np.float64).T / 2
+
+
+def gram_for(kernel: Kernel, gram: str | Approximation) -> str | Approximation:
+    """Return how the Gram matrix of a kernel is held: distances have landmarks where others have random features."""
+    if isinstance(kernel, Distance) and isinstance(gram, RandomFeatures):
+        return Nystrom(gram.n_components, random_state=gram.random_state)
+    return gram
