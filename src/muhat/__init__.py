@@ -30,7 +30,8 @@ _PUBLIC = {
     "keep": ("save", "load"),
     "plots": (
         *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-        *("WitnessAlongDisplay", "PValueMapDisplay", "DriftDisplay", "LeftOutDisplay", "QuantileDisplay"),
+        *("WitnessAlongDisplay", "PValueMapDisplay", "PairDisplay", "DriftDisplay", "LeftOutDisplay"),
+        "QuantileDisplay",
     ),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),
