@@ -24,7 +24,7 @@ _PUBLIC = {
     "density": ("MatchedMixture",),
     "testing": (
         *("TwoSampleTest", "IndependenceTest", "DriftDetector"),
-        *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+        *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance", "mmd"),
     ),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "keep": ("save", "load"),
