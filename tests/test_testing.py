@@ -26,9 +26,9 @@ from muhat.filters import FILTERS, Iteration
 from muhat.plots import PValueMapDisplay, figure_of_test
 from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
 from muhat.testing._gram import PooledSpectrum
+from muhat.testing._independence import _Rows, _SideOfPairs
 from muhat.testing._ladder import ladder
 from muhat.testing._marginals import feature_differences
-from muhat.testing._independence import _Rows, _SideOfPairs
 from muhat.testing._permutations import Law, PermutationTable, Relabelings, draw_orders
 
 CLOSE = 1e-10
