@@ -62,9 +62,11 @@ PUBLIC = [
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+    *("mmd",),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
     *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-    *("WitnessAlongDisplay", "PValueMapDisplay", "DriftDisplay", "LeftOutDisplay", "QuantileDisplay"),
+    *("WitnessAlongDisplay", "PValueMapDisplay", "PairDisplay", "DriftDisplay", "LeftOutDisplay"),
+    "QuantileDisplay",
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

@@ -1,5 +1,6 @@
 """What a notebook shows: a verdict, a table and a curve, escaped, beside what scikit-learn shows."""
 
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -22,7 +23,7 @@ from muhat import (
     TwoSampleTest,
     compare,
 )
-from muhat.notebook import bars, line, summary, with_progress
+from muhat.notebook import BADGE_COLOURS, bars, line, summary, with_progress
 
 RNG = np.random.default_rng(0)
 EVIL = "<script>alert(1)</script>"
@@ -77,6 +78,17 @@ def test_names_of_columns_are_shown_as_they_are():
     cells = [cell.text for cell in parsed(result._repr_html_()).iter("td")]
     assert {EVIL, "b&c", "γ"} <= set(cells)
     assert parsed(result._repr_html_()).find(".//p").text == result.verdict()
+
+
+def test_the_edge_of_a_verdict_has_the_colour_of_what_was_found():
+    def edge(result):
+        return re.search(r"border-left:4px solid (#\w+)", summary(result))[1]
+
+    assert edge(RESULTS["two samples"]()) == BADGE_COLOURS["found"]
+    assert edge(RESULTS["drift of a batch"]()) == edge(detector()) == BADGE_COLOURS["bad"]
+    assert edge(RESULTS["independence"]()) == BADGE_COLOURS["neutral"]
+    compared = RESULTS["comparison"]()
+    assert edge(compared) == BADGE_COLOURS["good" if compared.helps else "neutral"]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -1,6 +1,8 @@
 """The displays hold what they show, draw without a screen, and cover nothing."""
 
 import itertools
+import re
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -8,21 +10,26 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
+from PIL import Image
 
 from catalogue import SAMPLES, SEED
 from figure_parts import texts_of
-from muhat import ConditionalMean, KernelMean
+from muhat import ConditionalMean, IndependenceTest, KernelMean, TwoSampleTest
 from muhat.comparison import compare
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
 from muhat.plots import (
     COLOURS,
+    Curve,
     FilterDisplay,
     LeaveOneOutDisplay,
     LeftOutDisplay,
     MeanDisplay,
+    PairDisplay,
+    PValueMapDisplay,
     QuantileDisplay,
     comparison_figure,
+    figure_of_test,
     save,
 )
 from muhat.selection import REFIT_UP_TO, Fixed
@@ -213,7 +220,114 @@ def test_the_displays_of_a_conditional_mean_have_left_out_predictions_and_quanti
     fan = QuantileDisplay.from_estimator(model, X, y, "b", levels=(0.1, 0.5, 0.9)).plot()
     point = pd.DataFrame([[X["a"].median(), fan.values[7]]], columns=["a", "b"])
     assert fan.quantiles[7].tolist() == model.predict_quantiles(point, [0.1, 0.5, 0.9])[0].tolist()
-    assert fan.ax_.get_xlabel() == "b"
+    assert fan.ax_.get_xlabel() == "b  (other columns at their medians)"
     with pytest.raises(ValueError, match=r"feature must be one of \['a', 'b'\], got 'c'"):
         QuantileDisplay.from_estimator(model, X, y, "c")
     pyplot.close("all")
+
+
+def test_the_bands_of_quantiles_have_different_colours_also_in_the_legend():
+    x = np.linspace(0, 3, 30)[:, None]
+    model = ConditionalMean(filter="f-kmse").fit(x, np.sin(x[:, 0]))
+    ax = QuantileDisplay.from_estimator(model, x, np.sin(x[:, 0])).plot(Figure().subplots()).ax_
+    handles = dict(
+        zip([text.get_text() for text in ax.get_legend().texts], ax.get_legend().legend_handles, strict=True)
+    )
+    wide, narrow = (handles[name].get_facecolor() for name in ("5 to 95 %", "25 to 75 %"))
+    assert sum(narrow[:3]) < sum(wide[:3]) - 0.2
+    assert wide[3] == narrow[3] == 1
+
+
+def test_curves_that_lie_on_each_other_are_dashed_in_turn():
+    x = np.linspace(0, 1, 5)
+    curves = [Curve(name, name, x, x + offset) for name, offset in (("kme", 0), ("tsvd", 0.001), ("f-kmse", 0.5))]
+    dashes = FilterDisplay(x, curves).dashes()
+    (first, pattern), (second, same) = dashes[:2]
+    on, off = pattern
+    assert pattern == same
+    assert (first - second) % (on + off) == on == off
+    assert dashes[2] == "-"
+
+
+@pytest.fixture(scope="module")
+def two_samples():
+    rng = np.random.default_rng(SEED)
+    columns = [f"column {place}" for place in range(20)]
+    X, Y = (pd.DataFrame(rng.normal(size=(n, 20)), columns=columns) for n in (30, 40))
+    Y["column 3"] += 3
+    return TwoSampleTest("gaussian", bandwidths=2, n_permutations=99, random_state=0).test(X, Y)
+
+
+def test_the_figure_of_two_samples_names_the_groups_and_says_what_is_standardized(two_samples):
+    figure = figure_of_test(two_samples, ("before", "after"), standardized=True)
+    columns, permutations, along, witness = figure.axes
+    assert all(ax.get_title(loc="left") for ax in figure.axes)
+    assert columns.get_yticklabels()[0].get_text() == "column 3"
+    assert len(columns.patches) == 12
+    assert "mean of after − mean of before" in columns.get_xlabel()
+    shift = f"{two_samples.features[0].shift:+.2f} SD, p ≤ 0.01".replace("-", "−")
+    assert columns.texts[0].get_text().strip() == shift
+    assert along.get_xlabel() == "column 3 (standardized)"
+    assert [text.get_text() for text in along.get_legend().texts] == ["before", "after"]
+    assert [text.get_text() for text in witness.get_legend().texts] == ["before, 30 rows", "after, 40 rows"]
+    assert "observed, p ≤ 0.01" in [text.get_text() for text in permutations.get_legend().texts]
+    words = " ".join(text.get_text() for text in texts_of(figure))
+    assert not re.search(r"\bX\b|\bY\b", words)
+
+
+def test_the_figure_of_independence_has_a_picture_of_the_pair():
+    rng = np.random.default_rng(SEED)
+    x = rng.normal(size=(40, 2))
+    y = x[:, 1:] ** 2
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(x, y)
+    pair, permutations = figure_of_test(result, pair=PairDisplay.from_samples(x, y, (["a", "b"], "c"))).axes
+    assert (pair.get_xlabel(), pair.get_ylabel(), pair.get_title(loc="left")) == ("b", "c", "c and b")
+    assert permutations.get_title(loc="left")
+    assert len(figure_of_test(result).axes) == 1
+    ax = PValueMapDisplay.from_result(result).plot(Figure().subplots()).ax_
+    assert max(len(ax.get_xticks()), len(ax.get_yticks())) <= 8
+
+
+def test_a_pair_is_drawn_by_what_its_columns_hold():
+    rng = np.random.default_rng(SEED)
+    number, group = rng.normal(size=60), rng.integers(0, 3, 60)
+    city = np.array(["Bern", "Genf", "Zug"])[group]
+    drawn = {
+        "scatter": PairDisplay.from_samples(number, number**2),
+        "boxes": PairDisplay.from_samples(city, number + group, names=("city", "rent")),
+        "counts": PairDisplay.from_samples(pd.DataFrame({"city": city}), group),
+    }
+    for kind, display in drawn.items():
+        assert display.kind == kind
+        display.plot(Figure().subplots())
+    box = drawn["boxes"].boxes()[1]
+    assert (box.level, box.n) == ("Genf", np.sum(group == 1))
+    assert box.quantiles.tolist() == np.quantile((number + group)[group == 1], [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
+    assert drawn["boxes"].ax_.get_xlabel() == "city (rows)"
+    x_levels, y_levels, counts = drawn["counts"].counts()
+    assert (x_levels, y_levels) == (["Bern", "Genf", "Zug"], ["0", "1", "2"])
+    assert counts.tolist() == np.diag(np.bincount(group)).tolist()
+
+
+def test_of_many_columns_the_pair_with_the_largest_distance_correlation_is_shown():
+    rng = np.random.default_rng(SEED)
+    x, y = rng.normal(size=(80, 4)), rng.normal(size=(80, 3))
+    y[:, 2] = np.abs(x[:, 1]) + 0.1 * y[:, 2]  # no linear correlation
+
+    def correlation(a, b):
+        A, B = (np.abs(each[:, None] - each) for each in (a, b))
+        A, B = (each - each.mean(0) - each.mean(1)[:, None] + each.mean() for each in (A, B))
+        return np.sum(A * B) / np.sqrt(np.sum(A * A) * np.sum(B * B))
+
+    largest = max(itertools.product(range(4), range(3)), key=lambda pair: correlation(x[:, pair[0]], y[:, pair[1]]))
+    assert PairDisplay.from_samples(x, y).names == (f"x {largest[0] + 1}", f"y {largest[1] + 1}") == ("x 2", "y 3")
+    with pytest.raises(ValueError, match="x and y must have the same rows, at least one, got 80 and 79"):
+        PairDisplay.from_samples(x, y[1:])
+    with pytest.raises(ValueError, match="a name for each of the 4 columns of x is needed, got 2"):
+        PairDisplay.from_samples(x, y, (["a", "b"], "y"))
+
+
+def test_the_picture_in_the_readme_shows_every_filter_of_the_command():
+    description = Image.open(Path(__file__).parents[1] / "docs" / "tour" / "tour.png").text["Description"]
+    shown = {label.split(" (")[0].split(",")[0] for label in description.split("; ")}
+    assert set(FILTERS) <= shown

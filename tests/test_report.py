@@ -12,7 +12,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from muhat import ConditionalMean, DriftDetector, Fixed, IndependenceTest, Nystrom, TwoSampleTest, compare, open_batches
+from muhat import (
+    ConditionalMean,
+    DriftDetector,
+    Fixed,
+    Gaussian,
+    IndependenceTest,
+    Nystrom,
+    TwoSampleTest,
+    compare,
+    open_batches,
+)
 from muhat.__main__ import command_line
 from muhat.data import DataSet
 from muhat.report import Axis, Bar, Bars, Cell, Context, Plot, Report, Section, Series, Table, render, report_of
@@ -119,18 +129,73 @@ def test_a_test_says_where_two_samples_differ():
     said = check_page(result.to_html(data=data)).says()
     for words in (result.verdict(), "Do a and b come from one distribution?", "height", "30 rows", "25 rows"):
         assert words in said
-    none = result.to_html(level=1e-3)
-    assert "No difference is found" in none
-    assert "is no proof that there is nothing" in none
+    assert "mean of b − mean of a, in standard deviations" in said
+    first = result.rows_x[:5] + 1
+    assert f"Rows of a that are least like b: {', '.join(map(str, first))}." in said
+    assert "≤ 0.02 the smallest value that 49 permutations can give" in said
+    none = check_page(result.to_html(level=1e-3)).says()
+    assert "No difference detected" in none
+    assert "does not prove that there is none" in none
 
 
-def test_independence_says_what_it_found():
+def test_the_colour_of_a_badge_says_what_it_means(comparison):
+    def tone(result, level=0.05):
+        return report_of(result, Context(level=level)).tone
+
+    result, _ = two_samples(("height", "weight"))
+    assert (tone(result), tone(result, 1e-3)) == ("found", "neutral")
+    detector = DriftDetector(random_state=0).fit(RNG.normal(size=(60, 2)))
+    assert tone(detector) == "neutral"
+    detector.update(RNG.normal(3, size=(40, 2)))
+    assert (tone(detector), report_of(detector, Context()).badge) == ("bad", "It has drifted")
+    assert tone(comparison) == ("good" if comparison.helps else "neutral")
+    clear = compare(np.random.default_rng(0).normal(size=(40, 20)), kernel=Gaussian(0.5), filters=["f-kmse"])
+    assert (clear.helps, tone(clear), report_of(clear, Context()).badge) == (True, "good", "Shrinkage helps here")
+    noise = compare(np.random.default_rng(0).normal(size=(200, 1)))
+    assert (noise.helps, tone(noise), report_of(noise, Context()).badge) == (False, "neutral", "No clear difference")
+    with pytest.raises(ValueError, match="tone"):
+        Report("k", "q", "v", "b", "green", [], [], Section("d"), [], "")
+
+
+def test_independence_says_what_it_found_in_words_of_its_own():
     x = RNG.normal(size=(40, 1))
     result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(x, x**2)
     said = check_page(result.to_html(settings={"x": "age", "y": "dose"})).says()
-    assert "Does age have to do with dose?" in said
+    assert "Does dose depend on age?" in said
     assert result.verdict() in said
-    assert "Dependence is no cause" in said
+    assert "Dependence is not causation" in said
+    assert f"{result.correlation:.2g} from 0 (independent) to 1" in said
+    for words in ("samples", "less alike", "difference"):
+        assert words not in said.replace(result.verdict(), "")
+
+
+def test_independence_shows_the_columns_that_depend_most():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(40, 2)), rng.integers(0, 2, 40)])
+    rows = np.column_stack([rows, 1 - rows[:, 2], rows[:, 1] + 3 * rows[:, 2]])
+    names = ("cement", "water", "site = north", "site = south", "strength")
+    data = DataSet("concrete", rows, names)
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(
+        rows[:, :2], rows[:, 4:]
+    )
+
+    def page(x, y, rows=data):
+        return report_of(result, Context(data=rows, settings={"x": x, "y": y}))
+
+    report = page("cement, water", "strength")
+    [plot] = report.sections[0].blocks
+    assert (report.question, plot.title) == ("Does strength depend on cement and water?", "strength and water")
+    assert plot.series[0].x.tolist() == rows[:, 1].tolist()
+    [boxes] = page(["site"], "strength").sections[0].blocks
+    assert [text for _, text in boxes.x.ticks] == ["north", "south"]
+    assert f"median {np.median(rows[rows[:, 2] == 1, 4]):.3g}" in boxes.summary
+    [counts] = page("site", "site").sections[0].blocks
+    assert [cell.text for cell in counts.rows[0]] == ["north", f"{rows[:, 2].sum():.0f}", "0"]
+    assert page("x", "y", None).sections[0].blocks == []
+    [plot] = page("x", "y", (rows[:, :2], rows[:, 4])).sections[0].blocks
+    assert plot.title == "column 0 and column 1"
+    for report in (page("site", "strength"), page("site", "site"), page("cement", "water")):
+        check_page(render(report))
 
 
 def test_a_conditional_mean_says_how_well_it_predicts():
@@ -156,7 +221,7 @@ def test_a_conditional_mean_says_how_well_it_predicts():
 
 def test_a_detector_says_which_batches_have_drifted():
     detector = DriftDetector(random_state=0).fit(RNG.normal(size=(60, 2)))
-    assert "No drift is found in 0 batches" in check_page(detector.to_html()).says()
+    assert "No drift detected" in check_page(detector.to_html()).says()
     for shift in (0.0, 3.0):
         detector.update(RNG.normal(shift, size=(40, 2)), f"day <{shift:.0f}>")
     said = check_page(detector.to_html()).says()
@@ -218,7 +283,7 @@ def test_encoded_columns_are_named_and_not_said_to_be_left_out(files, tmp_path):
     command = "test a.csv b.csv --one-hot --drop id --kernel gaussian --permutations 49 --report page.html"
     assert CliRunner().invoke(command_line(), command.split()).exit_code == 0
     said = check_page((tmp_path / "page.html").read_text(encoding="utf-8")).says()
-    for words in ("kind = w", "Columns of text were encoded", "Left out of a: id."):
+    for words in ("kind = w", "Text columns were encoded", "Left out of a: id."):
         assert words in said
 
 

@@ -277,7 +277,7 @@ def test_blocks_of_rows_that_depend_on_each_other_are_called_approximate():
     assert found[None] > 15
     assert found[25] < 11
     assert not result.is_exact
-    assert "blocks of 25 rows, approximate" in result.verdict()
+    assert "blocks of 25 rows, approximate" in repr(result)
 
 
 REFUSED = {

@@ -24,13 +24,14 @@ _PUBLIC = {
     "density": ("MatchedMixture",),
     "testing": (
         *("TwoSampleTest", "IndependenceTest", "DriftDetector"),
-        *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+        *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance", "mmd"),
     ),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
     "keep": ("save", "load"),
     "plots": (
         *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
-        *("WitnessAlongDisplay", "PValueMapDisplay", "DriftDisplay", "LeftOutDisplay", "QuantileDisplay"),
+        *("WitnessAlongDisplay", "PValueMapDisplay", "PairDisplay", "DriftDisplay", "LeftOutDisplay"),
+        "QuantileDisplay",
     ),
     "data": ("read_table", "open_batches"),
     "paper.datasets": ("load_dataset", "SyntheticFamily"),

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from typer import Typer
 
 COMMANDS = {
-    "compare": ("muhat.cli._compare:compare_command", "Compare all estimators of the kernel mean of a sample."),
-    "apply": ("muhat.cli._apply:apply_command", "Apply a kept model to new rows: predictions or scores."),
-    "predict": ("muhat.cli._predict:predict_command", "Predict a column from all others, with intervals."),
-    "test": ("muhat.cli._testing:two_samples_command", "Test whether two samples come from one distribution."),
-    "independence": ("muhat.cli._testing:independence_command", "Test whether some columns have to do with others."),
-    "drift": ("muhat.cli._drift:drift_command", "Test new batches against a reference, in order of time."),
-    "tour": ("muhat.cli._tour:tour_command", "Show the whole of it in half a minute, on embedded data."),
+    "compare": ("muhat.cli._compare:compare_command", "Does shrinkage improve the kernel mean of a sample?"),
+    "apply": ("muhat.cli._apply:apply_command", "Apply a saved model to new rows."),
+    "predict": ("muhat.cli._predict:predict_command", "Predict a column from the others, with intervals."),
+    "test": ("muhat.cli._testing:two_samples_command", "Do two samples come from one distribution?"),
+    "independence": ("muhat.cli._testing:independence_command", "Are two sets of columns independent?"),
+    "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
+    "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
     "reproduce": ("muhat.paper._command:reproduce_command", "Reproduce the paper's figures and tables."),
 }
-"""Where each command is, imported when it is asked for, and what the help of all says of it."""
+"""Where each command is, imported when it is used, and its line in the help."""
 
 EXTRA = ("typer", "rich", "matplotlib", "pyarrow")
 """What ``pip install 'muhat[cli]'`` brings."""

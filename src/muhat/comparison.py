@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import refusal
+from muhat._messages import gain_text, refusal, setting_text
 from muhat._parts import Parts, as_filters
 from muhat._reportable import Reportable
 from muhat._shown import Shown
@@ -30,8 +31,8 @@ from muhat.stacking import StackedMean
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-SAMPLED, NO_ERROR = 1000, 1e-9
-"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
+SAMPLED = 1000
+"""Rows from which the standard errors of gains are estimated."""
 
 
 def compare(
@@ -185,14 +186,8 @@ class Row:
 
     @property
     def gain_text(self) -> str:
-        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
-        if self.improvement is None:
-            return "–"
-        error = self.standard_error or 0.0
-        if not np.isfinite(error) or error < NO_ERROR:
-            return f"{self.improvement:.3g}"
-        digits = max(0, 1 - int(np.floor(np.log10(error))))
-        return f"{self.improvement + 0.0:.{digits}f} ± {error:.{digits}f}"
+        """The improvement with its standard error, such as '0.4 ± 0.5'; '0' below 0.01 %, '–' without one."""
+        return gain_text(self.improvement, self.standard_error)
 
     @property
     def symbol(self) -> str:
@@ -202,8 +197,7 @@ class Row:
     @property
     def setting(self) -> str:
         """The chosen parameter as text, such as 't = 12'; empty where there is none."""
-        form = {"": "", "t": "t = {}", "λ": "λ = {:.3g}"}[self.symbol]
-        return form.format(self.parameter).replace("inf", "∞")
+        return setting_text(self.symbol, self.parameter)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.setting})" if self.symbol else self.name
@@ -337,6 +331,15 @@ class Comparison(Reportable, Shown):
             if row.selection not in ("", self.selection):
                 notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")
         return tuple(notes)
+
+    @property
+    def helps(self) -> bool:
+        """Whether the best gain is more than two standard errors above zero, corrected for the number of candidates."""
+        gain, error = self.best.improvement, self.best.standard_error
+        if gain is None or gain <= 0:
+            return False
+        tried = sum(len(row.grid) for row in self.rows if row.scores is not None)
+        return gain > float(norm.isf(norm.sf(2) / max(tried, 1))) * (error or 0.0)
 
     def verdict(self) -> str:
         """Return one sentence: which estimator is best here and by how much, or that none is."""

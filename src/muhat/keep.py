@@ -40,7 +40,7 @@ CLASSES = {
         *("Sum", "Product", "Scaled", "Function", "SklearnKernel", "Precomputed", "Mixture"),
     ),
     "muhat.embedding": ("Embedding",),
-    "muhat.data": ("DataSet",),
+    "muhat.data": ("DataSet", "ColumnMoments"),
     "muhat.gram": (
         *("Nystrom", "RandomFeatures", "NystromFeatures", "FourierFeatures", "FeatureEmbedding"),
         *("Access", "Accumulation", "FeatureSums", "Folds"),
@@ -65,6 +65,7 @@ CLASSES = {
         *("TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
     ),
     "muhat.testing._marginals": ("FeatureDifference",),
+    "muhat.testing._results": ("Witness",),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),
     "muhat.conditional._distribution": ("ConditionalDistribution",),
     "muhat.conditional._fits": ("ConditionalChoice", "SpectralFit", "Coordinates"),

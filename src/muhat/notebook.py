@@ -1,4 +1,4 @@
-"""For notebooks: summaries (the verdict, a small table and a curve, every name escaped), and bars of progress."""
+"""For notebooks: summaries (the verdict, a small table and a curve, every name escaped), and progress bars."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import gain_text, p_value_text
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean, KernelMeanMatching
 from muhat.density import MatchedMixture
@@ -21,6 +22,7 @@ from muhat.kernels import Linear
 from muhat.mean import KernelMean
 from muhat.stacking import StackedMean
 from muhat.testing import DriftDetector, DriftResult, IndependenceResult, Result, TwoSampleResult
+from muhat.testing._results import LEVEL
 
 __all__ = ["summary", "with_progress"]
 
@@ -30,6 +32,9 @@ WIDTH, HEIGHT = 180, 44
 BINS = 30
 LISTED = 8
 """The most rows of a table."""
+
+BADGE_COLOURS = {"good": "#0b7a57", "bad": "#c43c1c", "unsure": "#b07a00", "found": "#2a7fc0", "neutral": "#8a929c"}
+"""The edge of a verdict, by its kind, as on the pages of reports; each is visible on light and on dark pages."""
 
 SECONDS = 0.2
 """Between two updates of a bar."""
@@ -43,19 +48,21 @@ def summary(shown: object) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """A sentence, a table, and a curve with the text that describes it."""
+    """A sentence, a table, a curve with the text that describes it, and the kind of the verdict, for its colour."""
 
     sentence: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     curve: str = ""
+    kind: str = ""
 
     def html(self) -> str:
         """Return it as HTML."""
         head = "".join(f"<th>{escape(each)}</th>" for each in self.header)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f'<div class="muhat-summary"><p>{escape(self.sentence)}</p>{self.curve}{table}</div>'
+        edge = f' style="border-left:4px solid {BADGE_COLOURS[self.kind]};padding-left:0.7em"' if self.kind else ""
+        return f'<div class="muhat-summary"><p{edge}>{escape(self.sentence)}</p>{self.curve}{table}</div>'
 
 
 def line(values: Array, chosen: int, description: str) -> str:
@@ -116,7 +123,7 @@ def _of_mean(mean: KernelMean) -> Summary:
         for each in mean.choices_
     ]
     kernel = _text(repr(mean.kernel_))
-    sentence = f"{_text(repr(mean.filter_))} on {mean.n_samples_seen_} rows with {kernel}; {mean.gram_reason_}."
+    sentence = f"{_text(repr(mean.filter_))} on {mean.n_samples_seen_:,} rows with {kernel}; {mean.gram_reason_}."
     curve = line(
         choice.gains, choice.index, f"gain over KME along the grid of {name_of(choice.filter)}, the best marked"
     )
@@ -126,16 +133,18 @@ def _of_mean(mean: KernelMean) -> Summary:
 def _of_stack(mean: StackedMean) -> Summary:
     order = np.argsort(-mean.weights_, kind="stable")
     rows = [(mean.names_[place], f"{mean.weights_[place]:.3f}", f"{100 * mean.gains_[place]:.3g} %") for place in order]
-    gain = f"{100 * mean.gain_:.3g} ± {100 * mean.gain_error_:.2g} %"
-    sentence = f"The stacked mean of {mean.n_samples_seen_} rows is below KME's risk by {gain}, by leave-one-out."
+    gain = f"{gain_text(100 * mean.gain_, 100 * mean.gain_error_)} %"
+    sentence = (
+        f"Stacked mean of {mean.n_samples_seen_:,} rows: estimated gain over the plain average {gain} of its risk."
+    )
     return Summary(sentence, ("candidate", "weight", "alone"), rows[:LISTED], bars(mean.weights_, "weights"))
 
 
 def _of_conditional(model: ConditionalMean) -> Summary:
     choice = model.choice_
     rows = [(name_of(each.filter), _text(each.parameter), _text(each.score)) for each in model.choices_]
-    share = f"{100 * model.loo_score_:.3g} % of the variance of y"
-    sentence = f"{choice.filter!r} predicts {share} by leave-one-out{'' if _is_linear(model) else ', in its RKHS'}."
+    where = "" if _is_linear(model) else " in the RKHS of y"
+    sentence = f"Leave-one-out R² {model.loo_score_:.3g}{where} ({_text(repr(choice.filter))})."
     curve = line(-choice.scores, choice.index, f"minus the score along the grid of {name_of(choice.filter)}")
     return Summary(sentence, ("filter", "λ or t", "leave-one-out error"), rows[:LISTED], curve)
 
@@ -146,7 +155,7 @@ def _is_linear(model: ConditionalMean) -> bool:
 
 def _of_matching(matching: KernelMeanMatching) -> Summary:
     n = len(matching.weights_)
-    sentence = f"{n} rows weigh as much as {matching.effective_size_:.4g} of the target."
+    sentence = f"{n:,} weighted rows; effective sample size {matching.effective_size_:.4g}."
     facts = _facts(distance_left=matching.distance_, largest_weight=float(matching.weights_.max()), gap=matching.gap_)
     counts = np.histogram(matching.weights_, BINS)[0]
     return Summary(sentence, ("", ""), facts, bars(counts, "histogram of the weights"))
@@ -167,35 +176,55 @@ def _numbers(values: Array) -> str:
 def _of_comparison(comparison: Comparison) -> Summary:
     rows = [(row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %") for row in comparison.rows]
     best = comparison.best
-    words = f"improvement over KME along the grid of {best.name}, the best marked"
+    words = f"gain over KME along the grid of {best.name}, the best marked"
     curve = "" if best.improvements is None else line(best.improvements, best.index, words)
     sentence = " ".join(filter(None, (comparison.verdict(), comparison.stacked_verdict())))
-    return Summary(sentence, ("estimator", "parameter", "% of KME's risk gained", "shrunk"), rows, curve)
+    header = ("estimator", "parameter", "gain over KME, % of its risk", "shrunk")
+    return Summary(sentence, header, rows, curve, "good" if comparison.helps else "neutral")
 
 
 def _of_test(result: Result) -> Summary:
     low, high = min(result.permuted.min(), result.statistic), max(result.permuted.max(), result.statistic)
     span = (float(low), float(high) if high > low else float(low) + 1)
     counts = np.histogram(result.permuted, BINS, span)[0]
-    words = f"histogram of the permuted statistics, the observed one marked at p = {result.p_value:.3g}"
+    p = p_value_text(result.p_value, result.n_permutations, result.is_complete)
+    words = f"histogram of the permuted statistics, the observed one marked, {p}"
     curve = bars(counts, words, (result.statistic - span[0]) / (span[1] - span[0]))
+    kind = "found" if result.p_value <= LEVEL else "neutral"
     if isinstance(result, TwoSampleResult):
-        rows = [(each.name, f"{each.shift:+.2f}", f"{each.p_value:.3g}") for each in result.features[:LISTED]]
-        return Summary(result.verdict(), ("column", "shift (standard deviations)", "p, corrected"), rows, curve)
-    effect = result.correlation if isinstance(result, IndependenceResult) else None
-    return Summary(result.verdict(), ("", ""), _facts(p_value=result.p_value, correlation=effect), curve)
+        rows = [
+            (each.name, _signed(each.shift), p_value_text(each.p_value, result.n_permutations, result.is_complete))
+            for each in result.features[:LISTED]
+        ]
+        first, second = getattr(result, "names", None) or ("X", "Y")
+        return Summary(result.verdict(), _shift_header(first, second), rows, curve, kind)
+    effect = f"{result.correlation:.2g}" if isinstance(result, IndependenceResult) else None
+    facts = [("p-value", p.removeprefix("p = ").removeprefix("p "))]
+    if effect is not None:
+        facts.append(("kernel correlation (0: independent, to 1)", effect))
+    return Summary(result.verdict(), ("", ""), facts, curve, kind)
+
+
+def _signed(shift: float) -> str:
+    return f"{shift:+.2f}".replace("-", "−")
+
+
+def _shift_header(first: str, second: str) -> tuple[str, str, str]:
+    return ("column", f"mean of {second} − mean of {first}, in standard deviations", "p, corrected for all columns")
 
 
 def _of_batch(result: DriftResult) -> Summary:
-    rows = [(each.name, f"{each.shift:+.2f}", f"{each.p_value:.3g}") for each in result.features]
-    return Summary(result.verdict(), ("column", "shift (standard deviations)", "p, corrected"), rows)
+    rows = [(each.name, _signed(each.shift), f"p = {each.p_value:.2g}") for each in result.features]
+    kind = "bad" if result.is_alarm else "neutral"
+    return Summary(result.verdict(), _shift_header("the reference", result.name), rows, kind=kind)
 
 
 def _of_detector(detector: DriftDetector) -> Summary:
     latest = detector.history_[-LISTED:]
     rows = [(each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", "drift" * each.is_alarm) for each in latest]
     curve = line(-np.log10([each.p_value for each in detector.history_]), -1, "−log p of every batch, the last marked")
-    return Summary(detector.verdict(), ("batch", "p", "level", ""), rows, curve)
+    kind = "bad" if detector.n_alarms_ else "neutral"
+    return Summary(detector.verdict(), ("batch", "p", "level", ""), rows, curve, kind)
 
 
 SUMMARIES: Mapping[type, Callable[[Any], Summary]] = {
@@ -213,7 +242,7 @@ SUMMARIES: Mapping[type, Callable[[Any], Summary]] = {
 
 
 def with_progress(batches: Iterable[Any], total: int | None = None) -> ShownBatches:
-    """Return batches that show how far a pass over them is, as a bar in a notebook or a line on a terminal.
+    """Return batches that show their progress, as a bar in a notebook or a line on a terminal.
 
     Parameters
     ----------
@@ -239,7 +268,7 @@ def with_progress(batches: Iterable[Any], total: int | None = None) -> ShownBatc
 
 
 class ShownBatches:
-    """Batches that show how far a pass over them is."""
+    """Batches that show the progress of each pass over them."""
 
     def __init__(self, batches: Iterable[Any], total: int | None) -> None:
         self.batches, self.total, self.passes = batches, total, 0

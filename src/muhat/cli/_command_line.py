@@ -1,4 +1,4 @@
-"""Commands that are imported when they are asked for, and the one sentence that each error becomes."""
+"""Commands that are imported when they are used, and the one sentence that each error becomes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -25,22 +26,23 @@ USER_ERROR = 2
 INTERRUPTED = 130
 
 REFUSAL = re.compile(r".+: .+, got .+[.?]", re.DOTALL)
-"""What our own sentences look like, which `muhat._messages` builds: errors of the user, not of the program."""
+"""The form of sentences that `muhat._messages` builds: errors of the user, not of the program."""
 
 TRACEBACK = "--traceback"
 
 PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
-"""Help in two columns, which fits 80 characters; boxes in three do not."""
+"""Help in two columns, which fits 80 characters; help in boxes does not."""
 
 
 def about(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     show_traceback: Annotated[
-        bool, typer.Option(TRACEBACK, help="Print the traceback of an error too; works after a command as well.")
+        bool, typer.Option(TRACEBACK, help="Also print the traceback of an error; may follow a command.")
     ] = False,
 ) -> None:
-    """Estimate kernel means better than by the plain average."""
+    """Compare distributions with kernels: two-sample, independence and drift tests, regression with prediction
+    intervals, and shrinkage estimates of kernel means."""
     if version:
         typer.echo(f"muhat {__version__}")
     elif context.invoked_subcommand is None:
@@ -50,7 +52,7 @@ def about(
 def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], object] = lambda: None) -> typer.Typer:
     """Return the command line of some commands: where the function of each is (``module:name``), and a line of help.
 
-    A command is imported when it is asked for; then ``imported`` is called, before it runs.
+    A command is imported when it is used; then ``imported`` is called, before it runs.
     """
     group = type("Commands", (CommandLine,), {"places": commands, "imported": staticmethod(imported)})
     app = typer.Typer(cls=group, **PLAIN)
@@ -59,9 +61,9 @@ def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], objec
 
 
 class CommandLine(TyperGroup):
-    """Commands of which an error becomes one sentence on stderr, without a traceback.
+    """Commands whose errors become one sentence on stderr, without a traceback.
 
-    The exit status is 2, after Ctrl-C 130; an error that is none of the user's is called a bug, with 1.
+    The exit status is 2 for an error of the user's, 130 after Ctrl-C, and 1 for a bug, which the sentence says.
     """
 
     places: Mapping[str, tuple[str, str]]
@@ -80,6 +82,15 @@ class CommandLine(TyperGroup):
         app.command(cmd_name)(getattr(import_module(module), name))
         self.imported()
         return get_command(app)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name; of an unknown one, suggest the closest."""
+        name = args[0]
+        if name not in self.places and not name.startswith("-"):
+            close = get_close_matches(name.lower(), self.places, n=1, cutoff=0.5)
+            advice = f"Did you mean {close[0]!r}?" if close else f"The commands are {', '.join(self.places)}."
+            ctx.fail(f"No such command {name!r}. {advice}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Print the names of all commands and what they do, without importing them."""
@@ -116,7 +127,7 @@ def say(message: object) -> None:
 
 def _explained(problem: Exception) -> tuple[int, str]:
     """Return the exit status and the sentence of an error."""
-    if hasattr(problem, "format_message"):  # what the parser refuses has one
+    if hasattr(problem, "format_message"):  # errors of the parser
         return USER_ERROR, problem.format_message()
     if isinstance(problem, MemoryError):
         needed, advice = "the matrix of all pairs of points must fit in memory", "use --gram nystrom, or fewer points"

@@ -1,4 +1,4 @@
-"""``muhat compare``: a table, a verdict, a figure, and the lines of Python that give the same."""
+"""``muhat compare``: a table, a verdict, a figure, and the Python lines that reproduce it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typer import Argument, Option, echo
 from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
-from muhat._messages import refusal, unknown_name
+from muhat._messages import TINY_PERCENT, refusal, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._apply import check_names, fitted_winner, names_of
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._report import ReportFile, check_report, noted_warnings
+from muhat.cli._report import ReportFile, check_report, noted_warnings, print_written
 from muhat.comparison import Comparison, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.filters import FILTERS
@@ -42,13 +42,19 @@ DEFAULT_FIGURE = Path("muhat-compare.png")
 DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
 
 SHARE_OF_MEMORY = 0.25
-"""The share of the memory that is left up to which a text file is read at once, as parsing it is what takes time."""
+"""A text file is read at once if it takes at most this share of the free memory, as parsing it is slow."""
 
 QUIET_UP_TO = 1000
-"""Rows up to which a comparison takes about a second."""
+"""Up to this number of rows a comparison takes about a second, and no progress is shown."""
 
-SMALL, NOTHING = 0.1, 1e-8
-"""Percentages below which two decimals would not show three digits, and below which there is only rounding."""
+Bandwidth = Annotated[
+    str | None,
+    Option(metavar="NUMBER|median", show_default="median", help="The kernel's bandwidth σ, or the median distance."),
+]
+Separator = Annotated[
+    str | None,
+    Option(metavar="CHARACTER", show_default="detected", help="Field separator of text files; also 'tab' or 'space'."),
+]
 
 
 def compare_command(
@@ -57,12 +63,13 @@ def compare_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="Points in rows: .csv, .tsv, .txt (or these as .gz), .parquet (or a folder of such), .feather, "
-            ".arrow, .npy, .npz, or - for standard input. Without it, the wine data.",
+            help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), .parquet (or a folder of "
+            "such), .feather, .arrow, .npy, .npz, or - for standard input. Without it, the bundled wine data.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, Option(metavar="FILE", show_default=str(DEFAULT_FIGURE), help="The figure: .png, .svg or .pdf.")
+        Path | None,
+        Option(metavar="FILE", show_default=str(DEFAULT_FIGURE), help="Write the figure: .png, .svg or .pdf."),
     ] = None,
     report: ReportFile = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")] = False,
@@ -73,35 +80,38 @@ def compare_command(
     kernel: Annotated[
         str, Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn.")
     ] = "gaussian",
-    bandwidth: Annotated[
-        float | None, Option(metavar="NUMBER", show_default="the median", help="Its bandwidth σ.")
-    ] = None,
-    selection: Annotated[str, Option(metavar="NAME", help=f"How parameters are chosen: {', '.join(RULES)}.")] = "loo",
+    bandwidth: Bandwidth = None,
+    selection: Annotated[str, Option(metavar="NAME", help=f"How parameters are selected: {', '.join(RULES)}.")] = "loo",
     standardize: Annotated[
-        bool, Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
+        bool,
+        Option("--standardize/--no-standardize", help="Scale every column to mean 0 and variance 1, or do not."),
     ] = True,
     drop: Annotated[
         list[str] | None,
-        Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable, such as a label."),
+        Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable, such as a class label."),
     ] = None,
     columns: Annotated[
-        str | None, Option(metavar="A,B,...", show_default="all", help="The columns to read, between commas.")
+        str | None, Option(metavar="A,B,...", show_default="all", help="The columns to use, separated by commas.")
     ] = None,
     only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
-    separator: Annotated[
-        str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
-    ] = None,
+    separator: Separator = None,
     gram: Annotated[
-        str, Option(metavar="NAME", help=f"The matrix of all pairs: {', '.join(GRAMS)}; the last two take any file.")
+        str,
+        Option(
+            metavar="NAME",
+            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}; the last two work for any number of rows.",
+        ),
     ] = "auto",
     features: Annotated[
-        int | None, Option(min=1, metavar="NUMBER", show_default="by the rows", help="How many landmarks or features.")
+        int | None,
+        Option(min=1, metavar="NUMBER", show_default="by the rows", help="Number of landmarks or random features."),
     ] = None,
     model: Annotated[
-        Path | None, Option("--save", metavar="FILE", show_default=False, help="Keep the best one, for muhat apply.")
+        Path | None,
+        Option("--save", metavar="FILE", show_default=False, help="Save the best estimate, for muhat apply."),
     ] = None,
 ) -> None:
-    """Compare all estimators on a sample: a table, a verdict and a figure."""
+    """Compare shrinkage estimators of the kernel mean with the plain average, by leave-one-out."""
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         check_figure(figure)
@@ -140,10 +150,8 @@ def compare_command(
             echo(json.dumps(result, allow_nan=False))
         else:
             _print(comparison, sample.name)
-            echo("\n".join(["The same in Python:", *lines, f"Figure: {figure}"]))
-            for name, place in (("Report", report), ("Model", model)):
-                if place is not None:
-                    echo(f"{name}: {place}")
+            echo("\n".join(["The same in Python:", *lines]))
+            print_written(Figure=figure, Report=report, Saved=model)
 
 
 def _compared(sample: DataSet | FileBatches, options: dict[str, Any], standardize: bool, shown: bool) -> Comparison:
@@ -161,18 +169,21 @@ def _changed(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value != DEFAULTS[name].default}
 
 
-def _kernel(name: str, bandwidth: float | None) -> str | Kernel:
+def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
     """Return the kernel with the bandwidth, if one is given."""
-    if bandwidth is None:
+    if bandwidth is None or bandwidth == "median":
         return name
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
         raise ValueError(refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"))
-    return type(kernel)(bandwidth=bandwidth)
+    try:
+        return type(kernel)(bandwidth=float(bandwidth))
+    except ValueError:
+        raise ValueError(refusal("--bandwidth", "a number or 'median' is needed", repr(bandwidth))) from None
 
 
 def _gram(name: str, features: int | None) -> str | Approximation:
-    """Return how the Gram matrix is to be held, by as many features as are asked for."""
+    """Return how the Gram matrix is stored, with the number of features asked for."""
     if name not in GRAMS:
         raise ValueError(unknown_name("--gram", name, GRAMS))
     if features is None:
@@ -227,37 +238,41 @@ def python_lines(file: Path | None, reading: dict[str, Any], options: dict[str, 
 
 
 def _print(comparison: Comparison, name: str) -> None:
-    """Print the table, what its reader has to know, and the verdict."""
+    """Print the table, the notes, and the verdict."""
     console = Console(highlight=False, markup=False, emoji=False)
 
-    def print_sentence(sentence: str) -> None:
-        console.print(sentence, soft_wrap=not console.is_terminal)
+    def print_sentence(sentence: str, style: str | None = None) -> None:
+        console.print(sentence, soft_wrap=not console.is_terminal, style=style)
 
-    kernel = re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.4g}", repr(comparison.kernel))
-    print_sentence(f"{name}: {comparison.n} points, {comparison.d} features, kernel {kernel}")
+    size = f"{comparison.n:,} rows, {comparison.d:,} column{'' if comparison.d == 1 else 's'}"
+    print_sentence(f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
     console.print(_table(comparison))
     for note in comparison.notes:
         print_sentence(note)
-    print_sentence(comparison.verdict())
+    print_sentence(comparison.verdict(), "green" if comparison.helps else None)
     if comparison.stacked is not None:
         print_sentence(comparison.stacked_verdict())
 
 
+def kernel_text(kernel: Kernel) -> str:
+    """Return a kernel with its numbers in three digits."""
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda found: f"{float(found[0]):.3g}", repr(kernel))
+
+
 def _table(comparison: Comparison) -> Table:
+    """Return the estimators with their gains, the best in bold; narrow enough for 80 characters."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("estimator", no_wrap=True)
     table.add_column("parameter", no_wrap=True)
-    table.add_column("LOO score", justify="right", no_wrap=True)
-    for title in ("better than KME\n(% of its risk)", "shrunk\n(%)"):
-        table.add_column(title, justify="right")
-    table.add_column("")
+    table.add_column("gain over plain average\n(% of its risk)", justify="right", no_wrap=True)
+    table.add_column("shrunk\n(%)", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for row in comparison.rows:
         best = row is comparison.best
-        score = "–" if row.score is None else f"{row.score:#.6g}"
-        digits = ".3g" if NOTHING <= 100 * row.strength < SMALL else ".2f"
+        strength = 100 * row.strength
+        shrunk = f"{strength:.3g}" if strength >= TINY_PERCENT else "0"
         marks = ", ".join(["best"] * best + ["edge"] * row.at_edge)
-        cells = row.name, row.setting, score, row.gain_text, f"{100 * row.strength:{digits}}", marks
-        table.add_row(*cells, style="bold" if best else None)
+        table.add_row(row.name, row.setting, row.gain_text, shrunk, marks, style="bold" if best else None)
     if any(row.at_edge for row in comparison.rows):
-        table.caption = Text("edge: the parameter is the first or last of its grid")
+        table.caption = Text("edge: the parameter is the first or last that was tried")
     return table

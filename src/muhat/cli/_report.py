@@ -1,4 +1,4 @@
-"""The option ``--report`` of commands that find something: a page to send around."""
+"""The option ``--report``, the files a command has written, and the Python lines that reproduce it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Option, echo
 
 from muhat._files import check_writable
 from muhat._messages import refusal
@@ -18,12 +18,12 @@ ENDINGS = (".html", ".htm")
 
 ReportFile = Annotated[
     Path | None,
-    Option("--report", metavar="FILE", show_default=False, help="A page to send around: .html, one file, no network."),
+    Option("--report", metavar="FILE", show_default=False, help="Write a self-contained HTML report."),
 ]
 
 
 def check_report(path: Path | None) -> None:
-    """Refuse a place or a format of a page before the work."""
+    """Raise ValueError for a report that cannot be written, before the work."""
     if path is None:
         return
     if path.suffix.lower() not in ENDINGS:
@@ -32,9 +32,16 @@ def check_report(path: Path | None) -> None:
     check_writable(path)
 
 
+def print_written(**files: Path | None) -> None:
+    """Print the files that a command has written, a line each: ``Figure: plot.png``; None is skipped."""
+    for name, path in files.items():
+        if path is not None:
+            echo(f"{name}: {path}")
+
+
 @contextmanager
 def noted_warnings() -> Iterator[list[str]]:
-    """Give the list that the warnings shown from here on are also put into."""
+    """Return a list that collects the warnings, which are shown as well."""
     noted: list[str] = []
     show = warnings.showwarning
 

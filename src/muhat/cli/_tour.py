@@ -1,4 +1,4 @@
-"""``muhat tour``: estimate, compare, test, condition, keep and report on embedded data, with the lines that do it."""
+"""``muhat tour``: estimate, compare, test, predict, save and report on bundled data, with the Python code."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from typer import Option, echo
 
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
-from muhat.plots import LeaveOneOutDisplay, MeanDisplay, QuantileDisplay, WitnessDisplay, save
+from muhat.plots import FeatureDifferenceDisplay, LeaveOneOutDisplay, MeanDisplay, QuantileDisplay, save
+
+GROWERS = ("grower 1", "grower 2")
 
 INSIDE = {"fontsize": "x-small", "frameon": False}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One stop of the tour: a question, the lines of Python that answer it, the answer, and its picture."""
+    """One step of the tour: a question, the Python lines that answer it, the answer, and its picture."""
 
     name: str
     question: str
     code: str
     finding: str
-    """An expression of what the lines have made."""
+    """A Python expression, evaluated after the lines."""
     picture: Callable[[dict[str, Any], Any], object] | None = None
 
 
 STEPS = (
     Step(
         "estimate",
-        "What is the mean of a sample, as a function? Two measurements of 178 wines:",
+        "The kernel mean of a sample is a function that is large where rows are dense. Two columns of 178 wines:",
         """
 import pyarrow
 from sklearn.datasets import load_wine
@@ -46,25 +48,25 @@ X = table.select(["alcohol", "flavanoids"])
 mu = StackedMean().fit(X)
 typical = mu.score_samples(X)
 """,
-        'f"The mean is a function that is high where rows are dense: wine {typical.argmax()} is the most typical, "'
-        ' f"wine {typical.argmin()} the least."',
+        'f"The most typical wine is row {typical.argmax() + 1}, the least typical is row {typical.argmin() + 1} "'
+        ' "(counted from 1)."',
         lambda names, ax: MeanDisplay.from_estimator(names["mu"], names["X"]).plot(ax),
     ),
     Step(
         "compare",
-        "Which estimator of the mean is best on few rows of many columns? 60 tumours, 30 measurements:",
+        "Does shrinkage improve the kernel mean when there are few rows and many columns? 60 tumours, 30 columns:",
         """
 from sklearn.datasets import load_breast_cancer
 from muhat import compare
 
-comparison = compare(load_breast_cancer().data[:60], standardize=True)
+comparison = compare(load_breast_cancer().data[:60])
 """,
         "comparison.verdict()",
         lambda names, ax: LeaveOneOutDisplay.from_comparison(names["comparison"]).plot(ax),
     ),
     Step(
         "test",
-        "Do two growers' wines come from one distribution, and where do they differ?",
+        "Do the wines of two growers come from one distribution, and which columns differ?",
         """
 from muhat import TwoSampleTest
 
@@ -73,11 +75,11 @@ first, second = (table.select(columns).filter(wine.target == grower) for grower 
 result = TwoSampleTest(random_state=0).test(first, second)
 """,
         "result.verdict()",
-        lambda names, ax: WitnessDisplay.from_result(names["result"]).plot(ax),
+        lambda names, ax: FeatureDifferenceDisplay.from_result(names["result"], GROWERS).plot(ax),
     ),
     Step(
-        "condition",
-        "What is y given x, and how sure is that? Diabetes a year later by body mass index and blood pressure:",
+        "predict",
+        "Progression of diabetes after a year, predicted from body mass index and blood pressure, with intervals:",
         """
 from sklearn.datasets import load_diabetes
 from muhat import ConditionalMean
@@ -85,15 +87,15 @@ from muhat import ConditionalMean
 diabetes = load_diabetes()
 x, y = diabetes.data[:, [2, 3]], diabetes.target
 model = ConditionalMean().fit(x, y)
-low, high = model.predict_interval(x[:1], confidence=0.9)[0]
+lower, upper = model.predict_interval(x[:1], confidence=0.9)[0]
 """,
-        'f"{100 * model.loo_score_:.0f} % of the variance of y is predicted for patients that were left out; for the "'
-        ' f"first one y is between {low:.0f} and {high:.0f}, by an interval made to hold 90 % (it was {y[0]:.0f})."',
+        'f"Leave-one-out R² = {model.loo_score_:.2f}. First patient: 90 % prediction interval {lower:.0f} to "'
+        ' f"{upper:.0f}, observed {y[0]:.0f}."',
         lambda names, ax: QuantileDisplay.from_estimator(names["model"], names["x"], names["y"], name="bmi").plot(ax),
     ),
     Step(
-        "keep and report",
-        "How is it kept, and sent around?",
+        "save and report",
+        "Save the model, and write a report of the test:",
         """
 import muhat
 
@@ -101,16 +103,16 @@ muhat.save(model, "model.muhat")
 same = muhat.load("model.muhat").predict(x) == model.predict(x)
 result.to_html("report.html", data={"grower 1": first, "grower 2": second})
 """,
-        'f"Of {len(same)} predictions of the model that was loaded, {same.sum()} are the same to the last bit; the "'
-        ' "report opens in any browser, without a network."',
+        'f"The loaded model gives the same predictions: {same.sum()} of {len(same)}, to the last bit. "'
+        ' "The report opens in any browser, also offline."',
     ),
 )
 
 
 def tour_command(
-    out: Annotated[Path, Option(metavar="FOLDER", help="Where pictures, report and model go.")] = Path("muhat-tour"),
+    out: Annotated[Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")] = Path("muhat-tour"),
 ) -> None:
-    """Show the whole of it in half a minute, on embedded data: estimate, compare, test, condition, keep, report."""
+    """30-second demo on bundled data: estimate, compare, test, predict, save and report, with the Python code."""
     if out.exists() and not out.is_dir():
         raise ValueError(refusal("--out", "a folder is needed", f"a file, {str(out)!r}", "name another"))
     out.mkdir(parents=True, exist_ok=True)
@@ -125,10 +127,12 @@ def tour_command(
             echo(eval(step.finding, names))
             if step.picture is not None:
                 _draw(step, names, next(panels))
-                echo(f"Picture: {out / step.name}.png")
+                echo(f"Figure: {out / step.name}.png")
             echo("")
         save(overview, "tour.png")
-        echo(f"All pictures in one: {out / 'tour.png'}. Next: muhat compare your.csv, and muhat --help.")
+        for name, file in (("Report", "report.html"), ("Saved", "model.muhat"), ("All figures in one", "tour.png")):
+            echo(f"{name}: {out / file}")
+        echo("Next: muhat test a.csv b.csv, or muhat --help.")
 
 
 def _run(step: Step, names: dict[str, Any]) -> None:

@@ -64,7 +64,8 @@ def reproduce_command(
         typer.Option(help="The folder with data of table-2 and accuracy that are not in the package."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Compute also what is finished, and write over other settings.")
+        bool,
+        typer.Option("--again", help="Recompute finished experiments and overwrite results made with other settings."),
     ] = False,
     n_jobs: Annotated[int, typer.Option(help="How many tasks at a time; -1 for one per core.")] = -1,
     cluster: Annotated[

@@ -84,6 +84,8 @@ class QuantileDisplay:
         The feature and y of the rows.
     name : str
         The feature's name.
+    n_features : int, default=1
+        The number of features; with more than one, the axis says that the others are at their medians.
     """
 
     values: Array
@@ -92,6 +94,7 @@ class QuantileDisplay:
     rows: Array
     outputs: Array
     name: str
+    n_features: int = 1
 
     @classmethod
     def from_estimator(
@@ -130,24 +133,34 @@ class QuantileDisplay:
         points: Any = type(frame)(grid, columns=frame.columns) if hasattr(frame, "iloc") else grid
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
         name = name or (names[place] if names else f"feature {place}")
-        return cls(values, tuple(levels), quantiles, rows[:, place], np.asarray(y, dtype=float), name)
+        outputs = np.asarray(y, dtype=float)
+        return cls(values, tuple(levels), quantiles, rows[:, place], outputs, name, rows.shape[1])
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.ax_.scatter(self.rows, self.outputs, s=8, color="0.5", alpha=0.6, linewidths=0)
-        for low in range(len(self.levels) // 2):
+        bands = len(self.levels) // 2
+        for low in range(bands):
             high = len(self.levels) - 1 - low
             label = f"{100 * self.levels[low]:g} to {100 * self.levels[high]:g} %"
-            fill = {"color": COLOURS["f-kmse"], "alpha": 0.25, "linewidth": 0}
-            self.ax_.fill_between(self.values, self.quantiles[:, low], self.quantiles[:, high], label=label, **fill)
+            colour = _lighter(COLOURS["f-kmse"], (low + 1) / (bands + 2))  # opaque: the legend shows the same
+            lower, upper = self.quantiles[:, low], self.quantiles[:, high]
+            self.ax_.fill_between(self.values, lower, upper, label=label, color=colour, linewidth=0, zorder=1)
+        self.ax_.scatter(self.rows, self.outputs, s=8, color="0.35", alpha=0.6, linewidths=0, zorder=2)
         if len(self.levels) % 2:
-            self.ax_.plot(
-                self.values, self.quantiles[:, len(self.levels) // 2], color=COLOURS["landweber"], label="median"
-            )
-        self.ax_.set_xlabel(self.name)
+            middle = self.quantiles[:, bands]
+            self.ax_.plot(self.values, middle, color=COLOURS["landweber"], label="median", zorder=3)
+        others = "  (other columns at their medians)" if self.n_features > 1 else ""
+        self.ax_.set_xlabel(f"{self.name}{others}")
         self.ax_.set_ylabel("y")
         self.ax_.legend(frameon=False)
         without_frame(self.ax_)
         return self
+
+
+def _lighter(colour: str, share: float) -> tuple[float, ...]:
+    """Return a colour mixed with white: 0 is white, 1 the colour itself."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(1 - share * (1 - each) for each in to_rgb(colour))

@@ -13,7 +13,16 @@ from muhat._arrays import Array
 from muhat.comparison import Comparison, Row
 from muhat.filters import Filter
 from muhat.mean import KernelMean
-from muhat.plots._style import STYLES, axes_or_new, logarithmic, require_matplotlib, style, without_frame, zero_is_kme
+from muhat.plots._style import (
+    STYLES,
+    TITLE,
+    axes_or_new,
+    logarithmic,
+    require_matplotlib,
+    style,
+    without_frame,
+    zero_is_kme,
+)
 
 CURVE_POINTS = 600
 DECADES = 6
@@ -21,6 +30,9 @@ DECADES = 6
 
 OFF_SCALE = 1.5
 """A choice this many times worse than KME as the best is better is written in the legend instead of drawn."""
+
+DASH, SAME = 5, 0.02
+"""The length of a dash in points, and how far apart curves of filters may be that count as lying on each other."""
 
 LEAST_SCALE, SHORT_LABELS = 1.0, 0.1
 """What the axes reach to, in percent, where all is less; and from where on labels are so long that fewer fit."""
@@ -178,11 +190,9 @@ class FilterDisplay(Display):
         return cls(gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows])
 
     def _draw(self, ax: Any) -> None:
-        for place, curve in enumerate(self.curves):
+        for curve, dashes in zip(self.curves, self.dashes(), strict=True):
             if curve.joined:
-                # One marker on each line, at a place of its own.
-                at = [int(CURVE_POINTS * (place + 1) / (len(self.curves) + 1))]
-                ax.plot(curve.x, curve.y, linewidth=1.6, markersize=6, markevery=at, **curve.style)
+                ax.plot(curve.x, curve.y, linewidth=1.8, linestyle=dashes, color=curve.style["color"])
             else:
                 small = {**curve.style, "markersize": 4, "markeredgewidth": 0.3}
                 ax.plot(curve.x, curve.y, linestyle="", zorder=3, **small)
@@ -192,6 +202,27 @@ class FilterDisplay(Display):
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
         ax.set_xlabel(r"eigenvalue $\gamma$ of $K/n$  (ticks: the sample's)")
         ax.set_ylabel(r"share kept  $s_\lambda(\gamma)$")
+
+    def dashes(self) -> list[Any]:
+        """Return a line style for each curve: curves that lie on each other are dashed in turn, so all are seen."""
+        groups: list[list[int]] = []
+        for place, curve in enumerate(self.curves):
+            alike = next((group for group in groups if _coincide(self.curves[group[0]], curve)), None)
+            if alike is None:
+                groups.append([place])
+            else:
+                alike.append(place)
+        styles: list[Any] = ["-"] * len(self.curves)
+        for group in (each for each in groups if len(each) > 1):
+            for turn, place in enumerate(group):
+                styles[place] = (-DASH * turn, (DASH, DASH * (len(group) - 1)))
+        return styles
+
+
+def _coincide(one: Curve, other: Curve) -> bool:
+    """Whether two lines would be drawn on each other."""
+    same_places = one.joined and other.joined and len(one.x) == len(other.x)
+    return same_places and bool(np.abs(one.y - other.y).max(initial=0) <= SAME)
 
 
 def comparison_figure(comparison: Comparison) -> Any:
@@ -203,8 +234,8 @@ def comparison_figure(comparison: Comparison) -> Any:
     left, right = figure.subplots(1, 2)
     scores = LeaveOneOutDisplay.from_comparison(comparison).plot(left, legend=False)
     filters = FilterDisplay.from_comparison(comparison).plot(right, legend=False)
-    left.set_title("Leave-one-out: what shrinking gains", loc="left")
-    right.set_title("The chosen filters", loc="left")
+    left.set_title("Gain by leave-one-out (marked: the chosen parameter)", **TITLE)
+    right.set_title("The chosen filters (dashed in turn where they coincide)", **TITLE)
     labels = {curve.estimator: label for label, curve in scores.legend().items()}
     entries = {labels.get(curve.estimator, label): curve for label, curve in filters.legend().items()}
     figure.legend(*_entries(entries), loc="outside right upper", frameon=False)

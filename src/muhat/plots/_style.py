@@ -29,9 +29,12 @@ COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 OTHER_COLOUR, OTHER_MARKER = "#999999", "*"
 """For a filter of the user's own."""
 
+TITLE = {"loc": "left", "fontsize": 10}
+"""How titles of panels are set."""
+
 DPI = 200
 
-UNDATED = {
+UNDATED: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -49,14 +52,25 @@ def require_matplotlib(who: str = "muhat.plots") -> None:
 def save(figure: Any, path: str | PathLike[str]) -> None:
     """Write a matplotlib figure in one atomic step, as .png, .svg or .pdf by the ending of the path.
 
-    The same figure makes the same file, byte for byte. A place that cannot be written to raises FileError.
+    The same figure makes the same file, byte for byte. A PNG has the labels of its legends as its description, so that
+    a test can see what a stored picture shows. A place that cannot be written to raises FileError.
     """
     require_matplotlib()
     from matplotlib import rc_context
 
     form = Path(path).suffix.lower().removeprefix(".")
+    metadata = dict(UNDATED.get(form, {}))
+    labels = legend_labels(figure)
+    if form == "png" and labels:
+        metadata["Description"] = "; ".join(labels)
     with rc_context({"svg.hashsalt": "muhat"}):
-        atomic_write(path, lambda file: figure.savefig(file, format=form, dpi=DPI, metadata=UNDATED.get(form)))
+        atomic_write(path, lambda file: figure.savefig(file, format=form, dpi=DPI, metadata=metadata))
+
+
+def legend_labels(figure: Any) -> list[str]:
+    """Return the labels of all legends of a figure, each once."""
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes)]
+    return list(dict.fromkeys(text.get_text() for legend in legends if legend is not None for text in legend.texts))
 
 
 def style(colour: str = OTHER_COLOUR, marker: str = OTHER_MARKER) -> dict[str, Any]:

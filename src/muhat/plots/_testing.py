@@ -1,21 +1,37 @@
-"""Displays of a test: the observed one among its permutations, the p-values of all statistics, the witness function."""
+"""Displays of a test: columns that differ, the statistic under the null, the witness function, all p-values."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.plots._style import axes_or_new, require_matplotlib, without_frame
+from muhat._messages import p_value_text
+from muhat.plots._pair import PairDisplay
+from muhat.plots._style import TITLE, axes_or_new, require_matplotlib, without_frame
 from muhat.testing import Result, Statistic, TwoSampleResult
+from muhat.testing._marginals import FeatureDifference
 from muhat.testing._results import short
 from muhat.testing._statistics import Filtered
 
 OBSERVED, PERMUTED = "#D55E00", "#BBBBBB"
-SAMPLES = {"X": "#0072B2", "Y": "#E69F00"}
-BINS = 40
+SAMPLES = ("#0072B2", "#E69F00")
+"""The colours of the first and of the second sample."""
+
+NAMES = ("X", "Y")
+BINS, ROWS_PER_BIN = 40, 8
+LEVEL = 0.05
+
+MAX_BARS, LEAST_SLOTS = 12, 5
+"""Columns that are drawn as bars, and the least number of bars there is room for."""
+
+MAX_LABELS = 8
+"""Labels on each side of a map of p-values; of more rows or columns, evenly spaced ones are named."""
+
+NAME_LENGTH = 28
 
 
 @dataclass(eq=False)
@@ -28,6 +44,8 @@ class PermutationDisplay:
         The statistic of every permutation.
     statistic, p_value : float
         The observed one, and the share of all that are as large.
+    is_complete : bool, default=False
+        Whether these are all permutations that differ, instead of random ones.
 
     Examples
     --------
@@ -41,21 +59,79 @@ class PermutationDisplay:
     permuted: Array
     statistic: float
     p_value: float
+    is_complete: bool = False
 
     @classmethod
     def from_result(cls, result: Result) -> Self:
         """Return the display of a test's result."""
-        return cls(result.permuted, result.statistic, result.p_value)
+        return cls(result.permuted, result.statistic, result.p_value, result.is_complete)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.ax_.hist(self.permuted, bins=BINS, color=PERMUTED, label=f"{len(self.permuted)} permutations")
-        self.ax_.axvline(self.statistic, color=OBSERVED, linewidth=2, label=f"observed, p = {self.p_value:.3g}")
-        self.ax_.set_xlabel("soft maximum of all statistics, as normal scores")
+        n = len(self.permuted)
+        observed = f"observed, {p_value_text(self.p_value, n, self.is_complete)}"
+        self.ax_.hist(self.permuted, bins=BINS, color=PERMUTED, label=f"{n:,} permutations")
+        self.ax_.axvline(self.statistic, color=OBSERVED, linewidth=2, label=observed)
+        self.ax_.set_xlabel("combined statistic")
         self.ax_.set_ylabel("permutations")
+        self.ax_.set_title("The statistic under the null hypothesis, and as observed", **TITLE)
         self.ax_.legend(frameon=False)
+        without_frame(self.ax_)
+        return self
+
+
+@dataclass(eq=False)
+class FeatureDifferenceDisplay:
+    """How much every column differs between two samples, as bars, the largest first.
+
+    Parameters
+    ----------
+    features : sequence of FeatureDifference
+        The columns.
+    names : tuple of two str
+        The names of the samples; a shift is the second's mean minus the first's.
+    n_permutations : int
+        The number of permutations behind the p-values.
+    level : float, default=0.05
+        Columns with a larger corrected p-value are drawn in grey.
+    is_complete : bool, default=False
+        Whether these are all permutations that differ, instead of random ones.
+    """
+
+    features: Sequence[FeatureDifference]
+    names: tuple[str, str]
+    n_permutations: int
+    level: float = LEVEL
+    is_complete: bool = False
+
+    @classmethod
+    def from_result(cls, result: TwoSampleResult, names: tuple[str, str] | None = None, level: float = LEVEL) -> Self:
+        """Return the display of the result of a test of two samples."""
+        largest = sorted(result.features, key=lambda each: -each.share)
+        return cls(largest, _names(result, names), result.n_permutations, level, result.is_complete)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        shown = self.features[:MAX_BARS]
+        places = range(len(shown))
+        widths = [100 * each.share for each in shown]
+        colours = [SAMPLES[0] if each.p_value <= self.level else PERMUTED for each in shown]
+        self.ax_.barh(places, widths, height=0.7, color=colours)
+        for place, each in zip(places, shown, strict=True):
+            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
+            text = f" {each.shift:+.2f} SD, {p}".replace("-", "−")
+            self.ax_.annotate(text, (widths[place], place), va="center", fontsize=8)
+        self.ax_.set_yticks(places, [_shortened(each.name) for each in shown])
+        self.ax_.set_ylim(max(len(shown), LEAST_SLOTS) - 0.5, -0.5)  # from above; few bars are not made thick
+        self.ax_.set_xlim(0, 1.45 * max([*widths, 1e-9]))  # room for the text behind the longest bar
+        first, second = map(_shortened, self.names)
+        self.ax_.set_xlabel(f"difference, % of its maximum  (SD: mean of {second} − mean of {first})")
+        more = f" ({len(shown)} of {len(self.features):,})" if len(self.features) > len(shown) else ""
+        self.ax_.set_title(f"Columns that differ most{more}; grey: p > {self.level:g}", **TITLE)
         without_frame(self.ax_)
         return self
 
@@ -68,26 +144,32 @@ class WitnessDisplay:
     ----------
     witness_x, witness_y : arrays of shape (n,) and (m,)
         The values.
+    names : tuple of two str, default=('X', 'Y')
+        The names of the samples.
     """
 
     witness_x: Array
     witness_y: Array
+    names: tuple[str, str] = NAMES
 
     @classmethod
-    def from_result(cls, result: TwoSampleResult) -> Self:
+    def from_result(cls, result: TwoSampleResult, names: tuple[str, str] | None = None) -> Self:
         """Return the display of the result of a test of two samples."""
-        return cls(result.witness_x, result.witness_y)
+        return cls(result.witness_x, result.witness_y, _names(result, names))
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        edges = np.histogram_bin_edges(np.concatenate([self.witness_x, self.witness_y]), BINS)
-        for (name, colour), values in zip(SAMPLES.items(), (self.witness_x, self.witness_y), strict=True):
+        pooled = np.concatenate([self.witness_x, self.witness_y])
+        edges = np.histogram_bin_edges(pooled, min(BINS, max(10, len(pooled) // ROWS_PER_BIN)))
+        for name, colour, values in zip(self.names, SAMPLES, (self.witness_x, self.witness_y), strict=True):
             shares = np.full(len(values), 100 / len(values))
-            self.ax_.hist(values, edges, weights=shares, color=colour, alpha=0.6, label=f"{name}, {len(values)} rows")
-        self.ax_.set_xlabel("witness function: the larger, the more of X is there")
+            label = f"{_shortened(name)}, {len(values):,} rows"
+            self.ax_.hist(values, edges, weights=shares, color=colour, alpha=0.6, label=label)
+        self.ax_.set_xlabel(f"witness function (positive: more of {_shortened(self.names[0])})")
         self.ax_.set_ylabel("% of the sample")
+        self.ax_.set_title("The witness function at the rows of both samples", **TITLE)
         self.ax_.legend(frameon=False)
         without_frame(self.ax_)
         return self
@@ -105,6 +187,10 @@ class WitnessAlongDisplay:
         Its values at the rows.
     witness_x, witness_y : arrays of shape (n,) and (m,)
         The values of the witness function there.
+    names : tuple of two str, default=('X', 'Y')
+        The names of the samples.
+    standardized : bool, default=False
+        Whether the values are standardized, which the axis then says.
     """
 
     name: str
@@ -112,22 +198,33 @@ class WitnessAlongDisplay:
     values_y: Array
     witness_x: Array
     witness_y: Array
+    names: tuple[str, str] = NAMES
+    standardized: bool = False
 
     @classmethod
-    def from_result(cls, result: TwoSampleResult, feature: int = 0) -> Self:
+    def from_result(
+        cls,
+        result: TwoSampleResult,
+        feature: int = 0,
+        names: tuple[str, str] | None = None,
+        standardized: bool = False,
+    ) -> Self:
         """Return the display along the feature that differs most, or the one after it for 1, and so on."""
         x, y = result.most_telling_x[:, feature], result.most_telling_y[:, feature]
-        return cls(result.features[feature].name, x, y, result.witness_x, result.witness_y)
+        name = result.features[feature].name
+        return cls(name, x, y, result.witness_x, result.witness_y, _names(result, names), standardized)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         points = ((self.values_x, self.witness_x), (self.values_y, self.witness_y))
-        for (name, colour), (x, y) in zip(SAMPLES.items(), points, strict=True):
-            self.ax_.scatter(x, y, s=8, color=colour, alpha=0.6, linewidths=0, label=name)
-        self.ax_.set_xlabel(self.name)
-        self.ax_.set_ylabel("witness function")
+        for name, colour, (x, y) in zip(self.names, SAMPLES, points, strict=True):
+            self.ax_.scatter(x, y, s=8, color=colour, alpha=0.6, linewidths=0, label=_shortened(name))
+        self.ax_.axhline(0, color="black", linewidth=0.8, zorder=1)
+        self.ax_.set_xlabel(f"{_shortened(self.name)}{' (standardized)' if self.standardized else ''}")
+        self.ax_.set_ylabel(f"witness function (positive: more of {_shortened(self.names[0])})")
+        self.ax_.set_title(f"Where they differ, along {_shortened(self.name)}", **TITLE)
         self.ax_.legend(frameon=False)
         without_frame(self.ax_)
         return self
@@ -135,7 +232,7 @@ class WitnessAlongDisplay:
 
 @dataclass(eq=False)
 class PValueMapDisplay:
-    """The p-value of every statistic by itself, over bandwidths and λ: a square for each, dark where it is small.
+    """The p-value of every statistic on its own, over bandwidths and λ: a square for each, dark where it is small.
 
     Parameters
     ----------
@@ -146,7 +243,7 @@ class PValueMapDisplay:
     p_values : array of shape (rows, columns)
         NaN where a kernel has no such statistic.
     best : tuple of two ints
-        The row and the column of the statistic that spoke.
+        The row and the column of the most significant statistic.
     """
 
     columns: list[str]
@@ -171,11 +268,13 @@ class PValueMapDisplay:
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         levels = np.log10(self.p_values)
-        image = self.ax_.imshow(levels, aspect="auto", cmap="cividis", vmin=min(-2.0, np.nanmin(levels)), vmax=0)
-        self.ax_.set_xticks(range(len(self.columns)), self.columns, rotation=90, fontsize=7)
-        self.ax_.set_yticks(range(len(self.rows)), self.rows, fontsize=7)
+        image = self.ax_.imshow(levels, aspect="auto", cmap="Blues_r", vmin=min(-2.0, np.nanmin(levels)), vmax=0)
+        for axis, labels in ((self.ax_.xaxis, self.columns), (self.ax_.yaxis, self.rows)):
+            shown = range(0, len(labels), -(-len(labels) // MAX_LABELS))
+            axis.set_ticks(shown, [_shortened(labels[place]) for place in shown], fontsize=7)
+        self.ax_.tick_params(axis="x", rotation=45 if len(self.columns) > 1 else 0)
         self.ax_.plot(*self.best[::-1], marker="o", markersize=9, fillstyle="none", color=OBSERVED, linestyle="none")
-        self.ax_.set_title("p-value of each statistic by itself; circled: the one that spoke", fontsize=9)
+        self.ax_.set_title("p-value of each statistic on its own; circled: the most significant", **TITLE)
         self.figure_.colorbar(image, ax=self.ax_, label="log₁₀ p", shrink=0.8)
         return self
 
@@ -185,19 +284,54 @@ def _row_name(statistics: tuple[Statistic, ...]) -> str:
     return " × ".join(each.relative if isinstance(each, Filtered) else str(each) for each in statistics)
 
 
-def figure_of_test(result: Result) -> Any:
-    """Return a figure of a test's displays, made without a screen; ``figure.savefig(...)`` writes it."""
+def figure_of_test(
+    result: Result,
+    names: tuple[str, str] | None = None,
+    *,
+    standardized: bool = False,
+    pair: PairDisplay | None = None,
+    level: float = LEVEL,
+) -> Any:
+    """Return a figure of a test's displays, made without a screen; ``figure.savefig(...)`` writes it.
+
+    Parameters
+    ----------
+    result : TwoSampleResult or IndependenceResult
+        What the test found.
+    names : tuple of two str, default=None
+        The names of two samples.
+    standardized : bool, default=False
+        Whether the columns were standardized, which the axes then say.
+    pair : PairDisplay, default=None
+        For independence, the two columns to show beside the statistic.
+    level : float, default=0.05
+        Columns with a larger corrected p-value are drawn in grey.
+    """
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    if not isinstance(result, TwoSampleResult):
-        figure = Figure(figsize=(12.5, 4.2), layout="constrained")
-        left, right = figure.subplots(1, 2)
-    else:
+    if isinstance(result, TwoSampleResult):
         figure = Figure(figsize=(12.5, 8.4), layout="constrained")
-        (left, middle), (right, last) = figure.subplots(2, 2)
-        WitnessDisplay.from_result(result).plot(middle)
-        WitnessAlongDisplay.from_result(result).plot(last)
-    PermutationDisplay.from_result(result).plot(left)
-    PValueMapDisplay.from_result(result).plot(right)
+        (columns, permutations), (along, witness) = figure.subplots(2, 2)
+        FeatureDifferenceDisplay.from_result(result, names, level).plot(columns)
+        WitnessAlongDisplay.from_result(result, names=names, standardized=standardized).plot(along)
+        WitnessDisplay.from_result(result, names).plot(witness)
+    elif pair is not None:
+        figure = Figure(figsize=(12.5, 4.6), layout="constrained")
+        columns, permutations = figure.subplots(1, 2)
+        pair.plot(columns)
+        columns.set_title(f"{_shortened(pair.names[1])} and {_shortened(pair.names[0])}", **TITLE)
+    else:
+        figure = Figure(figsize=(6.5, 4.6), layout="constrained")
+        permutations = figure.subplots()
+    PermutationDisplay.from_result(result).plot(permutations)
     return figure
+
+
+def _names(result: TwoSampleResult, names: tuple[str, str] | None) -> tuple[str, str]:
+    """Return the names of two samples: those given, those the result knows, or X and Y."""
+    return names or getattr(result, "names", None) or NAMES
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"

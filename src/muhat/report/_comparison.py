@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from muhat.comparison import Comparison, Row
+from muhat._messages import TINY_PERCENT, gain_text
+from muhat.comparison import Comparison, Row, compare
 from muhat.filters import FILTERS
 from muhat.plots import Curve, FilterDisplay, LeaveOneOutDisplay
 from muhat.report._data import Context, count, data_section
 from muhat.report._document import (
-    FOUND,
-    NOTHING,
-    UNSURE,
+    GOOD,
+    NEUTRAL,
     Axis,
     Bar,
     Bars,
@@ -35,10 +36,12 @@ COLOURS = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-meth
 DECADES = 12
 """How far below the largest eigenvalue the picture of the spectrum goes."""
 
-SCALED = "Every column was brought to mean 0 and variance 1 first."
+SCALED = "Every column was scaled to mean 0 and variance 1 first."
 
 CONTRIBUTES = 0.0005
-"""The weight from which on a candidate of the stacked mean is shown."""
+"""Candidates of the stacked mean with a smaller weight are not shown."""
+
+_DEFAULTS = signature(compare).parameters
 
 
 def comparison_report(comparison: Comparison, context: Context) -> Report:
@@ -48,8 +51,8 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
     badge, tone = _badge(comparison)
     blocks = [_scores_plot(comparison)] if comparison.best.improvement is not None else []
     sections = [
-        Section("Every estimator", ["The plain average is KME. The others shrink it."], (), [_table(comparison)]),
-        Section("What shrinking gains", comparison.notes, (), blocks),
+        Section("Every estimator", ["KME is the plain average; the others shrink it."], (), [_table(comparison)]),
+        Section("Gain by shrinkage strength", comparison.notes, (), blocks),
         Section("The spectrum and the filters", (), (), _spectrum_plots(comparison)),
     ]
     if comparison.stacked is not None and comparison.best.improvement is not None:
@@ -61,10 +64,10 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         "standardize": comparison.standardize,
         **context.settings,
     }
-    size = f"{count(comparison.n, 'row')} of {count(comparison.d, 'column')} were compared on."
+    size = f"{count(comparison.n, 'row')} of {count(comparison.d, 'column')} were used."
     return Report(
         kind="Comparison of estimators",
-        question=f"Which estimate of the kernel mean of {name} is best, and by how much?",
+        question=f"Does shrinkage improve the kernel mean of {name}?",
         verdict=" ".join(filter(None, (comparison.verdict(), comparison.stacked_verdict()))),
         badge=badge,
         tone=tone,
@@ -78,24 +81,20 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
 
 
 def _badge(comparison: Comparison) -> tuple[str, str]:
-    best = comparison.best
-    if best.improvement is None or best.improvement <= 0:
-        return "Shrinkage does not help here", NOTHING
-    if best.improvement <= (best.standard_error or 0.0):
-        return "No difference can be told", UNSURE
-    return "Shrinkage helps here", FOUND
+    """Return a badge: green only where the gain is significant after trying all candidates."""
+    return ("Shrinkage helps here", GOOD) if comparison.helps else ("No clear difference", NEUTRAL)
 
 
 def _facts(comparison: Comparison) -> list[Fact]:
     best, facts = comparison.best, []
     facts.append(Fact("lowest leave-one-out score", best.name, best.setting))
     if best.improvement is not None:
-        facts.append(
-            Fact("better than the plain average by", f"{best.gain_text} %", "of its risk, ± one standard error")
-        )
+        facts.append(Fact("estimated gain", f"{best.gain_text} %", "of the plain average's risk, ± one standard error"))
     if comparison.stacked is not None and best.improvement is not None:
         gain, error = 100 * comparison.stacked.gain_, 100 * comparison.stacked.gain_error_
-        facts.append(Fact("the stacked mean, by", f"{number(gain)} ± {number(error, 2)} %", "many estimates, weighted"))
+        facts.append(
+            Fact("gain of the stacked mean", f"{gain_text(gain, error)} %", "a weighted average of many estimates")
+        )
     facts.append(Fact("rows", f"{comparison.n:,}", f"of {count(comparison.d, 'column')}"))
     return facts
 
@@ -104,19 +103,21 @@ def _table(comparison: Comparison) -> Table:
     """Return every estimator with its parameter, score and gain."""
     rows = []
     for row in comparison.rows:
-        words = ["best"] * (row is comparison.best) + ["at the edge of its grid"] * row.at_edge
+        words = ["best"] * (row is comparison.best) + ["edge of grid"] * row.at_edge
         rows.append(
             [
                 Cell(row.name),
-                Cell(row.setting or "none"),
-                Cell(number(row.score, 6), _value(row.score)),
+                Cell(row.setting.replace(" ", "\u00a0") or "none"),
                 Cell(row.gain_text.replace("-", "−"), _value(row.improvement)),
-                Cell(number(100 * row.strength), 100 * row.strength),
+                Cell(_percent(row.strength), 100 * row.strength),
                 Cell(", ".join(words)),
             ]
         )
-    titles = ["estimator", "parameter", "leave-one-out score", "better than KME, % of its risk", "shrunk, %", "remark"]
-    note = "The lower the score the better. ± is one standard error. Press a title to sort."
+    titles = ["estimator", "parameter", "gain over KME, % of its risk", "shrunk, %", "remark"]
+    note = (
+        "Gain: by how much the leave-one-out estimate of the risk is below KME's, ± one standard error. Edge of grid: "
+        "the parameter is the first or last that was tried. Press a title to sort."
+    )
     return Table(
         f"Estimators on {comparison.n:,} rows", titles, rows, marked=comparison.rows.index(comparison.best), note=note
     )
@@ -124,6 +125,11 @@ def _table(comparison: Comparison) -> Table:
 
 def _value(value: float | None) -> float:
     return float("nan") if value is None else value
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, zero below a hundredth of a percent."""
+    return number(100 * share) if 100 * share >= TINY_PERCENT else "0"
 
 
 def colour_of(name: str) -> int:
@@ -142,16 +148,16 @@ def _scores_plot(comparison: Comparison) -> Plot:
     ]
     best = comparison.best
     summary = (
-        f"Curves of the improvement over KME against how strongly each estimator shrinks. {best} has the highest "
+        f"Curves of the gain over KME against how strongly each estimator shrinks. {best} has the highest "
         f"point, {best.gain_text} % of KME's risk, at a strength of {number(100 * best.strength)} %."
     )
     return Plot(
         "Leave-one-out curves",
-        "How much better than the plain average each estimator is, against how strongly it shrinks. The dot is what "
-        "was chosen. Point at a curve, or move the slider, to read it; press a name to hide or show it.",
+        "Gain of each estimator over the plain average (KME), against how strongly it shrinks. The dot marks the "
+        "chosen parameter. Point at a curve, or move the slider, to read values; press a name to hide or show it.",
         summary,
         Axis("shrinkage strength ‖μ̂ − μ_λ‖ / ‖μ̂‖, %", 0, limits.right, unit=" %"),
-        Axis("improvement over KME, % of its risk", limits.bottom, limits.top, unit=" %"),
+        Axis("gain over KME, % of its risk", limits.bottom, limits.top, unit=" %"),
         series,
     )
 
@@ -182,7 +188,7 @@ def _score_series(curve: Curve, row: Row, is_best: bool) -> Series:
 
 
 def _setting(row: Row, parameter: float) -> str:
-    return f"{row.symbol} = {number(parameter)}" if row.symbol else "its only parameter"
+    return f"{row.symbol} = {number(parameter)}" if row.symbol else "no parameter"
 
 
 def _spectrum_plots(comparison: Comparison) -> list[Plot]:
@@ -198,7 +204,7 @@ def _spectrum_plots(comparison: Comparison) -> list[Plot]:
     readings = [(float(i), float(g), f"number {i:,}: γ = {number(g)}") for i, g in zip(ranks, gamma, strict=True)]
     spectrum = Plot(
         "Eigenvalues",
-        f"Those of K/n, the largest first. {share}",
+        f"The eigenvalues of the Gram matrix divided by n, the largest first. {share}",
         f"A falling line from {number(gamma[0])} to {number(gamma[-1])}. {share}",
         Axis("number", 0.93, 1.07 * max(2, len(gamma)), is_log=True),
         Axis("eigenvalue γ", 0.6 * min(gamma[-1], gamma[0] / 10), 1.6 * gamma[0], is_log=True),
@@ -258,8 +264,8 @@ def _stacked_section(comparison: Comparison, stacked: StackedMean) -> Section:
         (),
         [
             Bars(
-                "Who contributes",
-                "The weight of each candidate; those without any are not listed.",
+                "Weights of the stacked mean",
+                "The weight of each candidate estimate; candidates with weight zero are not listed.",
                 ("candidate", "weight"),
                 bars,
             )
@@ -270,27 +276,28 @@ def _stacked_section(comparison: Comparison, stacked: StackedMean) -> Section:
 def _assumptions(comparison: Comparison) -> list[str]:
     tried = sum(len(row.grid) for row in comparison.rows if row.scores is not None)
     lines = [
-        "Every number comes from leaving out: each row in turn is left out, the estimate is made from the others, and "
-        "what it says of the row left out is scored. This is exact, not sampled.",
-        "± is one standard error. If rows are independent, the true improvement is within two of them in about 19 of "
+        "All gains are by leave-one-out: each row in turn is left out, the mean is estimated from the other rows and "
+        "scored on the row left out. This is computed exactly, not by sampling.",
+        "± is one standard error. If rows are independent, the true gain is within two standard errors in about 19 of "
         "20 data sets like this one.",
     ]
     if comparison.selection == "loo":
         lines.append(
-            f"The best of {tried:,} candidates was chosen by the very score that is shown, so that its gain is "
-            "somewhat optimistic: more so the fewer the rows."
+            f"The best of {tried:,} candidates was chosen by the same score that is shown, so its gain is somewhat "
+            "optimistic, the more so the fewer rows there are. The badge is green only if the gain is beyond two "
+            "standard errors after correcting for the number of candidates."
         )
     if comparison.n_components:
         lines.append(
-            f"The kernel was approximated by {comparison.n_components:,} features; all scores are exact for that "
-            "approximated kernel."
+            f"The kernel was approximated by {comparison.n_components:,} features; all scores are exact for this "
+            "approximation."
         )
     return [
         *lines,
-        "Assumed: rows are independent draws from one distribution. Repeated rows, time series and clusters of related "
-        "rows break this, and gains would be overstated.",
-        "Kernel and bandwidth were taken as given: this page compares estimators for one kernel, and does not say "
-        "whether that kernel is the right one.",
+        "Assumed: the rows are independent draws from one distribution. Time series and clusters of related rows break "
+        "this, and the gains would be overstated.",
+        "Kernel and bandwidth were given: this page compares estimators for one kernel, and does not say whether "
+        "another kernel would suit the data better.",
     ]
 
 
@@ -300,7 +307,7 @@ def _code(comparison: Comparison) -> str:
     options: dict[str, Any] = {"kernel": comparison.kernel}
     if {row.name for row in comparison.rows} != set(FILTERS):
         options["filters"] = [row.name for row in comparison.rows]
-    for name, default in (("selection", "loo"), ("standardize", False), ("gram", "dense")):
+    for name, default in (("selection", "loo"), ("standardize", _DEFAULTS["standardize"].default), ("gram", "dense")):
         if getattr(comparison, name) != default:
             options[name] = getattr(comparison, name)
     call = f"comparison = compare(X, {', '.join(f'{name}={value!r}' for name, value in options.items())})"

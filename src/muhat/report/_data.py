@@ -1,4 +1,4 @@
-"""What a page says of the rows it is about: how many, the distribution of each column, what was left out, warnings."""
+"""The section on the data: the number of rows, the distribution of each column, what was left out, warnings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BINS = 24
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a page says beside its result.
+    """What a page shows in addition to the result.
 
     Attributes
     ----------
@@ -115,7 +115,8 @@ class Sample:
         frame = as_frame(rows)
         values = np.asarray(frame)
         values = values.reshape(len(values), -1)
-        columns = getattr(frame, "columns", [f"column {place}" for place in range(values.shape[1])])
+        unnamed = [f"column {place}" for place in range(values.shape[1])]
+        columns = getattr(frame, "column_names", getattr(frame, "columns", unnamed))  # pyarrow's, pandas's
         return cls(name, len(values), values, tuple(map(str, columns)))
 
 
@@ -124,13 +125,13 @@ def data_section(context: Context, samples: Sequence[Sample], sentences: Sequenc
     said = [f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}." for each in samples]
     said += [f"Left out of {shortened(each.name)}: {_listed(each.left_out)}." for each in samples if each.left_out]
     said += [
-        f"The numbers below are those of the first {len(each.rows):,} rows of {shortened(each.name)}."
+        f"The numbers below are of the first {len(each.rows):,} rows of {shortened(each.name)}."
         for each in samples
         if len(each.rows) < each.n
     ]
     warnings = list(dict.fromkeys(context.warnings or ()))
     if context.warnings is not None and not warnings:
-        said.append("Reading them gave no warning.")
+        said.append("There were no warnings.")
     blocks = [_columns_table(samples)] if samples and all(_is_numeric(each.rows) for each in samples) else []
     return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)
 
@@ -175,7 +176,7 @@ def _columns_table(samples: Sequence[Sample]) -> Table:
     note = f"The first {MOST_COLUMNS:,} of {len(names):,} columns." if len(names) > MOST_COLUMNS else ""
     if several:
         note += " In the small histograms, the first sample is blue and the second orange."
-    return Table("Every column", [*titles, "least", "largest"], rows, note=note.strip())
+    return Table("Every column", [*titles, "smallest", "largest"], rows, note=note.strip())
 
 
 def _numeric(value: Any) -> Cell:

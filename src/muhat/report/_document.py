@@ -1,4 +1,4 @@
-"""A page as data: what was asked, what was found, on which rows, how sure one may be, and how to get it again."""
+"""A page as data: the question, the finding, the data, how sure it is, and the Python lines that reproduce it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import unknown_name
 
-FOUND, NOTHING, UNSURE = "found", "nothing", "unsure"
-"""What a verdict is: something was found, nothing was, or it cannot be told."""
+GOOD, BAD, UNSURE, FOUND, NEUTRAL = "good", "bad", "unsure", "found", "neutral"
+"""The kinds of a badge, each with a colour: good news (green), an alarm (red), not clear (amber), something found
+that is neither good nor bad (blue), and nothing found (grey)."""
+
+BADGES = (GOOD, BAD, UNSURE, FOUND, NEUTRAL)
+
+NOTHING = NEUTRAL
 
 
 KINDS = ("line", "points", "bars", "band", "rug", "rule")
@@ -79,13 +84,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a plot."""
+    """One axis of a plot; with ``ticks``, pairs of a place and its name, instead of round numbers."""
 
     label: str
     low: float
     high: float
     is_log: bool = False
     unit: str = ""
+    ticks: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +140,8 @@ class Plot:
     """Series in one pair of axes.
 
     ``summary`` says what is to be seen, for those who do not see it. In a plot of single points, ``by_point``, values
-    are read off the nearest one; else those of every series at one place are.
+    are read off the nearest one; else those of every series at one place are. Without ``has_legend`` there are no
+    switches, as where the axis names the series.
     """
 
     title: str
@@ -145,6 +152,7 @@ class Plot:
     series: Sequence[Series]
     by_point: bool = False
     is_square: bool = False
+    has_legend: bool = True
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,8 @@ class Report:
     question, verdict : str
         What was asked, and the answer, in a sentence each.
     badge, tone : str
-        The answer in two or three words, and whether it is ``'found'``, ``'nothing'`` or ``'unsure'``.
+        The answer in two or three words, and its kind: ``'good'``, ``'bad'``, ``'unsure'``, ``'found'`` or
+        ``'neutral'``.
     facts : sequence of Fact
         The numbers that matter most.
     sections : sequence of Section
@@ -205,9 +214,9 @@ class Report:
     data : Section
         The rows and columns, what was left out, and warnings.
     assumptions : sequence of str
-        How sure one may be, and what was assumed, in plain words.
+        How sure the finding is, and what was assumed, in plain words.
     code : str
-        The lines of Python that give the same.
+        The Python lines that reproduce it.
     provenance : mapping of str to str
         Versions, seed and settings.
     """
@@ -223,3 +232,7 @@ class Report:
     assumptions: Sequence[str]
     code: str
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.tone not in BADGES:
+            raise ValueError(unknown_name("Report, tone", self.tone, BADGES))

@@ -21,6 +21,9 @@ MOST_DRAWN, MOST_READ, MOST_LISTED = 1500, 240, 20
 
 MOST_TICKS, LEAST_TICKS = 6, 3
 
+TICK_LENGTH, SHORT_NAMES = 12, 36
+"""Characters of a name on an axis, and of all its names where they fit on the narrowest screen."""
+
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 T = TypeVar("T")
@@ -135,6 +138,8 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     >>> [text for _, text in _ticks(Axis("", 0.01, 100, is_log=True))]
     ['10⁻²', '10⁻¹', '1', '10', '10²']
     """
+    if axis.ticks:
+        return [(value, shortened(text, TICK_LENGTH)) for value, text in axis.ticks]
     if axis.is_log:
         powers = range(ceil(log10(axis.low) - 1e-9), floor(log10(axis.high) + 1e-9) + 1)
         if len(powers) < LEAST_TICKS:
@@ -152,9 +157,10 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
 
 def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
     side = "left" if name == "x" else "bottom"
+    kind = " short" if axis.ticks and sum(len(text) for _, text in ticks) <= SHORT_NAMES else ""
     return "".join(
-        f'<span class="tick {name}" aria-hidden="true" style="{side}:{100 * float(_share(axis, value)):.2f}%">'
-        f"{text}</span>"
+        f'<span class="tick {name}{kind}" aria-hidden="true" style="{side}:{100 * float(_share(axis, value)):.2f}%">'
+        f"{escape(text)}</span>"
         for value, text in ticks
     )
 
@@ -222,7 +228,7 @@ def _readings(series: Series, plot: Plot) -> list[tuple[float, float, str]]:
 
 def _legend(plot: Plot) -> str:
     """Return a switch for each series, where there are several."""
-    if len(plot.series) < 2:
+    if len(plot.series) < 2 or not plot.has_legend:
         return ""
     switches = "".join(
         f'<button type="button" class="switch" aria-pressed="true" data-key="{escape(each.key or each.name)}">'

@@ -36,7 +36,12 @@ def render(report: Report) -> str:
     script = _asset("page.js").strip()
     sections = [(f"part-{place}", each) for place, each in enumerate(report.sections, 1)]
     contents = [(name, each.title) for name, each in sections]
-    contents += [("data", report.data.title), ("sure", "How sure"), ("code", "Python"), ("made", "How it was made")]
+    contents += [
+        ("data", report.data.title),
+        ("sure", "How sure"),
+        ("code", "Python"),
+        ("made", "Versions and settings"),
+    ]
     page = Template(_asset("page.html")).substitute(
         version=escape(__version__),
         title=escape(shortened(f"{report.question} {report.badge}", 160)),

@@ -1,16 +1,21 @@
-"""The page of a test: the observed statistic among its permutations, and where two samples differ."""
+"""The page of a test: where two samples differ or how two columns depend, and the statistic under the null."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import p_value_text
+from muhat.plots import PairDisplay
+from muhat.plots._pair import is_category, most_dependent
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
     FOUND,
-    NOTHING,
+    NEUTRAL,
     Axis,
     Bar,
     Bars,
@@ -30,46 +35,76 @@ BINS = 40
 MOST_BARS, MOST_COLUMNS, MOST_STATISTICS, MOST_ROWS = 15, 1000, 200, 5
 """Features drawn, features and statistics listed, and rows named of each sample."""
 
-EXCHANGEABLE = (
-    "Assumed: rows are independent of each other, or at least exchangeable if the two samples are alike. Repeated "
-    "measurements, time series and clusters of related rows break this, and p would be too small."
+MOST_NAMED = 4
+"""Columns that a question names; of more, the rest are counted."""
+
+INDEPENDENT_ROWS = (
+    "Assumed: the rows are independent of each other. Repeated measurements, time series and clusters of related rows "
+    "break this, and p would be too small."
 )
+
+TWO_SAMPLES = {
+    "null": "the two samples came from one distribution",
+    "how": "the rows have been reassigned to the two groups at random",
+    "axis": "combined statistic (larger: the samples are less alike)",
+    "kinds": "differences",
+    "found": "A small p-value says that there is a difference, not that it is large: see the sizes above.",
+    "not found": "A test that finds no difference does not prove that there is none: with more rows it may show.",
+}
+INDEPENDENCE = {
+    "null": "x and y were independent",
+    "how": "the rows of y have been shuffled, which removes all dependence",
+    "axis": "combined statistic (larger: stronger dependence)",
+    "kinds": "kinds of dependence",
+    "found": "A small p-value says that there is dependence, not that it is strong: see the kernel correlation above.",
+    "not found": "A test that finds no dependence does not prove that there is none: with more rows it may show.",
+}
+"""What the pages of the two tests say in different words."""
 
 
 def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     """Return the page of a test of two samples."""
     samples = context.samples("X", "Y")
-    first, second = [shortened(each.name) for each in samples] if len(samples) == 2 else ("X", "Y")
+    first, second = _group_names(result, samples)
+    if getattr(result, "names", None) == ("X", "Y"):
+        result = replace(result, names=(first, second))  # type: ignore[call-arg]  # so that the verdict has them too
     differ = result.p_value <= context.level
     n, m = result.n, result.m
     where = Section(
         "Where they differ",
         [
             f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of {second} that are "
-            f"least like {first}: {_row_numbers(result.rows_y)}. Rows are counted from 0."
+            f"least like {first}: {_row_numbers(result.rows_y)}. Rows are counted from 1, without the header."
         ],
         (),
-        [_contributions(result, context.level), _features_table(result), _witness_plot(result, first, second)],
+        [
+            _contributions(result, context.level, first, second),
+            _features_table(result, first, second),
+            _witness_plot(result, first, second),
+        ],
     )
+    chance = Section("Could it be chance?", (), (), [_permutations_plot(result, TWO_SAMPLES)])
     return Report(
-        kind="Test of two samples",
+        kind="Two-sample test",
         question=f"Do {first} and {second} come from one distribution?",
         verdict=result.verdict(context.level),
-        badge="The samples differ" if differ else "No difference is found",
-        tone=FOUND if differ else NOTHING,
+        badge="The samples differ" if differ else "No difference detected",
+        tone=FOUND if differ else NEUTRAL,
         facts=[
             _p_value(result),
-            Fact("distance of the kernel means", number(result.mmd), "MMD, for the kernel that spoke"),
+            *_largest_difference(result, first, second),
+            Fact("distance of the kernel means", number(result.mmd), "MMD, kernel of the most significant statistic"),
             Fact("rows", f"{n:,} and {m:,}", f"of {count(len(result.features), 'column')}"),
         ],
-        sections=[Section("Could it be chance?", (), (), [_permutations_plot(result)]), where, _statistics(result)],
+        sections=[where, chance, _statistics(result, TWO_SAMPLES)],
         data=_data(context, samples, f"{n:,} and {m:,} rows of {count(len(result.features), 'column')} were tested."),
         assumptions=[
-            *_sureness(result, context.level, "the two samples came from one distribution"),
-            "The p-values of single columns are corrected for their number. A column may differ only together with "
-            "others: then no single one shows it.",
+            *_sureness(result, context.level, TWO_SAMPLES),
+            "The p-values of single columns are corrected for the number of columns. Each comes from one statistic, "
+            "the energy distance of that column, so a single column can be significant where the whole test is not, "
+            "and the other way round: columns may differ only in combination.",
             *_together(result),
-            EXCHANGEABLE,
+            INDEPENDENT_ROWS,
         ],
         code=context.code or _code("TwoSampleTest", result, "X, Y"),
         provenance=_provenance(result, context),
@@ -78,46 +113,221 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
 
 def independence_report(result: IndependenceResult, context: Context) -> Report:
     """Return the page of a test of independence."""
-    samples = context.samples("the sample")
-    of = f" in {shortened(samples[0].name)}" if samples else ""
+    samples = context.samples("x", "y")
+    x, y = (_side_names(context, name) for name in "xy")
     dependent = result.p_value <= context.level
-    x, y = (shortened(str(context.settings.get(name, name)), 120) for name in ("x", "y"))
+    verb = "Does" if len(y) == 1 else "Do"
+    strength = (
+        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 (independent) to 1. It compares "
+        "all kinds of dependence the kernels can see, so it is smaller than a linear correlation of the same data."
+    )
     return Report(
         kind="Test of independence",
-        question=f"Does {x} have to do with {y}{of}?",
+        question=f"{verb} {_listed(y)} depend on {_listed(x)}?",
         verdict=result.verdict(context.level),
-        badge="They are dependent" if dependent else "No dependence is found",
-        tone=FOUND if dependent else NOTHING,
+        badge="They are dependent" if dependent else "No dependence detected",
+        tone=FOUND if dependent else NEUTRAL,
         facts=[
             _p_value(result),
-            Fact("kernel correlation", number(result.correlation), "from 0, none, to 1"),
-            Fact("rows", f"{result.n:,}"),
+            Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
+            Fact("rows", f"{result.n:,}", shortened(samples[0].name, 40) if len(samples) == 1 else ""),
         ],
-        sections=[Section("Could it be chance?", (), (), [_permutations_plot(result)]), _statistics(result)],
-        data=_data(context, samples, f"{count(result.n, 'row')} were tested."),
+        sections=[
+            Section("How strong is the dependence?", [strength], (), _pair_blocks(samples, x, y)),
+            Section("Could it be chance?", (), (), [_permutations_plot(result, INDEPENDENCE)]),
+            _statistics(result, INDEPENDENCE),
+        ],
+        data=_data(context, _joined(samples), f"{count(result.n, 'row')} were tested."),
         assumptions=[
-            *_sureness(result, context.level, "x and y had nothing to do with each other"),
-            "Dependence is no cause: both may follow from something else.",
-            EXCHANGEABLE.replace("if the two samples are alike", "if x and y are independent"),
+            *_sureness(result, context.level, INDEPENDENCE),
+            "Dependence is not causation: both may be effects of something else.",
+            INDEPENDENT_ROWS,
         ],
         code=context.code or _code("IndependenceTest", result, "X, Y"),
         provenance=_provenance(result, context),
     )
 
 
+def _group_names(result: TwoSampleResult, samples: Sequence[Sample]) -> tuple[str, str]:
+    """Return the names of both samples: of the data shown, of the result, or X and Y."""
+    if len(samples) == 2:
+        return shortened(samples[0].name), shortened(samples[1].name)
+    first, second = getattr(result, "names", None) or ("X", "Y")
+    return shortened(first), shortened(second)
+
+
+def _side_names(context: Context, side: str) -> list[str]:
+    """Return the names of the columns of x or of y, as the settings have them."""
+    given = context.settings.get(side, side)
+    names = given.split(", ") if isinstance(given, str) else [*map(str, given)]
+    return [shortened(name, 60) for name in names]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas and an "and" before the last.
+
+    Examples
+    --------
+    >>> _listed(["cement", "water"]), _listed("abcdef")
+    ('cement and water', 'a, b, c and 3 more')
+    """
+    shown = [*names] if len(names) <= MOST_NAMED else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def _pair_blocks(samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]) -> list[Plot | Table]:
+    """Return the picture of the columns that depend most on each other; nothing where the rows are not known."""
+    sides = _sides(samples, x, y)
+    if sides is None:
+        return []
+    (x_columns, x_names), (y_columns, y_names) = sides
+    if not x_names or not y_names:
+        return []
+    first, second = most_dependent(x_columns, y_columns)
+    pair = PairDisplay(x_columns[first], y_columns[second], (x_names[first], y_names[second]))
+    is_one_of_many = len(x_columns) * len(y_columns) > 1
+    chosen = " Of all pairs of a column of x and one of y, the one with the largest distance correlation."
+    return [pair_block(pair, chosen * is_one_of_many)]
+
+
+Columns: TypeAlias = tuple[list[Array], list[str]]
+"""Columns and their names."""
+
+
+def _sides(samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]) -> tuple[Columns, Columns] | None:
+    """Return the columns of x and of y: of two samples with the same rows, or of one by their names."""
+    if len(samples) == 2 and len(samples[0].rows) == len(samples[1].rows):
+        both = [(list(each.rows.T), [*each.columns]) for each in samples]
+        return both[0], both[1]
+    if len(samples) != 1:
+        return None
+    sides = [_named_columns(samples[0], names) for names in (x, y)]
+    return sides[0], sides[1]
+
+
+def _joined(samples: Sequence[Sample]) -> list[Sample]:
+    """Return x and y, which have the same rows, as one sample; one sample as it is."""
+    if len(samples) != 2 or len(samples[0].rows) != len(samples[1].rows):
+        return [*samples]
+    x, y = samples
+    columns = tuple(f"{each.name}: {column}" for each in samples for column in each.columns)
+    rows = np.concatenate([x.rows, y.rows], axis=1)
+    return [Sample(f"{x.name} and {y.name}", x.n, rows, columns, (*x.left_out, *y.left_out))]
+
+
+def _named_columns(sample: Sample, names: Sequence[str]) -> Columns:
+    """Return some columns of a sample; a text column, which has indicators there, as text again."""
+    columns, found = [], []
+    for name in names:
+        own = [place for place, each in enumerate(sample.columns) if each == name]
+        prefix = f"{name} = "
+        coded = [place for place, each in enumerate(sample.columns) if each.startswith(prefix)]
+        if own:
+            columns.append(sample.rows[:, own[0]])
+        elif coded:
+            levels = np.array([sample.columns[place].removeprefix(prefix) for place in coded])
+            columns.append(levels[sample.rows[:, coded].argmax(axis=1)])
+        else:
+            continue
+        found.append(name)
+    return columns, found
+
+
+def pair_block(pair: PairDisplay, remark: str = "") -> Plot | Table:
+    """Return two columns as a scatter, as boxes, or as a table of counts."""
+    first, second = (shortened(name, 40) for name in pair.names)
+    title = f"{second} and {first}"
+    if pair.kind == "counts":
+        x_levels, y_levels, counts = pair.counts()
+        rows = [
+            [Cell(level, is_name=True), *(Cell(f"{n:,}", float(n)) for n in line)]
+            for level, line in zip(x_levels, counts.tolist(), strict=True)
+        ]
+        return Table(f"{title}: number of rows.{remark}", [first, *(f"{second}: {each}" for each in y_levels)], rows)
+    if pair.kind == "boxes":
+        return _boxes_plot(pair, title, remark)
+    x, y = pair.points()
+    readings = [(float(a), float(b), f"{first} {number(a)}, {second} {number(b)}") for a, b in zip(x, y, strict=True)]
+    drawn = f"{len(x):,} of {len(pair.x):,} rows" if len(x) < len(pair.x) else count(len(x), "row")
+    return Plot(
+        title,
+        f"Each dot is a row.{remark}",
+        f"A scatter plot of {drawn}.",
+        _padded_axis(first, x),
+        _padded_axis(second, y),
+        [Series("rows", "points", x, y, colour=2, readings=readings)],
+        by_point=True,
+    )
+
+
+def _boxes_plot(pair: PairDisplay, title: str, remark: str) -> Plot:
+    """Return the quantiles of the numbers within each category."""
+    boxes = pair.boxes()
+    categories, numbers = pair.names if is_category(pair.x) else pair.names[::-1]
+    names = [f"{shortened(box.level, 30)}, {count(box.n, 'row')}" for box in boxes]
+    texts = [
+        f"median {number(q[2])}, 25 to 75 %: {number(q[1])} to {number(q[3])}, 5 to 95 %: {number(q[0])} to "
+        f"{number(q[4])}"
+        for q in (box.quantiles for box in boxes)
+    ]
+    series = []
+    for place, (box, name, text) in enumerate(zip(boxes, names, texts, strict=True)):
+        low, lower, middle, upper, high = map(float, box.quantiles)
+        ends, key = np.array([place - 0.3, place + 0.3]), f"level {place}"
+        reading = [(float(place), middle, text)]
+        series += [
+            Series(name, "band", ends, np.full(2, lower), np.full(2, upper), 2, key, readings=reading),
+            Series(name, "line", np.full(2, float(place)), np.array([low, high]), colour=2, key=key, readings=()),
+            Series(name, "line", ends, np.full(2, middle), colour=2, key=key, is_strong=True, readings=()),
+        ]
+    ticks = tuple((float(place), box.level) for place, box in enumerate(boxes))
+    values = np.concatenate([box.quantiles for box in boxes])
+    return Plot(
+        title,
+        f"Thick line: median. Box: 25 to 75 %. Thin line: 5 to 95 % of the rows.{remark}",
+        " ".join(f"{name}: {text}." for name, text in zip(names, texts, strict=True)),
+        Axis(shortened(categories, 40), -0.6, len(boxes) - 0.4, ticks=ticks),
+        _padded_axis(shortened(numbers, 40), values),
+        series,
+        has_legend=False,
+    )
+
+
+def _padded_axis(label: str, values: Array) -> Axis:
+    low, high = float(np.min(values)), float(np.max(values))
+    margin = 0.04 * (high - low) or 0.5
+    return Axis(label, low - margin, high + margin)
+
+
 def _p_value(result: Result) -> Fact:
-    how = "all that differ" if result.is_complete else "random ones"
-    return Fact("p-value", number(result.p_value), f"{count(result.n_permutations, 'permutation')}, {how}")
+    if result.is_complete:
+        how = f"all {result.n_permutations + 1:,} permutations"
+    else:
+        how = f"{count(result.n_permutations, 'random permutation')}"
+    text = _p_text(result, result.p_value)
+    if text.startswith("p ≤"):
+        how = f"the smallest value that {count(result.n_permutations, 'permutation')} can give"
+    return Fact("p-value", text.removeprefix("p = ").removeprefix("p "), how)
+
+
+def _p_text(result: Result, p: float) -> str:
+    return p_value_text(p, result.n_permutations, result.is_complete)
+
+
+def _largest_difference(result: TwoSampleResult, first: str, second: str) -> list[Fact]:
+    if not result.features:
+        return []
+    most = result.features[0]
+    shift = f"{most.shift:+.2f}".replace("-", "−")
+    return [Fact(f"{shortened(most.name, 30)} differs most", shift, f"standard deviations, {second} − {first}")]
 
 
 def _data(context: Context, samples: Sequence[Sample], otherwise: str) -> Section:
     sentences = [] if samples else [otherwise]
     if context.settings.get("standardize"):
-        sentences.append("Every column was brought to mean 0 and variance 1, over all rows together, before the test.")
+        sentences.append("For the test, every column was scaled to mean 0 and variance 1 over all rows.")
     if context.settings.get("one_hot"):
-        sentences.append(
-            "Columns of text were encoded: each value has an indicator, 1 where the row has it and else 0."
-        )
+        sentences.append("Text columns were encoded: an indicator, 1 or 0, for each value.")
     return data_section(context, samples, sentences)
 
 
@@ -126,43 +336,40 @@ def _provenance(result: Result, context: Context) -> dict[str, str]:
     return Context(settings=settings).provenance()
 
 
-def _sureness(result: Result, level: float, null: str) -> list[str]:
-    least = 1 / (result.n_permutations + 1)
+def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[str]:
     is_exact = not isinstance(result, TwoSampleResult) or result.is_exact
-    exactly = ". This holds exactly, for any number of rows and any distribution" if is_exact else ", approximately"
+    exactly = "exactly, for any number of rows and any distribution" if is_exact else "approximately"
+    text = _p_text(result, result.p_value)
     lines = [
-        f"If {null}, a p-value of {number(result.p_value)} or less would come up in at most "
-        f"{number(100 * result.p_value)} % of such tests{exactly}.",
-        f"{count(len(result.tests), 'statistic')} share the permutations, and p is for all of them together: nothing "
-        "has to be corrected.",
-        f"The least p that {count(result.n_permutations, 'permutation')} can give is {number(least)}.",
+        f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at most "
+        f"{number(100 * result.p_value)} % of such tests. This holds {exactly}, if the rows are independent.",
+        f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected for trying all of them.",
     ]
-    if result.p_value > level:
-        lines.append("That nothing is found is no proof that there is nothing: more rows may show it.")
-    else:
-        lines.append("A small p says that there is a difference, not that it is large: see the effect size above.")
-    return lines
+    if text.startswith("p ≤"):
+        smallest = f"(the smallest value that {count(result.n_permutations, 'permutation')} can give)"
+        lines.append(f"{text} {smallest}: more permutations may give a smaller one.")
+    return [*lines, words["not found" if result.p_value > level else "found"]]
 
 
 def _together(result: TwoSampleResult) -> list[str]:
-    """Return what is to be said where rows were not permuted one by one."""
+    """Return a sentence on bins or blocks, where rows were not permuted one by one."""
     if result.rows_together == 1:
         return []
     if result.is_exact:
         return [
-            f"Rows were permuted in bins of {result.rows_together:,}, drawn at random, as there are many: p is exact."
+            f"As there are many rows, they were permuted in random bins of {result.rows_together:,}: p is still exact."
         ]
     return [
-        f"Blocks of {result.rows_together:,} rows that follow each other were permuted together, as rows depend on "
-        "those before them: p is approximate, and better the more blocks there are."
+        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, to allow for dependence in time: "
+        "p is approximate, and more accurate with more blocks."
     ]
 
 
 def _row_numbers(rows: Array) -> str:
-    return ", ".join(f"{row}" for row in rows[:MOST_ROWS])
+    return ", ".join(f"{row + 1:,}" for row in rows[:MOST_ROWS])
 
 
-def _permutations_plot(result: Result) -> Plot:
+def _permutations_plot(result: Result, words: Mapping[str, str]) -> Plot:
     """Return the histogram of the permuted statistics, and the observed one as a line."""
     permuted = result.permuted[np.isfinite(result.permuted)]
     counts, edges = np.histogram(permuted, bins=min(BINS, max(5, len(permuted) // 10)))
@@ -173,14 +380,16 @@ def _permutations_plot(result: Result) -> Plot:
         for left, right, n in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
     as_large = int(np.sum(permuted >= result.statistic))
-    observed = number(result.statistic)
-    share = f"{as_large:,} of {count(len(permuted), 'permutation')} are as large as what was observed, {observed}."
+    share = (
+        f"{as_large:,} of {count(len(permuted), 'permutation')} give a value as large as the observed one, "
+        f"{number(result.statistic)}."
+    )
     ends = f"from {number(edges[0])} to {number(edges[-1])}"
     return Plot(
-        "The observed statistic among its permutations",
-        f"What the statistic would be if chance had dealt the rows. {share}",
+        "Distribution of the statistic under the null hypothesis",
+        f"Grey: the statistic after {words['how']}. Line: the observed value. {share}",
         f"A histogram of the permuted statistics, {ends}, and a line at the observed one. {share}",
-        Axis("all statistics together, the larger the less alike", low - margin, high + margin),
+        Axis(words["axis"], low - margin, high + margin),
         Axis("permutations", 0, 1.08 * max(1, int(counts.max()))),
         [
             Series("permutations", "bars", edges, counts.astype(float), colour=0, readings=readings),
@@ -214,17 +423,17 @@ def _witness_plot(result: TwoSampleResult, first: str, second: str) -> Plot:
     apart = number(float(result.witness_x.mean() - result.witness_y.mean()))
     return Plot(
         "The witness function at the rows of both samples",
-        f"The larger, the more a place belongs to {first} rather than {second}. The farther the two histograms are "
+        f"Positive where {first} has more rows, negative where {second} has more. The further the two histograms are "
         "apart, the more the samples differ.",
-        f"Two histograms. The mean over {first} less the mean over {second} is {apart}.",
+        f"Two histograms. The mean over {first} minus the mean over {second} is {apart}.",
         Axis("witness function", edges[0] - margin, edges[-1] + margin),
         Axis("% of the sample", 0, 1.08 * max(1.0, *(float(each.y.max()) for each in series)), unit=" %"),
         series,
     )
 
 
-def _contributions(result: TwoSampleResult, level: float) -> Bars:
-    """Return how much each column differs by itself, as bars."""
+def _contributions(result: TwoSampleResult, level: float, first: str, second: str) -> Bars:
+    """Return how much each column differs on its own, as bars."""
     shown = sorted(result.features, key=lambda each: -each.share)[:MOST_BARS]
     largest = max([each.share for each in shown], default=0) or 1.0
     more = f" The {len(shown)} largest of {len(result.features):,}." if len(result.features) > len(shown) else ""
@@ -232,59 +441,62 @@ def _contributions(result: TwoSampleResult, level: float) -> Bars:
         Bar(
             each.name,
             each.share / largest,
-            f"{100 * each.share:.2g} %, p = {number(each.p_value)}",
+            f"{each.shift:+.2f}, {_p_text(result, each.p_value)}".replace("-", "−"),
             each.p_value <= level,
         )
         for each in shown
     ]
     caption = (
-        "The energy distance of every column alone, in percent of the most it can be. Grey ones can be chance: their "
-        f"corrected p is above {number(level)}.{more}"
+        "Bars: the energy distance between the two distributions of each column, which also sees differences other "
+        f"than of the mean. Grey: the corrected p-value is above {number(level)}.{more}"
     )
-    return Bars("Columns by themselves", caption, ("column", "difference"), bars)
+    return Bars("Columns that differ most", caption, ("column", _shift_title(first, second)), bars)
 
 
-def _features_table(result: TwoSampleResult) -> Table:
+def _shift_title(first: str, second: str) -> str:
+    one, other = shortened(first, 24), shortened(second, 24)
+    return f"mean of {other} − mean of {one}, in standard deviations"
+
+
+def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     rows = [
         [
             Cell(each.name, is_name=True),
             Cell(f"{each.shift:+.2f}".replace("-", "−"), each.shift),
             Cell(number(100 * each.share), each.share),
-            Cell(number(each.p_value), each.p_value),
+            Cell(_p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value),
         ]
         for each in result.features[:MOST_COLUMNS]
     ]
-    titles = ["column", "shift, standard deviations", "difference, % of the most", "p, corrected for all columns"]
+    titles = ["column", _shift_title(first, second), "energy distance, % of its maximum"]
+    titles.append("p, corrected for all columns")
     more = len(result.features) - len(rows)
-    return Table("Every column by itself", titles, rows, note=f"And {more:,} more." if more else "")
+    return Table("Every column on its own", titles, rows, note=f"And {more:,} more." if more else "")
 
 
-def _statistics(result: Result) -> Section:
+def _statistics(result: Result, words: Mapping[str, str]) -> Section:
     """Return the table of all statistics."""
     tests = sorted(result.tests, key=lambda each: -each.standardized)[:MOST_STATISTICS]
     rows = [
         [
             Cell(str(each)),
             Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized),
-            Cell(number(each.p_value), each.p_value),
+            Cell(_p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value),
         ]
         for each in tests
     ]
-    titles = ["statistic", "above its mean, standard deviations", "p by itself"]
+    titles = ["statistic", "normal score", "p on its own"]
     sentences = [
-        "Each kernel, bandwidth and statistic sees other differences. These p-values are as if each had been the only "
-        "one asked; the one that counts is that of the finding, for all of them together."
+        f"Each kernel, bandwidth and statistic is sensitive to other {words['kinds']}. These p-values are for each "
+        "statistic on its own; the p-value of the finding is corrected for trying all of them."
     ]
     more = len(result.tests) - len(tests)
     note = f"And {more:,} more." if more else ""
-    return Section(
-        "Which statistic spoke",
-        sentences,
-        (),
-        [Table("Statistics, the largest first", titles, rows, marked=0, note=note)],
-    )
+    title = "Statistics, the most significant first"
+    return Section(title, sentences, (), [Table(title, titles, rows, marked=0, note=note)])
 
 
 def _code(test: str, result: Result, samples: str) -> str:
     call = f"result = {test}(n_permutations={result.n_permutations}).test({samples})"
-    return f'from muhat import {test}\n{call}\nresult.to_html("report.html")'
+    lines = [f"from muhat import {test}", "# and all other settings as in your call", call]
+    return "\n".join([*lines, 'result.to_html("report.html")'])

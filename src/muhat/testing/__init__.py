@@ -2,7 +2,8 @@
 
 from muhat.testing._drift import DriftDetector, DriftResult
 from muhat.testing._independence import IndependenceTest
-from muhat.testing._results import IndependenceResult, Result, SingleTest, TwoSampleResult
+from muhat.testing._mmd import mmd
+from muhat.testing._results import IndependenceResult, Result, SingleTest, TwoSampleResult, Witness
 from muhat.testing._shrunk_covariance import ShrunkCovariance
 from muhat.testing._statistics import MMD, STATISTICS, ShrunkMeans, Spectral, Statistic
 from muhat.testing._two_samples import TwoSampleTest
@@ -22,4 +23,6 @@ __all__ = [
     "Statistic",
     "TwoSampleResult",
     "TwoSampleTest",
+    "Witness",
+    "mmd",
 ]

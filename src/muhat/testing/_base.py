@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ class PermutationTest(BaseEstimator):
     def _check(self) -> list[Statistic]:
         """Raise ValueError for invalid parameters; return the statistics."""
         whole_number(self, "n_permutations", self.n_permutations)
-        check_flag(self, "standardize", getattr(self, "standardize", True))
+        check_flag(self, "standardize", self.standardize)
         check_bandwidths(type(self).__name__, self.bandwidths)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             needed = "n_jobs must be a whole number, not zero, or None"
@@ -85,7 +86,7 @@ def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
         return X, checked_names(who, name, X.columns)
     if isinstance(X, list | tuple):
         X = _as_table(who, name, X)
-    elif isinstance(X, Mapping | set | frozenset):
+    elif isinstance(X, Mapping | set | frozenset) and not hasattr(X, "shape"):
         needed = f"{name} must be an array, a data frame or a list, points in rows"
         raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "make it an array first"))
     if len(getattr(X, "shape", ())) != 1:
@@ -162,8 +163,8 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
     if len(functions) < len(kernels) or not any(map(_has_objects, samples)):
         return None
     objects = [each for sample in samples for each in sample]
-    starts = np.cumsum([0, *map(len, samples)])
-    numbers = tuple(np.arange(*ends)[:, None] for ends in zip(starts[:-1], starts[1:], strict=True))
+    starts = np.cumsum([0, *map(len, samples)]).tolist()
+    numbers = tuple(np.arange(*ends)[:, None] for ends in pairwise(starts))
     found = [Precomputed(checked_gram(who, _matrix_of_objects(each, objects))) for each in functions]
     return Numbered(list(found), numbers)
 

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any, Self
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._reportable import Reportable
 from muhat._shown import Shown, ShownEstimator
-from muhat._validation import as_frame, checked_sample, positive, whole_number
-from muhat.data import ColumnMoments, SampleBatch
+from muhat._validation import checked_sample, positive, whole_number
+from muhat.data import DataSet
 from muhat.gram import Nystrom
+from muhat.testing._base import as_rows, check_flag, seed_from
+from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._pool import Sample, as_named_source
-from muhat.testing._results import TwoSampleResult
-from muhat.testing._two_samples import TwoSampleTest
+from muhat.testing._results import TwoSampleResult, change_text, p_text
+from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
 
 LANDMARKS, DENSE_UP_TO, BINS, ENOUGH = 200, 400, 500, 20
 """Of the test, if none is given: landmarks beyond so many rows, bins, and permutations that show that p is large."""
@@ -39,6 +41,9 @@ BATCH_OVER_REFERENCE = 4
 
 CHANGED = 5
 """Features that a result names, the most changed first."""
+
+NAMED = 5
+"""Batches that the verdict names, the latest that have drifted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +63,7 @@ class DriftResult(Shown):
     statistic : float
         All statistics together: the soft maximum of their normal scores.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel that spoke.
+        The effect size: the distance of the two kernel means, for the kernel of the largest statistic.
     level : float
         The share of alpha that was spent on this batch.
     spent : float
@@ -68,13 +73,20 @@ class DriftResult(Shown):
     is_exact : bool
         Whether the p-value is exact, as it is unless blocks of rows that depend on each other are permuted.
     features : tuple of FeatureDifference
-        The most changed features first, five at most; a positive shift is one upwards since the reference.
+        The most changed features first, five at most; shifts are the batch's mean less the reference's.
     digest : str
         Of the batch's rows: two batches with one digest are the same.
     is_reachable : bool
         Whether p_value can be the level at all: so few rows may have so few permutations that it cannot.
     test : TwoSampleResult or None
-        All that the test has found, X being the batch and Y the reference; None in a detector's history.
+        All that the test has found, X being the reference and Y the batch; None in a detector's history.
+    is_at_floor : bool
+        Whether p_value is the least that the permutations can give: a bound.
+    n_reference : int
+        Rows of the reference that the batch was compared with.
+    n_copies, n_shared : int
+        Rows that are exact copies of others of the batch or the reference, and rows of the batch that are also in the
+        reference.
     """
 
     number: int
@@ -92,16 +104,23 @@ class DriftResult(Shown):
     is_reachable: bool = True
     test: TwoSampleResult | None = None
 
+    is_at_floor: bool = False
+    n_reference: int = 0
+    n_copies: int = 0
+    n_shared: int = 0
+
     def verdict(self) -> str:
-        """Return one sentence: whether the batch has drifted, and where most."""
-        approximate = "" if self.is_exact else ", approximate"
-        why = f"p = {self.p_value:.3g}, level {self.level:.2g}{approximate}"
+        """Return whether the batch has drifted, and what changed most."""
+        p = p_text(self.p_value, self.is_at_floor) + ("" if self.is_exact else ", approximately")
+        rows = f"{self.n:,} row{'s' * (self.n != 1)}"
         if not self.is_alarm:
-            few = "" if self.is_reachable else "; too few rows to reach its level"
-            return f"No drift is found in {self.name} of {self.n} rows ({why}{few})."
-        return (
-            f"{self.name} of {self.n} rows has drifted ({why}); taken by itself, {self.features[0].name} changed most."
-        )
+            few = f" It has too few rows to reach its alarm level, {self.level:.2g}." * (not self.is_reachable)
+            return f"No drift detected in {self.name} ({rows}, {p}).{few}"
+        most = self.features[0]
+        change = change_text(most.shift, self.n, max(2, self.n_reference)).format("than in the reference")
+        found = f"{self.name} has drifted ({rows}, {p}). Largest change: {most.name}, {change}."
+        names = ("the reference", self.name)
+        return f"{found} {copies_note(self.n_copies, self.n_shared, self.n + self.n_reference, names)}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
@@ -128,8 +147,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
     Parameters
     ----------
     test : TwoSampleTest, default=None
-        The test. Its permutations are raised to what a batch's level takes, and it gets ``block_length`` and a seed. If
-        not given, the default statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
+        The test. Its permutations are raised to what a batch's level takes, and it gets ``standardize``, ``distinct``,
+        ``block_length`` and a seed. If not given, the default statistics by 200 landmarks, 500 bins and early stopping,
+        which takes about a second.
     alpha : float, default=0.05
         The probability of any false alarm, over the whole life.
     horizon : int, default=100
@@ -139,12 +159,14 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         Rows of the reference that are held, drawn at random if there are more.
     standardize : bool, default=True
         Whether columns are brought to mean 0 and variance 1, over the reference and each batch together.
+    distinct : bool, default=False
+        Whether of rows that are exact copies of each other only one is tested, as in ``TwoSampleTest``.
     block_length : int, default=None
         Where rows depend on those before them: how many that follow each other are permuted together. The p-value is
         then approximate, and so is the bound on false alarms.
     n_history : int, default=1000
         Results that are kept; of older ones only their number and that of alarms are.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=0
         For the rows that are drawn and the permutations.
 
     Attributes
@@ -167,7 +189,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
     >>> import numpy as np
     >>> from muhat import DriftDetector
     >>> rng = np.random.default_rng(0)
-    >>> detector = DriftDetector(random_state=0).fit(rng.normal(size=(300, 2)))
+    >>> detector = DriftDetector().fit(rng.normal(size=(300, 2)))
     >>> [detector.update(rng.normal(shift, 1, size=(50, 2))).is_alarm for shift in (0, 0, 2)]
     [False, False, True]
     """
@@ -188,21 +210,23 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         horizon: int = 100,
         n_reference: int = 5000,
         standardize: bool = True,
+        distinct: bool = False,
         block_length: int | None = None,
         n_history: int = 1000,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.test = test
         self.alpha = alpha
         self.horizon = horizon
         self.n_reference = n_reference
         self.standardize = standardize
+        self.distinct = distinct
         self.block_length = block_length
         self.n_history = n_history
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the reference, and begin a new life.
+        """Fit the reference sample and reset the history.
 
         Parameters
         ----------
@@ -213,7 +237,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             Ignored.
         """
         self._check()
-        self._seed = int(check_random_state(self.random_state).randint(2**31))
+        self._seed = seed_from("DriftDetector", self.random_state)
         drawn = self._drawn(X, reset=True)
         self.__dict__.update(
             reference_=drawn.rows, history_=(), n_batches_=0, n_alarms_=0, first_alarm_=None, spent_=0.0
@@ -243,10 +267,11 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
             raise ValueError(refusal("DriftDetector", needed, f"{level:.2g} for batch {number}", advice))
         drawn = self._drawn(X)
-        test = self._tested(drawn.rows, number, ceil(PER_LEVEL / level) - 1)
+        name = f"batch {number}" if name is None else str(name)
+        test = self._tested(drawn.rows, number, ceil(PER_LEVEL / level) - 1, name)
         result = DriftResult(
             number=number,
-            name=f"batch {number}" if name is None else str(name),
+            name=name,
             n=drawn.n,
             p_value=test.p_value,
             statistic=test.statistic,
@@ -259,6 +284,10 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             digest=drawn.digest,
             is_reachable=not test.is_complete or 1 / (test.n_permutations + 1) <= level,
             test=test,
+            is_at_floor=test.is_at_floor,
+            n_reference=test.n,
+            n_copies=test.n_copies,
+            n_shared=test.n_shared,
         )
         self.__dict__.update(
             n_batches_=number,
@@ -289,34 +318,40 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         return self.alpha * share_of(number, self.horizon)
 
     def verdict(self) -> str:
-        """Return one sentence: how many batches have drifted, and what that is worth."""
+        """Return how many batches have drifted, which, and how likely a false alarm is."""
         check_is_fitted(self)
-        many = f"{self.n_batches_} batch{'es' if self.n_batches_ != 1 else ''}"
-        bound = f"if none had, any alarm in a whole life would have probability {self.alpha:g} at most"
-        if self.block_length not in (None, 1):
-            bound += ", approximately"
+        many = f"{self.n_batches_:,} batch{'es' if self.n_batches_ != 1 else ''}"
+        about = "" if self.block_length in (None, 1) else "about "
+        bound = (
+            f"(The chance of any false alarm, over all batches ever tested, is at most {about}{100 * self.alpha:g} %.)"
+        )
         if not self.n_alarms_:
-            return f"No drift is found in {many} ({bound})."
-        return f"{self.n_alarms_} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted ({bound})."
+            return f"No drift detected in {many}. {bound}"
+        names = [each.name for each in self.history_ if each.is_alarm][-NAMED:]
+        more = self.n_alarms_ - len(names)
+        listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
+        return f"{self.n_alarms_:,} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted: {listed}. {bound}"
 
-    def _tested(self, batch: Array, number: int, permutations: int) -> TwoSampleResult:
+    def _tested(self, batch: Array, number: int, permutations: int, name: str = "batch") -> TwoSampleResult:
         """Return the test of a batch against the reference, with at least so many permutations."""
-        reference = self.reference_
-        if self.standardize:
-            moments = ColumnMoments.from_batch(SampleBatch(reference, 0)) + ColumnMoments.from_batch(
-                SampleBatch(batch, 0)
-            )
-            batch, reference = moments.standardized(batch), moments.standardized(reference)
         if self.test is None:
-            gram = "dense" if len(batch) + len(reference) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+            gram = "dense" if len(batch) + len(self.reference_) <= DENSE_UP_TO else Nystrom(LANDMARKS)
             test = TwoSampleTest(gram=gram, bins=BINS, early_stopping=ENOUGH)
         else:
             test = clone(self.test)
         seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0] >> 1)
-        permutations = max(test.n_permutations, permutations)
-        test.set_params(n_permutations=permutations, block_length=self.block_length, random_state=seed)
-        names = getattr(self, "feature_names_in_", None)
-        return test.test(batch if names is None else _NamedRows(batch, tuple(names)), reference)
+        test.set_params(
+            n_permutations=max(test.n_permutations, permutations),
+            standardize=self.standardize,
+            distinct=self.distinct,
+            block_length=self.block_length,
+            random_state=seed,
+        )
+        columns = getattr(self, "feature_names_in_", [f"column {place}" for place in range(self.n_features_in_)])
+        samples = [DataSet("", each, tuple(columns)) for each in (self.reference_, batch)]
+        with catch_warnings():
+            simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
+            return test.test(*samples, names=("the reference", name))
 
     def _drawn(self, X: Any, reset: bool = False) -> _Drawn:
         """Return rows of a batch, or of the reference in ``fit``, where its columns are learnt; refuse others."""
@@ -324,10 +359,12 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         found = as_named_source(f"DriftDetector: {name}", X)
         length = self.block_length or 1
         if found is None:
-            X = as_frame(X)
+            is_flat = isinstance(X, np.ndarray) and X.ndim == 1  # refused, as scikit-learn's estimators must do
+            X, columns = (X, None) if is_flat else as_rows("DriftDetector", name, X)
             if not reset:
-                self._check_names(getattr(X, "columns", None))
+                self._check_names(columns)
             rows = checked_sample(self, X, reset=reset, name=name).astype(np.float64, copy=False)
+            self._check_columns(rows.shape[1], columns, reset)
             drawn = _Drawn.from_rows(rows, size, length, self._seed)
         elif length > 1:
             needed, advice = "rows in memory are needed with block_length", "give an array or a data frame"
@@ -336,8 +373,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             sample = Sample.from_source(*found, size, self._seed)
             self._check_columns(sample.drawn.rows.shape[1], found[1], reset)
             drawn = _Drawn(sample.drawn.rows, sample.n, _digest(sample.drawn.rows, sample.n))
-        if drawn.n < 2 * length:
-            needed = f"a {name} of at least {2 * length} rows is needed"
+        least = 2 * length if reset or length > 1 else 1
+        if drawn.n < least:
+            needed = f"a {name} of at least {least} rows is needed"
             raise ValueError(refusal("DriftDetector", needed, f"n_samples = {drawn.n}"))
         return drawn
 
@@ -367,7 +405,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         raise ValueError(refusal("DriftDetector", needed, listed, "select them with batch[detector.feature_names_in_]"))
 
     def _check(self) -> None:
-        """Refuse parameters that are none."""
+        """Raise ValueError for invalid parameters."""
         positive(self, "alpha", self.alpha)
         if not self.alpha < 1:
             raise ValueError(refusal("DriftDetector", "alpha must be below 1", self.alpha))
@@ -375,8 +413,8 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             whole_number(self, name, getattr(self, name), least)
         if self.block_length is not None:
             whole_number(self, "block_length", self.block_length)
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise ValueError(refusal("DriftDetector", "standardize must be True or False", repr(self.standardize)))
+        check_flag(self, "standardize", self.standardize)
+        check_flag(self, "distinct", self.distinct)
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
             raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
@@ -403,17 +441,6 @@ class _Drawn:
         chosen = np.sort(np.random.default_rng(seed).choice(blocks, max(2, size // block), replace=False))
         numbers = (chosen[:, None] * block + np.arange(block)).ravel()
         return cls(rows[numbers], len(rows), digest)
-
-
-@dataclass(frozen=True, eq=False)
-class _NamedRows:
-    """Rows as one batch, with the names of their columns."""
-
-    rows: Array
-    columns: tuple[str, ...]
-
-    def __iter__(self) -> Iterator[Array]:
-        yield self.rows
 
 
 def _digest(rows: Array, n: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
+from muhat.data import ColumnMoments
 from muhat.testing._permutations import PermutationTable
 
 CUTS = 64
@@ -28,12 +29,14 @@ class FeatureDifference:
     share: float
     """The energy distance as a share of 2 E|x − y|, the most it can be: 0 for equal samples, 1 for two constants."""
     shift: float
-    """Mean of the first sample less that of the second, in standard deviations of the pool."""
+    """Mean of the second sample less that of the first, in standard deviations of the pool."""
     p_value: float
     """Corrected for the number of features: exact for the question whether any of them differs."""
 
 
-def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+def feature_differences(
+    Z: Array, labels: Array, shifts: Array, names: tuple[str, ...]
+) -> tuple[FeatureDifference, ...]:
     """Return the difference in every column of the pooled rows, the largest first; columns of labels are permutations.
 
     With both distribution functions F and G, the energy distance 2E|x−y| − E|x−x'| − E|y−y'| is 2 ∫ (F − G)².
@@ -42,7 +45,7 @@ def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tupl
     integrals = np.empty((Z.shape[1], labels.shape[1]))
     largest = np.empty(Z.shape[1])
     share_of_pool = np.arange(1, N) / N
-    for column, values in enumerate(Z.T):
+    for column, values in enumerate(in_units(Z).T):
         order = values.argsort(kind="stable")
         gaps = np.diff(values[order])
         with BLAS_ON_ONE_THREAD:
@@ -53,14 +56,24 @@ def feature_differences(Z: Array, labels: Array, names: tuple[str, ...]) -> tupl
         first = labels[order, 0]
         F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
         largest[column] = gaps @ (F * (1 - G) + G * (1 - F))  # E|x − y|
-    return from_integrals(integrals, largest, shifts_of(Z, labels[:, 0]), names)
+    return from_integrals(integrals, largest, shifts, names)
 
 
-def shifts_of(Z: Array, is_first: Array) -> Array:
-    """Return the mean of the first sample less that of the second in every column, in standard deviations of both."""
-    spread = Z.std(axis=0)
-    gap = Z[is_first].mean(axis=0) - Z[~is_first].mean(axis=0)
-    return np.divide(gap, spread, out=np.zeros_like(spread), where=np.ptp(Z, axis=0) > 0)
+def in_units(rows: Array) -> Array:
+    """Return columns in units of a power of two near their largest value, so that no square leaves the float range.
+
+    Shares, shifts and p-values do not depend on the unit.
+    """
+    exponents = np.frexp(np.abs(rows).max(axis=0))[1]
+    return np.ldexp(rows, -exponents)
+
+
+def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
+    """Return the mean of the second sample less that of the first in every column, in standard deviations of both."""
+    both = x + y
+    spread = np.sqrt(both.squares / both.count)
+    first, second = (each.mean * np.minimum(each.unit / both.unit, 1) for each in (x, y))  # of zeros, any unit
+    return np.divide(second - first, spread, out=np.zeros_like(spread), where=both.low < both.high)
 
 
 def from_integrals(
@@ -79,7 +92,9 @@ def from_integrals(
 def column_cuts(rows: Array, units: int) -> list[Array]:
     """Return quantiles of every column, fewer where many columns or units would take much memory."""
     cuts = int(np.clip(COUNTS // (units * rows.shape[1]), 2, CUTS))
-    return [np.unique(column) for column in np.quantile(rows, np.arange(1, cuts) / cuts, axis=0).T]
+    exponents = np.frexp(np.abs(rows).max(axis=0))[1]  # between rows that are far apart, quantiles would overflow
+    quantiles = np.quantile(np.ldexp(rows, -exponents), np.arange(1, cuts) / cuts, axis=0)
+    return [np.unique(column) for column in np.ldexp(quantiles, exponents).T]
 
 
 def counts_between(values: Array, cuts: Array, unit: Array, units: int) -> Array:
@@ -99,12 +114,13 @@ def differences_at_cuts(
     first = int(labels[:, 0].sum())
     integrals, largest = np.empty((len(counts), labels.shape[1])), np.empty(len(counts))
     chosen = labels.astype(np.float64)
-    for column, (cuts, each) in enumerate(zip(column_cuts(rows, len(labels)), counts, strict=True)):
+    scaled = in_units(rows)
+    for column, (cuts, each) in enumerate(zip(column_cuts(scaled, len(labels)), counts, strict=True)):
         below = np.cumsum(each[:, :-1], axis=1) / each[0].sum()  # the distribution function of each unit at the cuts
         with BLAS_ON_ONE_THREAD:
             F = below.T @ chosen / first
         G = (below.sum(axis=0)[:, None] - first * F) / (len(labels) - first)
-        ends = rows[:, column].min(), rows[:, column].max()
+        ends = scaled[:, column].min(), scaled[:, column].max()
         widths = np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]]))
         integrals[column] = widths @ (F - G) ** 2
         largest[column] = widths @ (F[:, 0] * (1 - G[:, 0]) + G[:, 0] * (1 - F[:, 0]))

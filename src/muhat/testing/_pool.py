@@ -12,11 +12,22 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
-from muhat._validation import as_frame, check_finite, check_semidefinite, check_values, frozen
-from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, as_source
+from muhat._validation import as_frame, check_finite, check_semidefinite, check_values, frozen, is_dask
+from muhat.data import (
+    ArraySource,
+    ColumnMoments,
+    DaskSource,
+    DataSet,
+    ReservoirSample,
+    SampleBatch,
+    Source,
+    TransformedSource,
+    as_source,
+)
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
+from muhat.testing._copies import RowCounts
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._marginals import (
     FeatureDifference,
@@ -24,7 +35,6 @@ from muhat.testing._marginals import (
     counts_between,
     differences_at_cuts,
     feature_differences,
-    shifts_of,
 )
 from muhat.testing._units import Units
 
@@ -35,19 +45,47 @@ TILE_ROWS = 640
 
 
 @dataclass(frozen=True, eq=False)
+class FirstPass:
+    """What the first pass over a sample learns, as sums over batches."""
+
+    drawn: ReservoirSample
+    moments: ColumnMoments
+    counts: RowCounts
+
+    @classmethod
+    def from_batch(cls, batch: SampleBatch, size: int, random_state: int) -> FirstPass:
+        """Return what a batch adds."""
+        drawn = ReservoirSample.from_batch(batch, size, random_state)
+        return cls(drawn, ColumnMoments.from_batch(batch), RowCounts.from_batch(batch))
+
+    def __add__(self, other: FirstPass) -> FirstPass:
+        return FirstPass(self.drawn + other.drawn, self.moments + other.moments, self.counts + other.counts)
+
+
+@dataclass(frozen=True, eq=False)
 class Sample:
     """One of the two samples: its rows as a source, and some of them, drawn at random; all where they are few."""
 
     source: Source
     names: tuple[str, ...] | None
     drawn: ReservoirSample
+    moments: ColumnMoments | None = None
+    """Of every column; None for row numbers, which have no columns."""
+    counts: RowCounts | None = None
 
     @classmethod
     def from_source(cls, source: Source, names: Sequence[str] | None, size: int, random_state: int) -> Sample:
-        """Return a source with rows drawn from it in one pass."""
-        drawn = source.total(partial(ReservoirSample.from_batch, size=size, random_state=random_state))
-        drawn = replace(drawn, rows=drawn.rows.astype(np.float64, copy=False))
-        return cls(source, None if names is None else tuple(map(str, names)), drawn)
+        """Return a source with rows drawn from it, and moments of its columns, in one pass."""
+        found = source.total(partial(FirstPass.from_batch, size=size, random_state=random_state))
+        drawn = replace(found.drawn, rows=found.drawn.rows.astype(np.float64, copy=False))
+        columns = None if names is None else tuple(map(str, names))
+        return cls(source, columns, drawn, found.moments, found.counts)
+
+    @classmethod
+    def from_numbers(cls, rows: Array) -> Sample:
+        """Return a sample of row numbers."""
+        n = len(rows)
+        return cls(ArraySource(rows), None, ReservoirSample(rows, np.arange(n), n, 0, n))
 
     @property
     def n(self) -> int:
@@ -59,11 +97,28 @@ class Sample:
         """All rows, if they are in memory."""
         if isinstance(self.source, ArraySource):
             return self.source.X
+        if isinstance(self.source, TransformedSource) and isinstance(self.source.source, ArraySource):
+            return self.source.change(self.source.source.X)
         return self.drawn.rows if len(self.drawn.rows) == self.n else None
+
+    def standardized(self, moments: ColumnMoments) -> Sample:
+        """Return the sample with its columns at mean 0 and variance 1 by moments of both samples together."""
+        drawn = replace(self.drawn, rows=moments.standardized(self.drawn.rows))
+        return replace(self, source=TransformedSource(self.source, moments.standardized), drawn=drawn)
+
+    def only(self, kept: Array, size: int) -> Sample:
+        """Return the sample of some of its rows, which are in memory; their numbers stay."""
+        assert self.rows is not None
+        some = Sample.from_source(ArraySource(self.rows[kept]), self.names, size, self.drawn.random_state)
+        return replace(some, drawn=replace(some.drawn, numbers=kept[some.drawn.numbers]))
 
 
 def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
     """Return the rows of batches, files or dask with the names of their columns; None for what is in memory."""
+    if isinstance(X, DataSet):
+        return None
+    if is_dask(X) and len(X.shape) == 1:
+        X = X.to_frame() if hasattr(X, "to_frame") else X[:, None]
     source = as_source(who, X)
     if source is None:
         return None
@@ -94,7 +149,7 @@ class Pool(ABC):
         return witness(x.drawn.rows), witness(y.drawn.rows)
 
     @abstractmethod
-    def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+    def features(self, labels: Array, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column, with p-values from columns of labels."""
 
 
@@ -110,8 +165,8 @@ class MemoryPool(Pool):
     gram: str | Approximation
     for_mmd: bool
     """Whether MMD is all that is asked for, which needs no spectrum."""
-    grams: dict[str, PooledGram] = field(default_factory=dict)
-    """Those that are kept, by the text of the kernel: one that is asked for alone, and small ones, made from blocks."""
+    grams: dict[int, PooledGram] = field(default_factory=dict)
+    """Those that are kept, by the identity of the kernel: one that is asked for alone, and small ones, from blocks."""
 
     @classmethod
     def from_rows(
@@ -140,9 +195,9 @@ class MemoryPool(Pool):
 
     def _kept(self, kernel: Kernel) -> PooledGram:
         """Return the Gram matrix of a kernel, made on first use."""
-        if repr(kernel) not in self.grams:
-            self.grams[repr(kernel)] = self._make(kernel)
-        return self.grams[repr(kernel)]
+        if id(kernel) not in self.grams:
+            self.grams[id(kernel)] = self._make(kernel)
+        return self.grams[id(kernel)]
 
     def _make(self, kernel: Kernel) -> PooledGram:
         """Return the Gram matrix of a kernel in the cheapest form that gives the statistics."""
@@ -155,14 +210,13 @@ class MemoryPool(Pool):
             return PooledMatrix.from_means(kernel, self.rows, self._means(kernel))
         return self._spectrum(kernel)
 
-    def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+    def features(self, labels: Array, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column."""
         if self.units.size == 1:
-            return feature_differences(self.rows, labels, names)
+            return feature_differences(self.rows, labels, shifts, names)
         unit = np.repeat(np.arange(len(labels)), self.units.size)
         cuts = column_cuts(self.rows, len(labels))
         counts = [counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)]
-        shifts = shifts_of(self.rows, np.repeat(self.observed, self.units.size))
         return differences_at_cuts(counts, self.rows, labels, shifts, names)
 
     def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:

@@ -1,15 +1,21 @@
-"""What a test says, and why: the p-value, which statistic spoke, and all the others."""
+"""What a test finds, as numbers and as sentences: the p-value, where samples differ, and every statistic."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from muhat._arrays import Array
+from muhat._messages import refusal
 from muhat._reportable import Reportable
 from muhat._shown import Shown
+from muhat._validation import as_frame, as_points
+from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
 from muhat.kernels import Kernel
+from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
@@ -19,6 +25,17 @@ LEVEL = 0.05
 
 SHOWN = 5
 """Rows that a result names, of each sample."""
+
+DEFAULT_NAMES = ("X", "Y")
+"""What two samples are called, unless they have names."""
+
+STANDARD_ERRORS = 2
+"""Standard errors from which on a difference of means is what a verdict says of a column."""
+
+
+def p_text(p: float, is_at_floor: bool) -> str:
+    """Return a p-value in a few digits, as a bound where it is the least that the permutations can give."""
+    return f"p ≤ {p:.3g}" if is_at_floor else f"p = {p:.2g}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ class Result(Reportable, Shown):
     is_complete : bool
         Whether these are all permutations that differ, instead of random ones.
     best : SingleTest
-        The statistic that spoke: the kernel, bandwidth, λ and weight h that were largest.
+        The largest statistic: its kernel, bandwidth, λ and weight h.
     tests : tuple of SingleTest
         All of them.
     """
@@ -87,14 +104,25 @@ class Result(Reportable, Shown):
     tests: tuple[SingleTest, ...]
 
     @property
-    def _because(self) -> str:
+    def is_at_floor(self) -> bool:
+        """Whether p_value is 1/(n_permutations + 1), the least that random permutations can give: a bound."""
+        return not self.is_complete and self.p_value * (self.n_permutations + 1) < 1.5
+
+    @property
+    def p_text(self) -> str:
+        """The p-value as verdicts have it: "p = 0.47", or "p ≤ 0.001" where it is the least that there can be."""
+        return p_text(self.p_value, self.is_at_floor)
+
+    @property
+    def details(self) -> str:
+        """How the p-value was made: permutations, statistics, and the largest of these."""
         many = f"{len(self.tests)} statistics" if len(self.tests) > 1 else "one statistic"
         how = "all" if self.is_complete else "random"
-        spoke = f"; {self.best} spoke" if len(self.tests) > 1 else f" ({self.best})"
-        return f"p = {self.p_value:.3g}, {many} on {self.n_permutations} {how} permutations{spoke}"
+        largest = f"; largest: {self.best}" if len(self.tests) > 1 else f" ({self.best})"
+        return f"{self.p_text}, {many} on {self.n_permutations} {how} permutations{largest}"
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return one sentence: what the test finds at a level, and why."""
+        """Return what the test finds at a level, in one or two sentences."""
         raise NotImplementedError
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -110,7 +138,7 @@ class Result(Reportable, Shown):
         }
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._because})"
+        return f"{type(self).__name__}({self.details})"
 
 
 Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
@@ -135,6 +163,52 @@ def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
     }
 
 
+def change_text(shift: float, n: int, m: int) -> str:
+    """Return how a column of the second sample differs, with a place for that sample's name."""
+    if abs(shift) < STANDARD_ERRORS * np.sqrt(1 / n + 1 / m):
+        return "in spread or shape more than in its mean"
+    return f"{abs(shift):.2g} standard deviations {'higher' if shift > 0 else 'lower'} {{}}"
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """The function that shows where samples differ, of rows in their own units and columns.
+
+    Parameters
+    ----------
+    element : Embedding or FeatureEmbedding
+        The function of standardized rows.
+    moments : ColumnMoments or None
+        What rows are standardized by, if they are.
+    columns : tuple of str or None
+        The names of the columns, if they have names.
+    """
+
+    element: Element
+    moments: ColumnMoments | None = None
+    columns: tuple[str, ...] | None = None
+
+    def __call__(self, X: Any) -> Array:
+        """Return the function's values at rows; columns of a data frame are taken by their names."""
+        X = X.data if isinstance(X, DataSet) else as_frame(X)
+        if self.columns is not None and hasattr(X, "columns"):
+            names = list(map(str, X.columns))
+            missing = [name for name in self.columns if name not in names]
+            if missing:
+                needed = f"the columns of the samples are needed, such as {missing[0]!r}"
+                raise ValueError(refusal("witness", needed, ", ".join(map(repr, names[:SHOWN]))))
+            X = np.column_stack([np.asarray(X[name]) for name in self.columns])
+        if len(getattr(X, "shape", ())) == 1:
+            X = np.asarray(X)[:, None]
+        rows = as_points(X)
+        if self.moments is None:
+            return self.element(rows)
+        if rows.shape[1] != len(self.moments.mean):
+            needed = f"rows with {len(self.moments.mean)} columns are needed"
+            raise ValueError(refusal("witness", needed, f"shape {rows.shape}"))
+        return self.element(self.moments.standardized(rows.astype(np.float64)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSampleResult(Result):
     """Whether two samples come from one distribution, and where they differ.
@@ -150,12 +224,13 @@ class TwoSampleResult(Result):
     is_exact : bool
         Whether the p-value is exact; it is approximate where rows that depend on each other were permuted in blocks.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel that spoke.
+        The effect size: the distance of the two kernel means, for the kernel of the largest statistic.
     mmd_interval : tuple of two floats
         An approximate 95 % confidence interval of that distance between the distributions the samples come from. The
         distance of the samples is larger by its noise, and may lie above the interval where there is no difference.
-    witness : Embedding or FeatureEmbedding
-        The function that the statistic which spoke is largest for: above zero where the first sample has more mass.
+    witness : Witness
+        The function that the largest statistic is the mean difference of: above zero where the first sample has more
+        mass. It takes rows in the units of the samples.
     witness_x, witness_y : arrays of shape (n,) and (m,)
         Its values at the rows of both samples; beyond 20,000 rows in both, at some of them drawn at random.
     numbers_x, numbers_y : arrays of shape (n,) and (m,)
@@ -164,6 +239,14 @@ class TwoSampleResult(Result):
         Every feature by itself, the one that differs most first.
     most_telling_x, most_telling_y : arrays of shape (n, 2) and (m, 2)
         The values of the two features that differ most, where the witness was evaluated.
+    names : tuple of two strings
+        What the verdict calls the samples.
+    n_copies : int
+        Rows that are exact copies of an earlier row of the same sample; estimated beyond 20,000 different rows.
+    n_shared : int
+        Rows of Y that are exact copies of a row of X; estimated likewise.
+    has_same_rows, is_constant : bool
+        Whether both samples are the same rows, and whether all rows are equal.
     """
 
     n: int
@@ -172,7 +255,7 @@ class TwoSampleResult(Result):
     is_exact: bool
     mmd: float
     mmd_interval: tuple[float, float]
-    witness: Element
+    witness: Witness
     witness_x: Array
     witness_y: Array
     numbers_x: Array
@@ -180,6 +263,11 @@ class TwoSampleResult(Result):
     features: tuple[FeatureDifference, ...]
     most_telling_x: Array
     most_telling_y: Array
+    names: tuple[str, str] = DEFAULT_NAMES
+    n_copies: int = 0
+    n_shared: int = 0
+    has_same_rows: bool = False
+    is_constant: bool = False
 
     @property
     def rows_x(self) -> Array:
@@ -192,27 +280,58 @@ class TwoSampleResult(Result):
         return self.numbers_y[self.witness_y.argsort(kind="stable")]
 
     @property
-    def _because(self) -> str:
+    def details(self) -> str:
+        """How the p-value was made: permutations, statistics, and the largest of these."""
         if self.rows_together == 1:
-            return super()._because
+            return super().details
         what = "bins" if self.is_exact else "blocks"
-        return f"{super()._because}, {what} of {self.rows_together} rows{'' if self.is_exact else ', approximate'}"
+        return f"{super().details}, {what} of {self.rows_together} rows{'' if self.is_exact else ', approximate'}"
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return one sentence: what the test finds at a level, and why."""
-        n, m = self.n, self.m
-        if self.p_value > level:
-            return f"No difference is found between the two samples of {n} and {m} rows ({self._because})."
+        """Return what the test finds at a level: whether the samples differ, and where most."""
+        rows = f"{self.n:,} and {self.m:,} rows"
+        if self.is_constant:
+            return f"No difference: all rows of both samples are equal ({rows}, p = 1)."
+        if self.has_same_rows:
+            return f"No difference: both samples consist of the same {self.n:,} rows ({self.p_text})."
+        finding = "The samples differ" if self.p_value <= level else "No difference detected"
+        approximate = "" if self.is_exact else ", approximately"
+        sentences = [f"{finding} ({rows}, {self.p_text}{approximate}).", self._where(level), self.copies_note]
+        return " ".join(filter(None, sentences))
+
+    @property
+    def copies_note(self) -> str:
+        """What copies of rows do to the p-value, as sentences; empty without copies."""
+        return copies_note(self.n_copies, self.n_shared, self.n + self.m, self.names)
+
+    def _where(self, level: float) -> str:
+        """Return which column differs most, and in which direction."""
+        if not self.features:
+            return ""
         most = self.features[0]
-        where = f"; taken by itself, {most.name} differs most" if most.p_value <= level else ""
-        return f"The two samples of {n} and {m} rows differ ({self._because}){where}."
+        if self.p_value > level:
+            if most.p_value > level:
+                return ""
+            return (
+                f"On its own, {most.name} has p = {most.p_value:.2g}, a hint only: the p-value that counts is the "
+                "overall one, which looks for differences of every kind."
+            )
+        if most.p_value > level:
+            if len(self.features) == 1:
+                return ""
+            return "No single column shows it: the columns differ together, or many of them a little."
+        change = change_text(most.shift, self.n, self.m)
+        return f"Largest difference: {most.name}, {change.format(f'in {self.names[1]}', f'in {self.names[0]}')}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types, and the rows of each sample that are least like the other."""
         return {
             "n": self.n,
             "m": self.m,
+            "names": list(self.names),
             **super().to_dict(level),
+            "n_copies": self.n_copies,
+            "n_shared": self.n_shared,
             "rows_together": self.rows_together,
             "is_exact": self.is_exact,
             "mmd": self.mmd,
@@ -260,7 +379,7 @@ class IndependenceResult(Result):
     def verdict(self, level: float = LEVEL) -> str:
         """Return one or two sentences: what the test finds at a level, how sure, and how strong."""
         x, y = _listed(self.x_names, "x"), _listed(self.y_names, "y")
-        rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self._p_text}"
+        rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
         if self.constant:
             who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
             are = "are" if len(self.constant) > 1 else "is"
@@ -270,12 +389,6 @@ class IndependenceResult(Result):
         verb = "depend" if len(self.y_names or ()) > 1 else "depends"
         strength = f"kernel correlation {self.correlation:.2g} on a scale from 0 to 1"
         return f"{y} {verb} on {x} ({rows}; {strength}).{self._on_copies}"
-
-    @property
-    def _p_text(self) -> str:
-        """The p-value; where it is the least that so many random permutations can give, as a bound."""
-        is_least = not self.is_complete and self.p_value * (self.n_permutations + 1) < 1.5
-        return f"p {'≤' if is_least else '='} {self.p_value:.2g}"
 
     @property
     def _on_copies(self) -> str:

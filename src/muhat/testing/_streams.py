@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from muhat._arrays import Array
 from muhat._validation import check_finite
-from muhat.data import ColumnMoments, SampleBatch
+from muhat.data import SampleBatch
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
@@ -80,11 +80,10 @@ class SourcePool(Pool):
         U = (means - mean) @ (V / np.sqrt(count * gamma))
         return PooledSpectrum(gamma, U, kappa2, lambda a: features.embedding(V @ a))
 
-    def features(self, labels: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+    def features(self, labels: Array, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column, their distribution functions compared at cuts."""
         counts = [np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)]
-        x, y = (each.moments for each in self.sums)
-        return differences_at_cuts(counts, self.rows, labels, _shifts(x, y), names)
+        return differences_at_cuts(counts, self.rows, labels, shifts, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +98,6 @@ class UnitSums:
     """Of each kernel, a bound of the squared norm of a row's features."""
     counts: tuple[Array, ...]
     """Of each column, how many of each unit's rows are between two cuts."""
-    moments: ColumnMoments
 
     def __add__(self, other: UnitSums) -> UnitSums:
         return UnitSums(
@@ -107,7 +105,6 @@ class UnitSums:
             tuple(a + b for a, b in zip(self.squares, other.squares, strict=True)),
             np.maximum(self.largest, other.largest),
             tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
-            self.moments + other.moments,
         )
 
 
@@ -136,12 +133,4 @@ class UnitWork:
             features.append(member @ phi)
             squares.append(phi.T @ phi)
         counts = tuple(counts_between(*each, unit, self.urn.units) for each in zip(X.T, self.cuts, strict=True))
-        return UnitSums(tuple(features), tuple(squares), np.array(largest), counts, ColumnMoments.from_batch(batch))
-
-
-def _shifts(x: ColumnMoments, y: ColumnMoments) -> Array:
-    """Return the mean of the first sample less that of the second in every column, in standard deviations of both."""
-    both = x + y
-    spread = np.sqrt(both.squares / both.count)
-    gap = (x.mean * x.unit - y.mean * y.unit) / both.unit
-    return np.divide(gap, spread, out=np.zeros_like(spread), where=both.low < both.high)
+        return UnitSums(tuple(features), tuple(squares), np.array(largest), counts)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from math import comb
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -12,16 +15,18 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._parts import as_gram
 from muhat._validation import whole_number
-from muhat.data import ArraySource, Source
+from muhat.data import ArraySource, ColumnMoments, DataSet, FileBatches, Source, TransformedSource
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
-from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest
+from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, check_flag, checked_names, numbered
+from muhat.testing._copies import distinct_rows
 from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
+from muhat.testing._marginals import FeatureDifference, shifts_between
 from muhat.testing._permutations import Family, Law, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool, Sample, as_named_source
-from muhat.testing._results import Candidates, TwoSampleResult, of_table
+from muhat.testing._results import DEFAULT_NAMES, Candidates, TwoSampleResult, Witness, of_table
 from muhat.testing._sequential import permute_until_clear
 from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
@@ -40,9 +45,10 @@ KERNELS, DISTANCES = 0.8, 0.1
 class TwoSampleTest(PermutationTest):
     """Test whether two samples come from one distribution, with one exact p-value for many kernels and statistics.
 
-    The rows are pooled and shuffled. Bandwidths, λ and eigendecompositions come from the pool whatever the labels are;
-    then labels are permuted. All statistics share the permutations, and one soft maximum of their normal scores is
-    compared with that of every permutation: the p-value is exact for every sample size and level, and never zero.
+    Columns are standardized, and the rows pooled and shuffled. Bandwidths, λ and eigendecompositions come from the
+    pool whatever the labels are; then labels are permuted. All statistics share the permutations, and one soft maximum
+    of their normal scores is compared with that of every permutation: the p-value is exact for every sample size and
+    level, and never zero.
 
     Parameters
     ----------
@@ -57,6 +63,12 @@ class TwoSampleTest(PermutationTest):
         How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, in blocks that are
         forgotten (for MMD alone), or approximated by features, 300 landmarks by default, drawn from the pool. The
         p-value is exact in any case.
+    standardize : bool, default=True
+        Whether columns are brought to mean 0 and variance 1 over both samples together, whatever their labels are.
+        Kernels of row numbers or of objects (``Precomputed``, functions on lists) have no columns to scale.
+    distinct : bool, default=False
+        Whether of rows that are exact copies of each other, in either sample, only one is tested, drawn at random.
+        Without it copies are counted (``n_copies``, ``n_shared``) and the verdict says so.
     n_permutations : int, default=999
         Where there are no more relabelings than that, all of them are taken instead of random ones.
     bins : int, default=None
@@ -70,8 +82,8 @@ class TwoSampleTest(PermutationTest):
         Draw permutations until so many of them (20, say) are as large as observed, ``n_permutations`` at most: exact
         for ``p_value`` (Besag and Clifford 1991), not for those of single statistics. By default all are drawn, as they
         seldom cost more than the Gram matrices and their eigendecompositions.
-    random_state : int, RandomState or None, default=None
-        For the permutations.
+    random_state : int, RandomState, Generator or None, default=0
+        For the permutations. With None, every call draws others.
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.
 
@@ -81,8 +93,12 @@ class TwoSampleTest(PermutationTest):
     >>> from muhat import TwoSampleTest
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(50, 2)), rng.normal(1.0, 1.0, size=(40, 2))
-    >>> TwoSampleTest(random_state=0).test(X, Y).p_value
+    >>> result = TwoSampleTest().test(X, Y, names=("before", "after"))
+    >>> result.p_value
     0.001
+    >>> print(result.verdict().replace(". ", ".\\n"))
+    The samples differ (50 and 40 rows, p ≤ 0.001).
+    Largest difference: column 0, 0.86 standard deviations higher in after.
     """
 
     def __init__(
@@ -92,17 +108,21 @@ class TwoSampleTest(PermutationTest):
         bandwidths: Any = None,
         statistics: Any = DEFAULT_STATISTICS,
         gram: Any = "auto",
+        standardize: bool = True,
+        distinct: bool = False,
         n_permutations: int = 999,
         bins: int | None = None,
         block_length: int | None = None,
         early_stopping: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.bandwidths = bandwidths
         self.statistics = statistics
         self.gram = gram
+        self.standardize = standardize
+        self.distinct = distinct
         self.n_permutations = n_permutations
         self.bins = bins
         self.block_length = block_length
@@ -110,34 +130,58 @@ class TwoSampleTest(PermutationTest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def test(self, X: Any, Y: Any) -> TwoSampleResult:
+    def test(self, X: Any, Y: Any, *, names: Sequence[str] | None = None) -> TwoSampleResult:
         """Test whether the rows of X and of Y come from one distribution.
 
         Parameters
         ----------
-        X, Y : array, data frame, dask collection or batches, of shapes (n, d) and (m, d)
+        X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
+            One dimension is one column. Data frames must have the same columns; those of Y are put in the order of X.
             Batches are a list of arrays or data frames, or what ``muhat.open_batches`` returns: of any number of rows,
             passed over twice. Beyond 20,000 rows in both, only sums over rows are held, and 20,000 rows of each drawn
-            at random, at which the witness is evaluated.
+            at random, at which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
+            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects lists of these.
+        names : two strings, default=None
+            What the verdict calls the samples; by default the names of files that they were read from, or X and Y.
         """
         statistics, kernels = self._check(), as_kernels(self.kernel)
+        labels_of_samples = self._names(names, X, Y)
+        known = numbered("TwoSampleTest", kernels, (X, Y))
+        kernels = kernels if known is None else known.kernels
         gram = self._gram(kernels, statistics)
         rng = self._rng()
-        x, y = self._samples(X, Y, gram)
-        pool = self._pool(x, y, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
+        if known is None:
+            x, y = self._samples(X, Y, gram, rng)
+            warn_of_constant_columns(x, y)
+        else:
+            x, y = map(Sample.from_numbers, known.samples)
+        self._check_sizes(x, y, statistics)
+        moments = self._moments(x, y)
+        scaled = (x, y) if moments is None else (x.standardized(moments), y.standardized(moments))
+        pool = self._pool(*scaled, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
         ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows) + self._distances(pool.rows)
         is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
-        table_of = self._whole_table if self.early_stopping is None or is_complete else self._sequential_table
+        is_constant = _are_equal(x, y)
+        if is_constant:
+            table_of = self._table_of_equal_rows
+        elif self.early_stopping is None or is_complete:
+            table_of = self._whole_table
+        else:
+            table_of = self._sequential_table
         table, labels, candidates = table_of(
             pool, ladder, statistics, lambda count: Relabelings.draw(pool.observed, count, rng).labels
         )
         (kernel,), (loudest,) = candidates[table.loudest]
         [of_kernel] = pool.map(lambda each: each, [kernel], self._map)
-        witness = of_kernel.witness(loudest, pool.observed)
-        witness_x, witness_y = pool.evaluated(witness, x, y)
-        names = x.names or y.names or tuple(f"column {number}" for number in range(pool.rows.shape[1]))
-        features = pool.features(labels, names)
-        telling = [names.index(each.name) for each in features[:2]]
+        element = of_kernel.witness(loudest, pool.observed)
+        witness_x, witness_y = pool.evaluated(element, *scaled)
+        columns = _column_names(x, y)
+        features: tuple[FeatureDifference, ...] = ()
+        if columns:
+            assert x.moments is not None
+            assert y.moments is not None
+            features = pool.features(labels, shifts_between(x.moments, y.moments), columns)
+        telling = [columns.index(each.name) for each in features[:2]]
         return TwoSampleResult(
             **of_table(table, candidates),
             is_complete=is_complete,
@@ -146,16 +190,24 @@ class TwoSampleTest(PermutationTest):
             rows_together=pool.units.size,
             is_exact=self.block_length in (None, 1),
             mmd=of_kernel.mmd(pool.observed),
-            mmd_interval=of_kernel.mmd_interval(pool.observed),
-            witness=witness,
+            mmd_interval=_mmd_interval(of_kernel, pool, kernel),
+            witness=Witness(element, moments, x.names or y.names),
             witness_x=witness_x,
             witness_y=witness_y,
             numbers_x=x.drawn.numbers,
             numbers_y=y.drawn.numbers,
             features=features,
-            most_telling_x=x.drawn.rows[:, telling],
-            most_telling_y=y.drawn.rows[:, telling],
+            most_telling_x=x.drawn.rows[:, telling].astype(np.float64),
+            most_telling_y=y.drawn.rows[:, telling].astype(np.float64),
+            names=labels_of_samples,
+            **_copies(x, y),
         )
+
+    def _table_of_equal_rows(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
+        """Return the table of rows that are all equal: no permutation changes anything, and p is 1."""
+        labels = draw(self.n_permutations)
+        table = PermutationTable(np.zeros((1, labels.shape[1])), np.zeros(1))
+        return table, labels, [((ladder[0],), (MMD(),))]
 
     def _whole_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
         """Return the values of all permutations, the labels of these, and the statistics."""
@@ -201,11 +253,26 @@ class TwoSampleTest(PermutationTest):
         return *permute_until_clear(values_of, law, draw, self.early_stopping, self.n_permutations), candidates
 
     def _check(self) -> list[Statistic]:
-        """Refuse parameters that are none; return the statistics."""
+        """Raise ValueError for invalid parameters; return the statistics."""
         for name, least in (("bins", 4), ("block_length", 1), ("early_stopping", 1)):
             if getattr(self, name) is not None:
                 whole_number(self, name, getattr(self, name), least)
+        check_flag(self, "distinct", self.distinct)
+        if self.distinct and self.block_length not in (None, 1):
+            needed, advice = "distinct must be False with block_length", "drop copies before, or leave out one of both"
+            raise ValueError(refusal("TwoSampleTest", needed, "True", advice))
         return super()._check()
+
+    def _names(self, names: Sequence[str] | None, X: Any, Y: Any) -> tuple[str, str]:
+        """Return what the samples are called: as given, or as the files that they were read from."""
+        if names is not None:
+            if isinstance(names, str) or len(names) != 2:
+                raise ValueError(refusal("TwoSampleTest", "names must be two strings", repr(names)))
+            return str(names[0]), str(names[1])
+        known = [each.name if isinstance(each, DataSet | FileBatches) else None for each in (X, Y)]
+        if None in known or known[0] == known[1]:
+            return DEFAULT_NAMES
+        return str(known[0]), str(known[1])
 
     def _gram(self, kernels: list[Kernel], statistics: list[Statistic]) -> str | Approximation:
         """Return how the Gram matrix is to be held, or refuse a way that does not give the statistics."""
@@ -219,40 +286,55 @@ class TwoSampleTest(PermutationTest):
                 gram.check(kernel)
         return gram
 
-    def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[Sample, Sample]:
+    def _samples(self, X: Any, Y: Any, gram: str | Approximation, rng: np.random.Generator) -> tuple[Sample, Sample]:
         """Return both samples, or refuse them in one sentence."""
         size = max(ROWS_ONE_BY_ONE, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0)
-        x, y = (
-            Sample.from_source(*self._source(name, given), size=size, random_state=number)
-            for number, (name, given) in enumerate((("X", X), ("Y", Y)))
-        )
-        for name, each in (("X", x), ("Y", y)):
-            if each.n < 2:
-                raise ValueError(refusal("TwoSampleTest", f"{name} must have at least 2 rows", "1 row"))
+        sources = [self._source(name, given) for name, given in (("X", X), ("Y", Y))]
+        (_, first), (_, second) = sources
+        if first and second and first != second:
+            sources[1] = in_order_of(first, second, sources[1][0])
+        x, y = (Sample.from_source(*source, size=size, random_state=number) for number, source in enumerate(sources))
         columns = [each.drawn.rows.shape[1] for each in (x, y)]
         if columns[0] != columns[1]:
             got = f"{columns[0]} and {columns[1]} columns"
             raise ValueError(refusal("TwoSampleTest", "X and Y must have the same columns", got))
-        if x.names and y.names and x.names != y.names:
-            first = next((a, b) for a, b in zip(x.names, y.names, strict=True) if a != b)
-            needed, got = "X and Y must have the same columns in the same order", f"{first[0]!r} and {first[1]!r}"
-            raise ValueError(refusal("TwoSampleTest", needed, got, "select them with Y[X.columns]"))
-        drawn = np.concatenate([x.drawn.rows, y.drawn.rows])
-        if not np.ptp(drawn, axis=0).any():
-            raise ValueError(refusal("TwoSampleTest", "rows that differ are needed", f"{len(drawn)} equal rows"))
-        return x, y
+        if not self.distinct:
+            return x, y
+        if x.rows is None or y.rows is None:
+            needed, advice = "rows in memory are needed with distinct=True", "give arrays, or drop copies before"
+            raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
+        kept = distinct_rows(x.rows, y.rows, rng)
+        if not all(map(len, kept)):
+            needed, got = "both samples must have rows that differ from all others", "only copies in one of them"
+            raise ValueError(refusal("TwoSampleTest", needed, got, "leave out distinct"))
+        return x.only(kept[0], size), y.only(kept[1], size)
 
-    def _source(self, name: str, X: Any) -> tuple[Source, Sequence[str] | None]:
+    def _source(self, name: str, X: Any) -> tuple[Source, tuple[str, ...] | None]:
         """Return rows in memory, batches, files or dask as a source, with the names of the columns."""
-        source = as_named_source(f"TwoSampleTest: {name}", X)
-        if source is not None:
-            return source
-        rows, names = self._sample(name, X)
+        found = as_named_source(f"TwoSampleTest: {name}", X)
+        if found is not None:
+            source, columns = found
+            return source, None if columns is None else checked_names("TwoSampleTest", name, columns)
+        rows, names = self._sample(name, X, least=1)
         return ArraySource(rows), names
+
+    def _check_sizes(self, x: Sample, y: Sample, statistics: Sequence[Statistic]) -> None:
+        """Refuse samples that are too small for any permutation to differ, or for a U-statistic."""
+        unbiased = any(each.unbiased for each in statistics)
+        for name, each in (("X", x), ("Y", y)):
+            if each.n < 2 and (unbiased or x.n + y.n < 3):
+                needed = f"{name} must have at least 2 rows" + ", as a statistic is unbiased" * unbiased
+                raise ValueError(refusal("TwoSampleTest", needed, "1 row"))
+
+    def _moments(self, x: Sample, y: Sample) -> ColumnMoments | None:
+        """Return the moments of both samples together, if columns are to be standardized."""
+        if not self.standardize or x.moments is None or y.moments is None:
+            return None
+        return x.moments + y.moments
 
     def _pool(self, x: Sample, y: Sample, gram: str | Approximation, rng: np.random.Generator, for_mmd: bool) -> Pool:
         """Return the pool of both samples: held where the rows are few or all pairs are needed, else summed up."""
-        held = x.n + y.n <= ROWS_ONE_BY_ONE or gram in ("dense", "blocks")
+        held = x.n + y.n <= ROWS_ONE_BY_ONE or gram in ("dense", "blocks") or x.moments is None
         if gram == "auto":
             gram = "dense" if x.n + y.n <= DENSE_UP_TO else Nystrom(LANDMARKS)
         one_by_one = 0 if gram == "blocks" else ROWS_ONE_BY_ONE
@@ -291,3 +373,75 @@ def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -
         got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
         raise ValueError(refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice))
     return found
+
+
+def in_order_of(
+    first: tuple[str, ...], second: tuple[str, ...], source: Source
+) -> tuple[Source, tuple[str, ...] | None]:
+    """Return a source with its columns in the order of the first sample's, or refuse other columns by name."""
+    missing = [name for name in first if name not in second]
+    more = [name for name in second if name not in first]
+    if missing or more:
+        whose, other = ("X", "Y") if missing else ("Y", "X")
+        needed = "X and Y must have the same columns"
+        got = f"{(missing or more)[0]!r} in {whose} but not in {other}"
+        raise ValueError(refusal("TwoSampleTest", needed, got, "select columns that both have"))
+    order = [second.index(name) for name in first]
+    if isinstance(source, ArraySource):
+        return replace(source, X=np.ascontiguousarray(source.X[:, order])), first
+    return TransformedSource(source, partial(_columns_in_order, order=order)), first
+
+
+def _columns_in_order(X: Array, order: list[int]) -> Array:
+    return np.ascontiguousarray(X[:, order])
+
+
+def _column_names(x: Sample, y: Sample) -> tuple[str, ...]:
+    """Return the names of the columns, by default their numbers; none where there are no columns."""
+    if x.moments is None:
+        return ()
+    return x.names or y.names or tuple(f"column {number}" for number in range(len(x.moments.mean)))
+
+
+def _are_equal(x: Sample, y: Sample) -> bool:
+    """Whether all rows of both samples are equal."""
+    if x.moments is None or y.moments is None:
+        return False
+    both = x.moments + y.moments
+    return np.array_equal(both.low, both.high)
+
+
+def warn_of_constant_columns(x: Sample, y: Sample) -> None:
+    """Warn of columns that have one value in both samples, unless all have."""
+    if x.moments is None or y.moments is None:
+        return
+    both = x.moments + y.moments
+    constant = np.flatnonzero(both.low == both.high)
+    if 0 < len(constant) < len(both.low):
+        names = _column_names(x, y)
+        listed = ", ".join(repr(names[place]) for place in constant[:3]) + ", …" * (len(constant) > 3)
+        which = f"column {listed} has" if len(constant) == 1 else f"columns {listed} have each"
+        warn(f"{which} only one value in both samples, and cannot show a difference.", ConstantColumns, stacklevel=3)
+
+
+class ConstantColumns(UserWarning):
+    """Columns with one value in both samples."""
+
+
+def _copies(x: Sample, y: Sample) -> dict[str, Any]:
+    """Return how many rows are copies of others, and whether both samples are the same rows."""
+    if x.counts is None or y.counts is None:
+        return {}
+    return {
+        "n_copies": x.counts.n_copies + y.counts.n_copies,
+        "n_shared": y.counts.n_shared(x.counts),
+        "has_same_rows": x.counts.is_same(y.counts),
+        "is_constant": _are_equal(x, y),
+    }
+
+
+def _mmd_interval(gram: PooledGram, pool: Pool, kernel: Kernel) -> tuple[float, float]:
+    """Return the interval of the distance; one unit in a sample says nothing about its spread: all that can be."""
+    if min(pool.units.x, pool.units.y) > 1:
+        return gram.mmd_interval(pool.observed)
+    return 0.0, float(2 * np.sqrt(np.abs(kernel.diagonal(pool.rows)).max()))

@@ -57,7 +57,7 @@ class Units:
     def choose(cls, n: int, m: int, *, bins: int | None, block: int | None, one_by_one: int) -> Units:
         """Return the units of n and m rows: as many bins as asked for, none while the rows are no more than these."""
         length = block or 1
-        if min(n, m) < 2 * length:
+        if min(n, m) < (1 if length == 1 else 2 * length):
             needed = f"at least 2 blocks of {length} rows are needed in each sample"
             advice = "take a smaller block_length, or more rows"
             raise ValueError(refusal("TwoSampleTest", needed, f"{n} and {m} rows", advice))
@@ -94,7 +94,7 @@ class Urn:
     def fill(cls, n: int, units: int, size: Units, rng: np.random.Generator) -> Urn:
         """Return the urn of n rows, which gives every unit as many blocks as it has."""
         if n > MOST_ROWS:
-            raise ValueError(refusal("TwoSampleTest", f"at most {MOST_ROWS} rows are needed in a sample", n))
+            raise ValueError(refusal("TwoSampleTest", f"a sample may have at most {MOST_ROWS} rows", n))
         blocks = n // size.block
         left = np.full(units + 1, size.blocks)
         left[-1] = blocks - units * size.blocks

@@ -1,0 +1,105 @@
+"""Rows that are there more than once: counted by a hash of their numbers, and dropped where that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.data import SampleBatch
+from muhat.data._summaries import scrambled
+
+SIZE = 20_000
+"""Different rows whose copies are counted at most; of more, those with the smallest hashes stand for all."""
+
+WORTH_A_WORD = 0.01
+"""The share of the rows from which on copies are mentioned in a verdict."""
+
+RECURRING = 5
+"""Rows per different row from which on rows are equal because few values are possible, not because of copies."""
+
+
+def row_hashes(X: Array) -> Array:
+    """Return 64 bits for each row that depend on its numbers alone."""
+    bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
+    hashed = np.zeros(len(X), np.uint64)
+    for column in bits.T:
+        hashed = scrambled(hashed ^ column, 0)
+    return hashed
+
+
+@dataclass(frozen=True, eq=False)
+class RowCounts:
+    """How often each different row of a sample is there; two of them add up to that of both samples.
+
+    Of more than ``SIZE`` different rows those with the smallest hashes are kept. Equal rows have equal hashes, so that
+    every copy of a kept row is counted, and shares over kept rows estimate those over all without bias.
+    """
+
+    n: int
+    """Rows of the sample."""
+    hashes: Array
+    """Of the different rows, rising."""
+    counts: Array
+
+    @classmethod
+    def from_batch(cls, batch: SampleBatch) -> RowCounts:
+        """Return the counts of a batch."""
+        hashes, counts = np.unique(row_hashes(batch.X), return_counts=True)
+        return cls(len(batch.X), hashes[:SIZE], counts[:SIZE])
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        both = np.concatenate([self.hashes, other.hashes])
+        hashes, places = np.unique(both, return_inverse=True)
+        counts = np.bincount(places, np.concatenate([self.counts, other.counts])).astype(np.int64)
+        return RowCounts(self.n + other.n, hashes[:SIZE], counts[:SIZE])
+
+    @property
+    def n_copies(self) -> int:
+        """How many rows equal one before them; an estimate where not all different rows were kept."""
+        counted = int(self.counts.sum())
+        return round(self.n * (counted - len(self.counts)) / counted)
+
+    def n_shared(self, other: RowCounts) -> int:
+        """How many rows are equal to a row of another sample; an estimate where not all were kept."""
+        ends = [each.hashes[-1] for each in (self, other) if len(each.hashes) == SIZE]
+        compared = self.hashes <= min(ends, default=np.uint64(2**64 - 1))
+        is_shared = compared & np.isin(self.hashes, other.hashes)
+        return round(self.n * int(self.counts[is_shared].sum()) / int(self.counts[compared].sum()))
+
+    def is_same(self, other: RowCounts) -> bool:
+        """Whether both samples consist of the same rows, as often."""
+        same = np.array_equal(self.hashes, other.hashes) and np.array_equal(self.counts, other.counts)
+        return self.n == other.n and same
+
+
+def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the numbers of the rows of X and of Y that stay where each different row of both is kept once.
+
+    Which of several equal rows stays is drawn at random, whatever sample it is in: labels are as exchangeable among
+    the rows that stay as they were among all.
+    """
+    order = rng.permutation(len(X) + len(Y))
+    _, first = np.unique(row_hashes(np.concatenate([X, Y]))[order], return_index=True)
+    kept = np.sort(order[first])
+    return kept[kept < len(X)], kept[kept >= len(X)] - len(X)
+
+
+def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) -> str:
+    """Return what copies among n rows of two samples do to the p-value, as sentences; empty without copies."""
+    notes: list[str] = []
+    if n >= RECURRING * (n - n_copies):
+        return ""
+    if n_copies > WORTH_A_WORD * n:
+        are = "row is an exact copy" if n_copies == 1 else "rows are exact copies"
+        notes.append(
+            f"{n_copies:,} of the {n:,} {are} of another row of the same sample: unless these are separate "
+            "observations, p is too small."
+        )
+    if n_shared > WORTH_A_WORD * n:
+        are = "row of {} is" if n_shared == 1 else "rows of {} are"
+        notes.append(f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences.")
+    if notes:
+        notes[-1] = notes[-1][:-1] + "; distinct=True (--distinct) drops copies."
+    return " ".join(notes)

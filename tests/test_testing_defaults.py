@@ -1,0 +1,278 @@
+"""What a test does without options: scaling, direction, copies, one-column and other inputs; and ``muhat.mmd``."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import muhat
+from muhat import DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
+from muhat.data import DataSet
+from muhat.kernels import Function, Gaussian
+from muhat.testing._copies import RowCounts
+from muhat.testing._two_samples import ConstantColumns
+
+QUICK = {"bandwidths": 2, "n_permutations": 99}
+CLOSE = 1e-12
+
+
+def samples(n=40, m=30, shift=0.8, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 2)) * [1, 1000], rng.normal(size=(m, 2)) * [1, 1000] + [shift, 0]
+
+
+def scaled(X, Y):
+    both = np.concatenate([X, Y])
+    return tuple((each - both.mean(axis=0)) / both.std(axis=0) for each in (X, Y))
+
+
+@pytest.mark.parametrize("form", ["arrays", "batches", "dask"])
+def test_columns_are_standardized_over_both_samples_in_every_form(form):
+    X, Y = samples()
+    given = {"arrays": lambda each: each, "batches": lambda each: [each[:7], each[7:]]}
+    if form == "dask":
+        array = pytest.importorskip("dask.array")
+        given["dask"] = lambda each: array.from_array(each, chunks=(11, 2))
+    found = TwoSampleTest(**QUICK).test(given[form](X), given[form](Y))
+    expected = TwoSampleTest(standardize=False, **QUICK).test(*scaled(X, Y))
+    assert found.p_value == expected.p_value
+    assert found.mmd == pytest.approx(expected.mmd, rel=1e-9)
+    np.testing.assert_allclose(found.witness(X), expected.witness(scaled(X, Y)[0]), atol=1e-9)  # in units of the rows
+    np.testing.assert_allclose(found.witness_x, expected.witness_x, atol=1e-9)
+
+
+def test_a_shift_in_a_narrow_column_is_seen_beside_a_wide_one():
+    X, Y = samples(100, 100, shift=1.0)
+    assert TwoSampleTest(**QUICK).test(X, Y).p_value == 0.01
+    assert TwoSampleTest(standardize=False, **QUICK).test(X, Y).p_value > 0.05
+
+
+def test_independence_scales_each_side_by_itself():
+    X, Y = samples(30, 30)
+    own = [(each - each.mean(axis=0)) / each.std(axis=0) for each in (X, Y)]
+    found = IndependenceTest(**QUICK).test(X, Y)
+    assert found.statistic == pytest.approx(IndependenceTest(standardize=False, **QUICK).test(*own).statistic)
+
+
+def test_shifts_are_second_minus_first_and_verdicts_name_the_samples():
+    X, Y = samples(shift=1.5)
+    result = TwoSampleTest(**QUICK).test(X, Y, names=("before", "after"))
+    both = np.concatenate([X, Y])
+    assert result.features[0].shift == pytest.approx((Y - X.mean(axis=0)).mean(axis=0)[0] / both[:, 0].std())
+    shift = f"{result.features[0].shift:.2g}"
+    largest = f"Largest difference: column 0, {shift} standard deviations higher in after."
+    assert result.verdict() == f"The samples differ (40 and 30 rows, p ≤ 0.01). {largest}"
+    turned = TwoSampleTest(**QUICK).test(Y, X, names=("after", "before"))
+    assert f"{shift} standard deviations lower in before." in turned.verdict()
+    files = [DataSet(name, rows, ("a", "b")) for name, rows in (("old", X), ("new", Y))]
+    assert "a, " + shift + " standard deviations higher in new." in TwoSampleTest(**QUICK).test(*files).verdict()
+    drifted = DriftDetector().fit(X).update(Y + np.array([5, 0]))
+    assert drifted.features[0].shift > 0
+    assert "higher than in the reference" in drifted.verdict()
+
+
+def test_a_verdict_says_what_is_a_bound_and_what_was_measured():
+    X, Y = samples(shift=0.0)
+    result = TwoSampleTest(**QUICK).test(X, Y)
+    assert result.verdict() == f"No difference detected (40 and 30 rows, p = {result.p_value:.2g})."
+    few = TwoSampleTest(**QUICK).test(X[:4], Y[:4] + np.array([90, 0]))  # all 70 relabelings: p is measured
+    assert few.is_complete
+    assert not few.is_at_floor
+    assert "p = 0.029" in few.verdict()
+    X, Y = samples()
+    hint = TwoSampleTest(**QUICK).test(X, Y)
+    assert hint.features[0].p_value < 0.05 < hint.p_value
+    assert "On its own, column 0 has p = 0.04, a hint only" in hint.verdict()
+
+
+def test_frames_are_taken_by_the_names_of_their_columns():
+    X, Y = (pd.DataFrame(each, columns=["a", "b"]) for each in samples())
+    expected = TwoSampleTest(**QUICK).test(X, Y)
+    turned = TwoSampleTest(**QUICK).test(X, Y[["b", "a"]])
+    assert turned.p_value == expected.p_value
+    assert turned.features == expected.features
+    np.testing.assert_array_equal(expected.witness(X[["b", "a"]]), expected.witness(X))
+    with pytest.raises(ValueError, match="witness: the columns of the samples are needed, such as 'b', got 'a', 'c'"):
+        expected.witness(X.rename(columns={"b": "c"}))
+    with pytest.raises(ValueError, match=r"witness: rows with 2 columns are needed, got shape \(3, 1\)"):
+        expected.witness(np.ones((3, 1)))
+
+
+def test_one_dimension_is_one_column():
+    X, Y = (each[:, 0] for each in samples())
+    expected = TwoSampleTest(**QUICK).test(X[:, None], Y[:, None])
+    for one, other in ((X, Y), (X.tolist(), Y.tolist()), (pd.Series(X, name="age"), pd.Series(Y, name="age"))):
+        found = TwoSampleTest(**QUICK).test(one, other)
+        assert found.p_value == expected.p_value
+    assert found.features[0].name == "age"
+    assert IndependenceTest(**QUICK).test(pd.Series(X[:30]), Y).n == 30
+
+
+def test_copies_are_counted_and_dropped_on_demand():
+    X, Y = samples(60, 50, shift=0.0)
+    copied = np.concatenate([X, X[:20]])
+    result = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y, X[:5]]))
+    assert (result.n_copies, result.n_shared) == (20, 5)
+    assert "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
+    assert "5 rows of Y are also in X" in result.verdict()
+    assert "distinct=True (--distinct)" in result.verdict()
+    distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
+    assert distinct.n + distinct.m == 110
+    assert (distinct.n_copies, distinct.n_shared) == (0, 0)
+    assert set(distinct.numbers_x) <= set(range(80))
+    alone = TwoSampleTest(distinct=True, **QUICK).test(X, Y)
+    assert alone.n_copies == 0
+    few = np.random.default_rng(0).integers(2, size=(50, 2))  # few values are possible: equal rows are no copies
+    assert "copies" not in TwoSampleTest(**QUICK).test(few[:25], few[25:]).verdict()
+    same = TwoSampleTest(**QUICK).test(X, X[::-1])
+    assert same.verdict() == "No difference: both samples consist of the same 60 rows (p = 1)."
+    with pytest.raises(ValueError, match="distinct must be False with block_length"):
+        TwoSampleTest(distinct=True, block_length=5).test(X, Y)
+
+
+def test_counts_of_rows_add_up_and_are_estimated_beyond_what_is_kept(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    rows = np.concatenate([rows, rows[:1000]])
+    parts = [RowCounts.from_batch(muhat.data.SampleBatch(each, 0)) for each in np.split(rows, [100, 3500])]
+    assert (parts[0] + parts[1] + parts[2]).n_copies == 1000
+    monkeypatch.setattr("muhat.testing._copies.SIZE", 500)
+    parts = [RowCounts.from_batch(muhat.data.SampleBatch(each, 0)) for each in np.split(rows, [100, 3500])]
+    total = parts[0] + parts[1] + parts[2]
+    assert len(total.hashes) == 500
+    assert abs(total.n_copies - 1000) < 250  # the share 1/4 over 500 different rows has a standard error of 1/60
+
+
+def test_constant_data_have_p_one_and_constant_columns_are_warned_of_once():
+    for early in (None, 5):
+        result = TwoSampleTest(early_stopping=early, n_permutations=99).test(np.ones((9, 2)), np.ones((8, 2)))
+        assert result.p_value == 1
+        assert result.verdict() == "No difference: all rows of both samples are equal (9 and 8 rows, p = 1)."
+    X, Y = samples()
+    X[:, 1] = Y[:, 1] = 3.0
+    with pytest.warns(ConstantColumns, match="column 'column 1' has only one value in both samples") as caught:
+        TwoSampleTest(**QUICK).test(X, Y)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector = DriftDetector().fit(np.ones((30, 2)))
+        assert detector.update(np.ones((9, 2))).p_value == 1
+        assert detector.update(np.ones((1, 2))).p_value == 1
+        assert not detector.update([[1.0, 2.0]]).is_reachable
+        DriftDetector().fit(X).update(Y)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e-305])
+@pytest.mark.parametrize("bins", [None, 8])
+def test_extreme_scales_change_nothing(standardize, scale, bins):
+    X, Y = samples()
+    test = TwoSampleTest("gaussian", standardize=standardize, bins=bins, **QUICK)
+    plain, extreme = test.test(X, Y), test.test(X * scale, Y * scale)
+    assert extreme.p_value == plain.p_value
+    for one, other in zip(extreme.features, plain.features, strict=True):
+        assert (one.name, one.p_value) == (other.name, other.p_value)
+        assert one.shift == pytest.approx(other.shift, rel=1e-6)
+        assert one.share == pytest.approx(other.share, rel=1e-6)
+
+
+def test_rows_that_are_further_apart_than_the_largest_float_are_compared_by_standardizing():
+    X, Y = (np.sign(each) * 1.5e308 for each in samples())
+    result = TwoSampleTest(**QUICK).test(X, Y)
+    assert result.p_value == TwoSampleTest(**QUICK).test(np.sign(X), np.sign(Y)).p_value
+    assert np.isfinite([each.shift for each in result.features]).all()
+
+
+def test_a_matrix_and_functions_of_objects_give_what_rows_do():
+    X, Y = scaled(*samples(shift=2.0))
+    Z = np.concatenate([X, Y])
+    kernel = Gaussian(1.3)
+    expected = TwoSampleTest(kernel, standardize=False, n_permutations=99).test(X, Y)
+    K = kernel(Z)
+    found = [
+        TwoSampleTest(Precomputed(K), n_permutations=99).test(range(40), np.arange(40, 70)),
+        TwoSampleTest("precomputed", n_permutations=99).test(K[:40], K[40:]),
+    ]
+    objects = [{"at": row} for row in Z]
+
+    def of_pair(one, other):
+        return float(np.exp(-((one["at"] - other["at"]) ** 2).sum() / (2 * 1.3**2)))
+
+    def of_lists(ones, others):
+        return [[of_pair(one, other) for other in others] for one in ones]
+
+    for function in (Function(of_pair, rows=True), of_lists):
+        found.append(TwoSampleTest(function, n_permutations=99).test(objects[:40], objects[40:]))
+    for each in found:
+        assert each.p_value == expected.p_value
+        assert each.mmd == pytest.approx(expected.mmd, rel=1e-9)
+        assert each.verdict() == "The samples differ (40 and 30 rows, p ≤ 0.01)."
+        assert each.to_dict()["features"] == []
+    x, y = X[:20], Y[:20]
+    both = {"kernel": Precomputed(kernel(x)), "kernel_y": Precomputed(kernel(y))}
+    rows = IndependenceTest(kernel, standardize=False, n_permutations=99).test(x, y)
+    assert IndependenceTest(**both, n_permutations=99).test(range(20), range(20)).p_value == rows.p_value
+    assert IndependenceTest("precomputed", n_permutations=99).test(kernel(x), kernel(y)).p_value == rows.p_value
+    text = ["cat", "hat", "cap"] * 4, ["dog", "fog", "dig"] * 4
+    shared = Function(lambda one, other: len({*one} & {*other}), rows=True)
+    assert TwoSampleTest(shared, n_permutations=99).test(*text).p_value == 0.01
+
+
+REFUSED = {
+    "numbers beyond the matrix": (Precomputed(np.eye(5)), [0, 1], [2, 7], "row numbers, whole and below 5, got"),
+    "no square": ("precomputed", np.ones((3, 4)), np.ones((2, 4)), r"needs rows of one square matrix K, got shape \(3"),
+    "a mixture": ([Precomputed(np.eye(5)), "gaussian"], [0, 1], [2, 3], "cannot be combined with others, got Gauss"),
+    "a seed": (None, np.eye(3), np.eye(3), "random_state must be a whole number from 0 to 4294967295, a random gener"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_tested_is_refused_in_one_sentence(case):
+    kernel, X, Y, sentence = REFUSED[case]
+    with pytest.raises(ValueError, match=f"^TwoSampleTest: .*{sentence}"):
+        TwoSampleTest(kernel, random_state="zero" if case == "a seed" else 0).test(X, Y)
+
+
+def test_the_seed_is_zero_by_default_and_may_be_a_generator():
+    X, Y = samples(shift=0.3)
+    first, again = (TwoSampleTest(**QUICK).test(X, Y) for _ in range(2))
+    np.testing.assert_array_equal(first.permuted, again.permuted)
+    drawn = [TwoSampleTest(random_state=np.random.default_rng(1), **QUICK).test(X, Y).permuted for _ in range(2)]
+    np.testing.assert_array_equal(*drawn)
+    assert DriftDetector().random_state == IndependenceTest().random_state == 0
+
+
+def looped(X, Y, k, unbiased):
+    """MMD² by the definition, pair by pair."""
+
+    def mean(A, B, without):
+        values = [k(a, b) for i, a in enumerate(A) for j, b in enumerate(B) if not (without and i == j)]
+        return sum(values) / len(values)
+
+    return mean(X, X, unbiased) + mean(Y, Y, unbiased) - 2 * mean(X, Y, False)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_mmd_is_the_plain_formula(unbiased, monkeypatch):
+    monkeypatch.setattr("muhat.testing._mmd.ROWS", 5)
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(12, 2)), rng.normal(0.5, size=(9, 2))
+    Z = np.concatenate([X, Y])
+    sigma = np.median([np.linalg.norm(Z[i] - Z[j]) for i in range(21) for j in range(i)])
+    kernels = [
+        ("gaussian", lambda a, b: np.exp(-((a - b) ** 2).sum() / (2 * sigma**2))),
+        (Laplacian(0.7), lambda a, b: np.exp(-np.abs(a - b).sum() / 0.7)),
+        ("linear", lambda a, b: a @ b),
+    ]
+    for kernel, k in kernels:
+        expected = looped(X, Y, k, unbiased)
+        assert mmd(X, Y, kernel, squared=True, unbiased=unbiased) == pytest.approx(expected, abs=CLOSE)
+        assert mmd(X, Y, kernel, unbiased=unbiased) == pytest.approx(np.sqrt(max(expected, 0)), abs=CLOSE)
+    assert mmd(X, X) == 0
+    assert mmd(X, X, unbiased=True) == 0 > mmd(X, X, unbiased=True, squared=True)
+    K = Gaussian(sigma)(Z)
+    assert mmd(range(12), range(12, 21), Precomputed(K)) == pytest.approx(mmd(X, Y), abs=CLOSE)
+    frames = pd.DataFrame(X, columns=["a", "b"]), pd.DataFrame(Y, columns=["a", "b"])[["b", "a"]]
+    assert mmd(*frames) == mmd(X, Y)
+    with pytest.raises(ValueError, match="X and Y must have the same columns, got 2 and 1 columns"):
+        mmd(X, Y[:, 0])
