@@ -521,9 +521,7 @@ def _from_components(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
 
     def statistics(order: Array) -> Array:
         squares = {key: (U @ V[order]) ** 2 for key, (U, V) in shared.items()}
-        found = [
-            (H @ squares[id(each.x.spectra)] @ G).ravel() for each, (H, G) in zip(blocks, weights, strict=True)
-        ]
+        found = [(H @ squares[id(each.x.spectra)] @ G).ravel() for each, (H, G) in zip(blocks, weights, strict=True)]
         return np.concatenate(found)
 
     return statistics
