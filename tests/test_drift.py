@@ -254,12 +254,13 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     assert "week3.parquet" in Path("drift.svg").read_text()
     lines = result.stdout.splitlines()
     assert lines[0].startswith("reference: 80 rows, 2 columns; alpha = 0.05, of which 0.00075 is spent on 3 batches")
-    assert lines[-1].startswith("1 of 3 batches has drifted")
-    assert lines[-2].startswith("week3.parquet has drifted (30 rows, p ≤ 0.000125). Largest change: b, ")
-    assert all(len(line) <= 80 for line in lines[1:-2])
+    assert lines[-1] == "Figure: drift.svg"
+    assert lines[-2].startswith("1 of 3 batches has drifted: week3.parquet. (The chance of any false alarm")
+    assert lines[-3].startswith("week3.parquet has drifted (30 rows, p ≤ 0.000125). Largest change: b, ")
+    assert all(len(line) <= 80 for line in lines[1:-3])
     as_json = json.loads(run(*options, "--json").stdout)
     assert [each["is_alarm"] for each in as_json["batches"]] == [False, False, True]
-    assert as_json["verdict"] == lines[-1]
+    assert as_json["verdict"] == lines[-2]
     assert run(*options, "--fail-below", 0.05).exit_code == FOUND
     assert run(*options[:-3], "--drop", "kind", "--fail-below", 0.05).exit_code == 0
 

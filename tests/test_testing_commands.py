@@ -14,6 +14,7 @@ from muhat.__main__ import command_line
 from muhat.cli import _samples
 from muhat.cli._testing import FOUND
 from muhat.data import open_batches
+from muhat.testing import IndependenceResult, TwoSampleResult
 
 FEW = ["--permutations", 99]
 
@@ -52,11 +53,17 @@ def test_two_files_get_a_table_and_a_verdict(files):
     result = run("test", "a.csv", "b.csv", "--no-standardize", "--out", "test.svg", *FEW)
     assert result.exit_code == 0
     assert "witness function" in Path("test.svg").read_text()
-    expected = TwoSampleTest(n_permutations=99, random_state=0).test(a, b)
-    assert result.stdout.endswith(expected.verdict() + "\n")
+    expected = TwoSampleTest(n_permutations=99, standardize=False).test(a, b, names=("a", "b"))
+    verdict, floor, figure = result.stdout.splitlines()[-3:]
+    assert verdict == expected.verdict()
+    assert floor == "0.01 is the least p that 99 permutations can give; --permutations 999 looks further."
+    assert figure == "Figure: test.svg"
+    assert expected.features[0].shift > 0
+    assert re.search(r"mean of b − +\n.*mean of a", result.stdout)
     assert "a: 40 rows, b: 30 rows; 3 columns" in result.stdout
-    assert re.search(r"^ v +[+-]\d\.\d\d +\d+\.\d\d +0.01 *$", result.stdout, flags=re.MULTILINE)
-    assert f"Rows of a that are least like b: {', '.join(map(str, expected.rows_x[:5]))}." in result.stdout
+    assert re.search(r"^ v +[+]\d\.\d\d +\d+\.\d\d +≤ 0.01 *$", result.stdout, flags=re.MULTILINE)
+    rows = ", ".join(str(row + 1) for row in expected.rows_x[:5])
+    assert f"Rows of a that are least like b, counted from 1: {rows}." in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[1:9])
 
 
@@ -65,12 +72,13 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     by_word = run("test", file, "--by", "group", "--drop", "year", "--json", *FEW)
     by_year = run("test", file, "--by", "year", "--drop", "group", "--json", *FEW)
     word, year = json.loads(by_word.stdout), json.loads(by_year.stdout)
-    assert word["samples"] == ["group = new", "group = old"]
+    assert word["samples"] == ["new", "old"]
     assert year["samples"] == ["year = 1", "year = 2"]
     assert (word["n"], word["m"], year["n"], year["m"]) == (30, 40, 40, 30)
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
-    assert word["verdict"].startswith("The two samples of 30 and 40 rows differ")
+    assert word["verdict"].startswith("The samples differ (30 and 40 rows, p ≤ 0.01). Largest difference: v, ")
+    assert word["verdict"].endswith(" standard deviations lower in old.")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,8 @@ def test_rows_of_a_divided_file_have_its_own_numbers(files):
     for rows, group in ((found["rows_x"], "new"), (found["rows_y"], "old")):
         assert set(frame.group.iloc[rows]) == {group}
     printed = run("test", "mixed.csv", "--by", "group", *FEW).stdout
-    assert f"least like group = old: {', '.join(map(str, found['rows_x'][:5]))}." in printed
+    rows = ", ".join(str(row + 1) for row in found["rows_x"][:5])
+    assert f"least like old, counted from 1: {rows}." in printed
 
 
 def test_words_of_a_column_stay_with_their_rows():
@@ -116,7 +125,7 @@ def test_independence_of_columns(files):
     a.assign(z=a["u"] ** 2).to_csv("c.csv", index=False)
     options = ["independence", "c.csv", "--x", "u,v", "--y", "z", "--no-standardize", *FEW]
     printed, as_json = run(*options), json.loads(run(*options, "--json").stdout)
-    expected = IndependenceTest(n_permutations=99, random_state=0).test(a[["u", "v"]], a[["u"]] ** 2)
+    expected = IndependenceTest(n_permutations=99, standardize=False).test(a[["u", "v"]], (a["u"] ** 2).rename("z"))
     assert printed.stdout.endswith(expected.verdict() + "\n")
     assert as_json["p_value"] == expected.p_value == 0.01
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
@@ -178,8 +187,6 @@ def test_files_too_large_to_be_read_at_once_are_tested_in_passes(files, monkeypa
 
 REFUSED = {
     "other columns": (["a.csv", "narrow.csv"], ["narrow: both files must have the same columns, such as 'w' of a"]),
-    "one row": (["a.csv", "row.csv"], ["Y must have at least 2 rows, got 1 row"]),
-    "equal rows": (["equal.csv", "equal.csv"], ["rows that differ are needed, got 6 equal rows"]),
     "a missing value": (["a.csv", "hole.csv"], ["hole.csv", "line 3"]),
     "few permutations": (["a.csv", "b.csv", "--fail-below", 0.001, *FEW], ["at least 999 permutations", "got 99"]),
     "no level": (["a.csv", "b.csv", "--fail-below", 2], ["a level between 0 and 1 is needed, got 2.0"]),
@@ -211,3 +218,39 @@ def test_bad_input_is_refused_in_one_sentence(case, files):
 def test_independence_refuses_a_column_on_both_sides():
     assert_refused(run("independence", "a.csv", "--x", "u,v", "--y", "v"), "a column must be in one of them only")
     assert_refused(run("independence", "a.csv", "--x", "u", "--y", "z"), "the name must be one of", "got 'z'")
+
+
+@pytest.mark.parametrize("options", [[], ["--no-standardize"], ["--distinct"], ["--by"]])
+def test_the_python_lines_of_a_report_give_the_same_p_to_the_last_digit(files, monkeypatch, options):
+    """The samples are alike but for v, so that p is not at its floor and any other scaling would show."""
+    a, b = files
+    pd.concat([a, a[:3]]).to_csv("a.csv", index=False)
+    (b / [1, 3.5, 1])[["w", "u", "v"]].to_csv("b.csv", index=False)
+    lines = []
+    monkeypatch.setattr(TwoSampleResult, "to_html", lambda *_, code, **__: lines.append(code))
+    given = ["both.csv", "--by", "group", "--drop", "year"] if options == ["--by"] else ["a.csv", "b.csv", *options]
+    found = json.loads(run("test", *given, "--json", "--report", "page.html", *FEW).stdout)
+    space = {}
+    exec(lines[0], space)
+    assert space["result"].p_value == found["p_value"]
+    assert space["result"].statistic == found["statistic"]
+    assert space["result"].names == tuple(found["samples"])
+
+
+def test_the_python_lines_of_independence_give_the_same_p(monkeypatch):
+    lines = []
+    monkeypatch.setattr(IndependenceResult, "to_html", lambda *_, code, **__: lines.append(code))
+    options = ["a.csv", "--x", "u,w", "--y", "v", "--json", "--report", "page.html", *FEW]
+    found = json.loads(run("independence", *options).stdout)
+    space = {}
+    exec(lines[0], space)
+    assert space["result"].p_value == found["p_value"]
+    assert space["result"].statistic == found["statistic"]
+
+
+def test_every_file_that_is_written_is_named():
+    printed = run("test", "a.csv", "b.csv", "--out", "f.png", "--report", "r.html", *FEW).stdout
+    assert printed.endswith("Figure: f.png\nReport: r.html\n")
+    printed = run("independence", "a.csv", "--x", "u", "--y", "v", "--out", "g.png", *FEW).stdout
+    assert printed.endswith("Figure: g.png\n")
+    assert "kernel correlation" in printed

@@ -17,11 +17,13 @@ from muhat._messages import refusal
 from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._progress import spinner
-from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings
+from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings, print_written
 from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, text_column_of, values_of
 from muhat.cli._testing import (
+    ALERT,
     FOUND,
     AsJson,
+    Distinct,
     Drop,
     OneHot,
     OnlyNumeric,
@@ -29,8 +31,8 @@ from muhat.cli._testing import (
     RandomState,
     Separator,
     Standardize,
+    as_option,
     console_of,
-    named_rows,
     print_sentence,
 )
 from muhat.data import DataSet, FileBatches
@@ -47,15 +49,15 @@ def drift_command(
         Argument(
             metavar="REFERENCE NEW ...",
             show_default=False,
-            help="The reference and new batches in order of time, files that muhat compare reads; with --resume, new "
-            "ones only.",
+            help="The reference, then new batches in order of time, a file each (formats as for muhat compare); with "
+            "--resume, new ones only.",
         ),
     ],
     alpha: Annotated[
-        float, Option(metavar="LEVEL", help="The probability of any false alarm over the detector's whole life.")
+        float, Option(metavar="LEVEL", help="Probability of any false alarm over all batches ever tested.")
     ] = 0.05,
     horizon: Annotated[
-        int, Option(min=1, metavar="NUMBER", help="Batches over which half of alpha is spread evenly.")
+        int, Option(min=1, metavar="NUMBER", help="Number of batches over which half of alpha is spread evenly.")
     ] = 100,
     block_length: Annotated[
         int | None,
@@ -63,22 +65,25 @@ def drift_command(
             min=1,
             metavar="ROWS",
             show_default=False,
-            help="Rows in order of time that depend on each other: approximate.",
+            help="Permute blocks of this many consecutive rows, for rows that depend on those before (approximate).",
         ),
     ] = None,
     resume: Annotated[
-        Path | None, Option(metavar="STATE", show_default=False, help="A state that --save wrote, to go on from.")
+        Path | None, Option(metavar="STATE", show_default=False, help="Continue from a state that --save wrote.")
     ] = None,
     save_to: Annotated[
         Path | None,
-        Option("--save", metavar="STATE", show_default=False, help="Where the state goes after every batch."),
+        Option("--save", metavar="STATE", show_default=False, help="Save the state here after every batch."),
     ] = None,
     fail_below: Annotated[
         float | None,
-        Option(metavar="LEVEL", show_default=False, help=f"As --alpha, and exit with {FOUND} if a batch has drifted."),
+        Option(
+            metavar="LEVEL", show_default=False, help=f"As --alpha, and exit with status {FOUND} on an alarm (for CI)."
+        ),
     ] = None,
     random_state: RandomState = 0,
     standardize: Standardize = True,
+    distinct: Distinct = False,
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
     one_hot: OneHot = False,
@@ -87,7 +92,7 @@ def drift_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test new batches against a reference, with a bound on false alarms over the whole life of the detector."""
+    """Test new batches against a reference, with a bound on the probability of any false alarm."""
     if out is not None:
         check_figure(out)
     check_report(report)
@@ -103,6 +108,7 @@ def drift_command(
                 horizon=horizon,
                 block_length=block_length,
                 standardize=standardize,
+                distinct=distinct,
                 random_state=random_state,
             ),
             files[1:],
@@ -113,7 +119,7 @@ def drift_command(
     with noted_warnings() as warned:
         reference = _reference(files[0], reading, one_hot, block_length) if resume is None else None
         if reference is not None:
-            detector.fit(named_rows(reference) if isinstance(reference, DataSet) else reference)
+            detector.fit(reference)
         tested = list(_updates(detector, new, reading, one_hot, save_to))
         results = [each for each, is_new in tested if is_new]
     if out is not None:
@@ -135,6 +141,7 @@ def drift_command(
             )
         else:
             _print(detector, results)
+            print_written(Figure=out, Report=report, Saved=save_to)
     if fail_below is not None and any(each.is_alarm for each, _ in tested):
         raise Exit(FOUND)
 
@@ -147,7 +154,7 @@ def _updates(
         if are_large([file]) and not one_hot and detector.block_length is None:
             batch = opened(file, reading, tuple(detector.feature_names_in_))
         else:
-            batch = named_rows(_as_reference(detector, read_sample(file, reading, one_hot)))
+            batch = _as_reference(detector, read_sample(file, reading, one_hot))
         before = detector.result_of(batch)
         if before is not None:
             say(f"{file} has been tested before and is skipped{'; it had drifted' * before.is_alarm}.")
@@ -201,7 +208,7 @@ def _resumed(path: Path) -> DriftDetector:
 
 def _check_same_options(context: Context, detector: DriftDetector, state: Path) -> None:
     """Refuse an option that was given and is another than the state's, which goes on with its own."""
-    for option in ("alpha", "fail_below", "horizon", "block_length", "standardize", "random_state"):
+    for option in ("alpha", "fail_below", "horizon", "block_length", "standardize", "distinct", "random_state"):
         name = "alpha" if option == "fail_below" else option
         source, given, kept = context.get_parameter_source(option), context.params[option], getattr(detector, name)
         if source is not None and source.name == "COMMANDLINE" and given != kept:
@@ -212,10 +219,11 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
     console = console_of()
-    rows = len(detector.reference_)
+    rows = f"{len(detector.reference_):,}"
     batches = f"{detector.n_batches_} batch{'' if detector.n_batches_ == 1 else 'es'}"
     spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {batches}"
-    print_sentence(console, f"reference: {rows} rows, {detector.n_features_in_} columns; {spent}")
+    columns = f"{detector.n_features_in_} column{'s' * (detector.n_features_in_ != 1)}"
+    print_sentence(console, f"reference: {rows} rows, {columns}; {spent}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("batch", overflow="ellipsis", no_wrap=True)
     for title in ("rows", "MMD", "p", "level"):
@@ -223,12 +231,13 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     table.add_column("most changed", overflow="ellipsis", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=7)
     for each in results:
-        numbers = (f"{each.n}", f"{each.mmd:.2g}", f"{each.p_value:.2g}", f"{each.level:.2g}")
-        style = "bold" if each.is_alarm else None
+        p = f"{'≤ ' * each.is_at_floor}{each.p_value:.2g}"
+        numbers = (f"{each.n:,}", f"{each.mmd:.2g}", p, f"{each.level:.2g}")
+        style = ALERT if each.is_alarm else None
         table.add_row(each.name, *numbers, each.features[0].name, "drifted" * each.is_alarm, style=style)
     if results:
         console.print(table)
     for each in results:
         if each.is_alarm:
-            print_sentence(console, each.verdict())
-    print_sentence(console, detector.verdict())
+            print_sentence(console, as_option(each.verdict()))
+    print_sentence(console, detector.verdict(), ALERT if any(each.is_alarm for each in results) else "bold")

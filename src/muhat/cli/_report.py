@@ -56,47 +56,39 @@ def noted_warnings() -> Iterator[list[str]]:
         warnings.showwarning = show
 
 
-def two_samples_lines(
-    files: Sequence[Path],
-    by: str | None,
-    reading: dict[str, Any],
-    test: TwoSampleTest,
-    standardize: bool,
-) -> str:
+def two_samples_lines(files: Sequence[Path], by: str | None, reading: dict[str, Any], test: TwoSampleTest) -> str:
     """Return the lines of Python that test as ``muhat test`` does."""
     given = {name: value for name, value in reading.items() if value}
     if by is None:
-        names = "TwoSampleTest, read_table"
         lines = [
+            "from muhat import TwoSampleTest, read_table",
             f"first = {_call('read_table', str(files[0]), **given)}",
             f"second = {_call('read_table', str(files[1]), **given)}",
-            "order = [second.feature_names.index(name) for name in first.feature_names]",
-            "X, Y = first.data, second.data[:, order]",
+            f"result = {test!r}.test(first, second)",
         ]
     else:
         given["drop"] = (*given.get("drop", ()), by)
-        names = "TwoSampleTest, open_batches"
         lines = [
+            "import numpy as np",
+            "from muhat import TwoSampleTest, open_batches",
             f"batches = {_call('open_batches', str(files[0]), **given)}",
             f"rows, labels = batches.read().data, np.array(batches.words({by!r}))",
-            "X, Y = (rows[labels == value] for value in np.unique(labels))",
+            "names = np.unique(labels)",
+            "X, Y = (rows[labels == name] for name in names)",
+            f"result = {test!r}.test(X, Y, names=names)",
         ]
-    if standardize:
-        lines.append("X, Y = np.split(StandardScaler().fit_transform(np.concatenate([X, Y])), [len(X)])")
-    return "\n".join([*_imports(names, standardize), *lines, f"result = {test!r}.test(X, Y)"])
+    return "\n".join(lines)
 
 
 def independence_lines(
-    file: Path, names: Sequence[Sequence[str]], separator: str | None, test: IndependenceTest, standardize: bool
+    file: Path, names: Sequence[Sequence[str]], separator: str | None, test: IndependenceTest
 ) -> str:
     """Return the lines of Python that test as ``muhat independence`` does."""
     lines = [
-        f"{sample} = {_call('read_table', str(file), columns=list(each), separator=separator)}.data"
+        f"{sample} = {_call('read_table', str(file), columns=list(each), separator=separator)}"
         for sample, each in zip("XY", names, strict=True)
     ]
-    if standardize:
-        lines.append("X, Y = (StandardScaler().fit_transform(each) for each in (X, Y))")
-    return "\n".join([*_imports("IndependenceTest, read_table", standardize), *lines, f"result = {test!r}.test(X, Y)"])
+    return "\n".join(["from muhat import IndependenceTest, read_table", *lines, f"result = {test!r}.test(X, Y)"])
 
 
 def drift_lines(detector: DriftDetector, files: Sequence[Path], resume: Path | None, reading: dict[str, Any]) -> str:
@@ -107,8 +99,8 @@ def drift_lines(detector: DriftDetector, files: Sequence[Path], resume: Path | N
         start = ["from muhat import load, read_table", f"detector = load({str(resume)!r})"]
     else:
         start = ["from muhat import DriftDetector, read_table", f"reference = read_table({str(files[0])!r}{given})"]
-        start.append(f"detector = {detector!r}.fit(reference.data)")
-    return "\n".join([*start, f"for file in {new!r}:", f"    detector.update(read_table(file{given}).data, file)"])
+        start.append(f"detector = {detector!r}.fit(reference)")
+    return "\n".join([*start, f"for file in {new!r}:", f"    detector.update(read_table(file{given}), file)"])
 
 
 def predict_lines(file: Path, target: str, reading: dict[str, Any], bandwidth: str | None, standardize: bool) -> str:

@@ -1,10 +1,11 @@
-"""``muhat test`` and ``muhat independence``: a table, a verdict in one sentence, and an exit code for pipelines."""
+"""``muhat test`` and ``muhat independence``: a table, a verdict, a figure, and an exit status for pipelines."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,17 @@ from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._report import ReportFile, check_report, independence_lines, noted_warnings, two_samples_lines
+from muhat.cli._report import (
+    ReportFile,
+    check_report,
+    independence_lines,
+    noted_warnings,
+    print_written,
+    two_samples_lines,
+)
 from muhat.cli._samples import (
     LargeSample,
+    ReadSample,
     are_large,
     check_same_columns,
     encoded,
@@ -32,8 +41,8 @@ from muhat.cli._samples import (
     read_sample,
     values_of,
 )
-from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource, open_batches
-from muhat.plots import figure_of_test, save
+from muhat.data import DataSet, FileBatches, open_batches
+from muhat.plots import PairDisplay, figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
 FOUND = 3
@@ -48,31 +57,37 @@ LISTED = 10
 ROWS = 5
 """Rows that are named of each sample."""
 
+NAME_LENGTH = 24
+"""Characters of a sample's name in tables."""
+
+ALERT = "bold yellow"
+"""The colour of what was found; green would call it good."""
+
 Samples: TypeAlias = tuple[DataSet, DataSet, list[Array]]
 """Two samples, and the numbers that the rows of each have in their file."""
 
 Kernels = Annotated[
     list[str] | None,
-    Option(metavar="NAME", show_default=False, help="A kernel, repeatable; by default those of the test itself."),
+    Option(metavar="NAME", show_default=False, help="A kernel (repeatable); by default those of the test."),
 ]
-Permutations = Annotated[int, Option(min=1, metavar="NUMBER", help="How many permutations.")]
-RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="The seed of the permutations.")]
-Standardize = Annotated[
-    bool, Option("--standardize/--no-standardize", help="Bring columns to mean 0 and variance 1, or not.")
+Permutations = Annotated[
+    int, Option(min=1, metavar="NUMBER", help="Number of permutations; p is at least 1/(NUMBER + 1).")
 ]
+RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="Seed of the permutations.")]
+Standardize = Annotated[bool, Option("--standardize/--no-standardize", help="Scale columns to mean 0 and variance 1.")]
 FailBelow = Annotated[
     float | None,
-    Option(metavar="LEVEL", show_default=False, help=f"Exit with {FOUND} if p is at most this, as for a pipeline."),
+    Option(metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."),
 ]
+Distinct = Annotated[bool, Option("--distinct", help="Drop rows that are exact copies of others before testing.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
-Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")]
-Drop = Annotated[
-    list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
-]
-OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")]
-OneHot = Annotated[bool, Option("--one-hot", help="Make an indicator of each value of a text column.")]
+Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="Write a figure (.png, .svg or .pdf).")]
+Drop = Annotated[list[str] | None, Option(metavar="COLUMN", show_default=False, help="Exclude a column (repeatable).")]
+OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Exclude columns that are not numbers.")]
+OneHot = Annotated[bool, Option("--one-hot", help="Encode text columns as indicators, one for each value.")]
 Separator = Annotated[
-    str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
+    str | None,
+    Option(metavar="CHARACTER", show_default="detected", help="Field separator of text; also 'tab', 'space'."),
 ]
 
 
@@ -82,17 +97,18 @@ def two_samples_command(
         Argument(
             metavar="FILE [FILE]",
             show_default=False,
-            help="Two samples, rows in files that muhat compare reads; or one file with --by.",
+            help="Two samples, each a file of rows (formats as for muhat compare); or one file with --by.",
         ),
     ],
     by: Annotated[
         str | None,
-        Option(metavar="COLUMN", show_default=False, help="The column of one file whose two values name the samples."),
+        Option(metavar="COLUMN", show_default=False, help="Column of the one file whose two values name the samples."),
     ] = None,
     kernel: Kernels = None,
     permutations: Permutations = 999,
     random_state: RandomState = 0,
     standardize: Standardize = True,
+    distinct: Distinct = False,
     fail_below: FailBelow = None,
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
@@ -102,13 +118,19 @@ def two_samples_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test whether two samples come from one distribution: one exact p-value, and where they differ."""
+    """Test whether two samples come from one distribution, and show where they differ."""
     level = _level(fail_below, permutations)
     if out is not None:
         check_figure(out)
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
-    test = TwoSampleTest(kernel or None, n_permutations=permutations, random_state=random_state)
+    test = TwoSampleTest(
+        kernel or None,
+        standardize=standardize,
+        distinct=distinct,
+        n_permutations=permutations,
+        random_state=random_state,
+    )
     is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
     first: DataSet | FileBatches
     second: DataSet | FileBatches
@@ -116,36 +138,38 @@ def two_samples_command(
         if is_large:
             first = opened(files[0], reading)
             second = opened(files[1], reading, first.columns)
-            result = _test_large(test, first, second, standardize)
+            result = _test_large(test, first, second)
         else:
             first, second, rows = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
-            result = _test_read(test, first, second, standardize)
+            with _spinner(len(first.data) + len(second.data)):
+                result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
             result = replace(result, numbers_x=x, numbers_y=y)
-    names = (first.name, second.name)
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings = {"random_state": random_state, "standardize": standardize, **given}
-        lines = "" if one_hot or is_large else two_samples_lines(files, by, reading, test, standardize)
+        lines = "" if one_hot or is_large else two_samples_lines(files, by, reading, test)
         result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
-            echo(json.dumps({"samples": [*names], **result.to_dict(level)}, allow_nan=False))
+            echo(json.dumps({"samples": [*result.names], **result.to_dict(level)}, allow_nan=False))
         else:
-            _print_two_samples(result, names, level)
-    _finish(result, out, fail_below)
+            _print_two_samples(result, level)
+    figure = figure_of_test(result, level=level) if out is not None else None
+    _finish(result, figure, out, report, fail_below, as_json)
 
 
 def independence_command(
     file: Annotated[
-        Path, Argument(metavar="FILE", show_default=False, help="Rows, in a file that muhat compare reads.")
+        Path, Argument(metavar="FILE", show_default=False, help="A file of rows (formats as for muhat compare).")
     ],
-    x: Annotated[str, Option(metavar="A,B,...", show_default=False, help="The columns of x, between commas.")],
-    y: Annotated[str, Option(metavar="A,B,...", show_default=False, help="The columns of y, between commas.")],
+    x: Annotated[str, Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas.")],
+    y: Annotated[str, Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas.")],
     kernel: Kernels = None,
     permutations: Permutations = 999,
     random_state: RandomState = 0,
     standardize: Standardize = True,
+    distinct: Distinct = False,
     fail_below: FailBelow = None,
     one_hot: OneHot = False,
     separator: Separator = None,
@@ -153,7 +177,7 @@ def independence_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test whether some columns of a file have to do with others: one exact p-value."""
+    """Test whether two sets of columns are independent."""
     level = _level(fail_below, permutations)
     if out is not None:
         check_figure(out)
@@ -169,15 +193,20 @@ def independence_command(
     values = values_of([sample])
     table = encoded(sample, sample.table.feature_names, values)
     X, Y = (_of_columns(table, each, values) for each in names)
-    if standardize:
-        X, Y = _standardized(X), _standardized(Y)
-    test = IndependenceTest(kernel or None, n_permutations=permutations, random_state=random_state)
-    with spinner(f"testing {len(X):,} rows", shown=sys.stderr.isatty() and len(X) > QUIET_UP_TO):
+    test = IndependenceTest(
+        kernel or None,
+        standardize=standardize,
+        distinct=distinct,
+        n_permutations=permutations,
+        random_state=random_state,
+    )
+    with _spinner(len(table.data)):
         result = test.test(X, Y)
+    result = replace(result, x_names=tuple(names[0]), y_names=tuple(names[1]))  # a text column is one name
     if report is not None:
         settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
         settings["standardize"] = standardize
-        lines = "" if one_hot else independence_lines(file, names, separator, test, standardize)
+        lines = "" if one_hot else independence_lines(file, names, separator, test)
         result.to_html(report, data=table, code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
@@ -186,16 +215,22 @@ def independence_command(
             )
         else:
             console = console_of()
-            print_sentence(console, f"{table.name}: {len(X)} rows, x = {x}, y = {y}")
-            console.print(_statistics_table(result))
-            print_sentence(console, result.verdict(level))
-    _finish(result, out, fail_below)
+            size = f"{table.name}: {len(table.data):,} rows, x = {x}, y = {y}"
+            print_sentence(console, f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)")
+            print_sentence(console, _verdict(result, level), _style(result, level))
+            _print_floor(console, result)
+    figure = None
+    if out is not None:
+        pair = PairDisplay.from_samples(*(_shown_columns(sample, each) for each in names), names=names)
+        figure = figure_of_test(result, pair=pair, level=level)
+    _finish(result, figure, out, report, fail_below, as_json)
 
 
-def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> Array:
+def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> DataSet:
     """Return some columns of a table, of a text column its indicators."""
     columns = [each for name in names for each in indicators(name, values)]
-    return table.data[:, [table.feature_names.index(column) for column in columns]]
+    places = [table.feature_names.index(column) for column in columns]
+    return replace(table, data=table.data[:, places], feature_names=tuple(columns))
 
 
 def _level(fail_below: float | None, permutations: int) -> float:
@@ -210,34 +245,29 @@ def _level(fail_below: float | None, permutations: int) -> float:
     return fail_below
 
 
-def _finish(result: Result, out: Path | None, fail_below: float | None) -> None:
-    """Draw the figure if one is asked for, and leave with the status that a pipeline waits for."""
+def _finish(
+    result: Result, figure: Any, out: Path | None, report: Path | None, fail_below: float | None, as_json: bool
+) -> None:
+    """Write the figure, say what was written, and leave with the status that a pipeline waits for."""
     if out is not None:
-        save(figure_of_test(result), out)
+        save(figure, out)
+    if not as_json:
+        with standard_output():
+            print_written(Figure=out, Report=report)
     if fail_below is not None and result.p_value <= fail_below:
         raise Exit(FOUND)
 
 
-def _test_read(test: TwoSampleTest, first: DataSet, second: DataSet, standardize: bool) -> TwoSampleResult:
-    """Test samples that are in memory."""
-    pool = np.concatenate([first.data, second.data])
-    if standardize:
-        pool = _standardized(pool)
-    X, Y = (named_rows(replace(first, data=rows)) for rows in np.split(pool, [len(first.data)]))
-    with spinner(f"testing {len(pool):,} rows", shown=sys.stderr.isatty() and len(pool) > QUIET_UP_TO):
-        return test.test(X, Y)
+def _spinner(rows: int) -> AbstractContextManager[Any]:
+    return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > QUIET_UP_TO)
 
 
-def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches, standardize: bool) -> TwoSampleResult:
+def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches) -> TwoSampleResult:
     """Test files that are read in each of the passes."""
-    shown, passes = sys.stderr.isatty(), ["measuring columns"] * standardize + ["drawing rows", "adding up features"]
+    shown, passes = sys.stderr.isatty(), ["drawing rows", "adding up features"]
     with ProgressBatches(x, passes, shown=shown) as of_x, ProgressBatches(y, passes, shown=shown) as of_y:
-        moments = None
-        if standardize:
-            moments = StreamSource(of_x).total(ColumnMoments.from_batch)
-            moments += StreamSource(of_y).total(ColumnMoments.from_batch)
-        samples = (LargeSample(x.columns, batches, moments) for batches in (of_x, of_y))
-        return test.test(*samples)
+        samples = (LargeSample(file.columns, batches) for file, batches in ((x, of_x), (y, of_y)))
+        return test.test(*samples, names=(x.name, y.name))
 
 
 def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> Samples:
@@ -266,61 +296,81 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         raise ValueError(refusal("--by", needed, f"{len(values)} ({listed})", "select rows of two of them first"))
     rows = [np.flatnonzero(labels == value) for value in values]
     first, second = (
-        replace(table, name=f"{by} = {value}", data=table.data[some])
+        replace(table, name=_group_name(by, value), data=table.data[some])
         for value, some in zip(values.tolist(), rows, strict=True)
     )
     return first, second, rows
 
 
-def _standardized(rows: Array) -> Array:
-    """Return columns with mean 0 and variance 1, constant ones 0: of both samples together, whatever their labels."""
-    centred = rows - rows.mean(axis=0)
-    spread = np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), np.inf)
-    return centred / spread
-
-
-def named_rows(sample: DataSet) -> Any:
-    """Return rows with the names of their columns."""
-    import pyarrow
-
-    return pyarrow.table(dict(zip(sample.feature_names, sample.data.T, strict=True)))
+def _group_name(by: str, value: str) -> str:
+    """Return what a group is called: its value, or the column and the value where that is a number."""
+    try:
+        float(value)
+    except ValueError:
+        return value
+    return f"{by} = {value}"
 
 
 def console_of() -> Console:
-    """Return the terminal, or what stands for it, for text as it is."""
+    """Return a rich Console without markup or highlighting."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def print_sentence(console: Console, sentence: str) -> None:
+def print_sentence(console: Console, sentence: str, style: str | None = None) -> None:
     """Print a sentence, in one line unless it is on a terminal."""
-    console.print(sentence, soft_wrap=not console.is_terminal)
+    console.print(sentence, style=style, soft_wrap=not console.is_terminal)
 
 
-def _print_two_samples(result: TwoSampleResult, names: tuple[str, str], level: float) -> None:
+def _style(result: Result, level: float) -> str:
+    """Return the colour of a verdict: what is found stands out, and is not called good."""
+    return ALERT if result.p_value <= level else "bold"
+
+
+def _verdict(result: Result, level: float) -> str:
+    """Return the verdict with the option of the command instead of the parameter of Python."""
+    return (
+        result.verdict(level).replace("distinct=True (--distinct)", "--distinct").replace("distinct=True", "--distinct")
+    )
+
+
+def _print_floor(console: Console, result: Result) -> None:
+    """Say how a p-value that is a bound can be followed further."""
+    if result.is_at_floor:
+        least = f"{result.p_value:.3g} is the least p that {result.n_permutations:,} permutations can give"
+        more = 10 * (result.n_permutations + 1) - 1
+        print_sentence(console, f"{least}; --permutations {more} looks further.")
+
+
+def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
     console = console_of()
-    sizes = ", ".join(f"{name}: {rows} rows" for name, rows in zip(names, (result.n, result.m), strict=True))
-    print_sentence(
-        console, f"{sizes}; {len(result.features)} columns, MMD {result.mmd:.3g} ({result.best.kernels[0]!r})"
-    )
+    names = tuple(_shortened(name) for name in result.names)
+    sizes = ", ".join(f"{name}: {rows:,} rows" for name, rows in zip(names, (result.n, result.m), strict=True))
+    print_sentence(console, f"{sizes}; {len(result.features)} column{'s' * (len(result.features) != 1)}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("column by itself", no_wrap=True)
-    for title in ("shift\n(standard deviations)", "difference\n(% of the most)", "p, corrected\nfor all columns"):
+    table.add_column("column", no_wrap=True)
+    shift = f"mean of {names[1]} −\nmean of {names[0]}\n(standard deviations)"
+    for title in (shift, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
         table.add_column(title, justify="right")
     for each in result.features[:LISTED]:
-        table.add_row(each.name, f"{each.shift:+.2f}", f"{100 * each.share:.2f}", f"{each.p_value:.3g}")
+        is_floor = not result.is_complete and each.p_value * (result.n_permutations + 1) < 1.5
+        p = f"{'≤ ' * is_floor}{each.p_value:.3g}"
+        table.add_row(each.name, f"{each.shift:+.2f}".replace("-", "−"), f"{100 * each.share:.2f}", p)
     console.print(table)
     for one, rows, other in zip(names, (result.rows_x, result.rows_y), names[::-1], strict=True):
-        print_sentence(console, f"Rows of {one} that are least like {other}: {', '.join(map(str, rows[:ROWS]))}.")
-    print_sentence(console, result.verdict(level))
+        listed = ", ".join(str(row + 1) for row in rows[:ROWS])
+        print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
+    print_sentence(console, _verdict(result, level), _style(result, level))
+    _print_floor(console, result)
 
 
-def _statistics_table(result: Result) -> Table:
-    """Return the statistics that were largest, with their own p-values."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("statistic")
-    table.add_column("above its mean\n(standard deviations)", justify="right")
-    table.add_column("p by itself", justify="right")
-    for each in sorted(result.tests, key=lambda test: -test.standardized)[:ROWS]:
-        table.add_row(str(each), f"{each.standardized:.2f}", f"{each.p_value:.3g}")
-    return table
+def _shortened(name: str) -> str:
+    return name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+
+
+def _shown_columns(sample: ReadSample, names: Sequence[str]) -> Any:
+    """Return columns as the file has them, text as words."""
+    data = sample.table.data
+    places = sample.table.feature_names
+    columns = [sample.words[name] if name in sample.words else data[:, places.index(name)] for name in names]
+    return np.column_stack([column.astype(object) for column in columns]) if sample.words else np.column_stack(columns)

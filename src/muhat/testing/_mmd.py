@@ -31,7 +31,8 @@ def mmd(X: Any, Y: Any, kernel: Any = "gaussian", *, squared: bool = False, unbi
     X, Y : arrays, data frames or Series, of shapes (n, d) and (m, d)
         The samples; one dimension is one column. For ``Precomputed(K)`` give row numbers of K.
     kernel : str, Kernel or callable, default='gaussian'
-        The kernel; a bandwidth that is not a number is the median distance between rows of both samples together.
+        The kernel; if its bandwidth σ is not a number, σ² is the median of the squared distances between all rows of
+        both samples together (of Laplacian kernels, σ that of the distances).
     squared : bool, default=False
         Whether MMD² is returned.
     unbiased : bool, default=False
