@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -500,7 +500,7 @@ def _from_pairs(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
     left = [S[:, i, j] * twice[some] for (i, j), some in zip(parts, slices(0, len(first), PAIRS), strict=True)]
     right = np.ascontiguousarray(R.reshape(len(R), -1).T)
     ends = [np.cumsum([0, *(len(getattr(each, side).weights) for each in blocks)]) for side in ("x", "y")]
-    inside = [(slice(*a), slice(*b)) for a, b in zip(*(zip(e[:-1], e[1:], strict=True) for e in ends), strict=True)]
+    inside = [(slice(*a), slice(*b)) for a, b in zip(*(pairwise(e) for e in ends), strict=True)]
 
     def statistics(order: Array) -> Array:
         found = np.zeros((len(S), len(R)))
