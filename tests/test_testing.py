@@ -389,11 +389,13 @@ def test_a_difference_and_a_dependence_are_found():
 def test_the_displays_show_the_result():
     X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
     result = TwoSampleTest(**QUICK).test(X, Y)
-    columns, permuted, along, witness = figure_of_test(result).axes[:4]
+    columns, permutations, along, witness = figure_of_test(result).axes[:4]
     assert len(columns.patches) == 2
-    assert sum(bar.get_height() for bar in permuted.patches) == 39
-    assert permuted.lines[0].get_xdata()[0] == result.statistic
+    assert sum(bar.get_height() for bar in permutations.patches) == 39
+    assert permutations.lines[0].get_xdata()[0] == result.statistic
+    assert permutations.get_legend().get_texts()[-1].get_text() == f"observed, {result.p_text}"
     assert sum(bar.get_height() for bar in witness.patches) == pytest.approx(200)
+    assert [text.get_text() for text in witness.get_legend().get_texts()] == ["X, 14 rows", "Y, 10 rows"]
     number = int(result.features[0].name.removeprefix("column "))
     assert along.get_xlabel() == result.features[0].name
     shown = np.column_stack([Y[:, number], result.witness_y])

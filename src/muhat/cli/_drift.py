@@ -152,7 +152,7 @@ def _updates(
     """Test the files in turn, and keep the state after each; one that the state has seen is skipped, and not new."""
     for file in files:
         if are_large([file]) and not one_hot and detector.block_length is None:
-            batch = opened(file, reading, tuple(detector.feature_names_in_))
+            batch: DataSet | FileBatches = opened(file, reading, tuple(detector.feature_names_in_))
         else:
             batch = _as_reference(detector, read_sample(file, reading, one_hot))
         before = detector.result_of(batch)

@@ -221,7 +221,8 @@ def independence_command(
             _print_floor(console, result)
     figure = None
     if out is not None:
-        pair = PairDisplay.from_samples(*(_shown_columns(sample, each) for each in names), names=names)
+        shown = [_shown_columns(sample, each) for each in names]
+        pair = PairDisplay.from_samples(shown[0], shown[1], names=names)
         figure = figure_of_test(result, pair=pair, level=level)
     _finish(result, figure, out, report, fail_below, as_json)
 
@@ -328,9 +329,12 @@ def _style(result: Result, level: float) -> str:
 
 def _verdict(result: Result, level: float) -> str:
     """Return the verdict with the option of the command instead of the parameter of Python."""
-    return (
-        result.verdict(level).replace("distinct=True (--distinct)", "--distinct").replace("distinct=True", "--distinct")
-    )
+    return as_option(result.verdict(level))
+
+
+def as_option(verdict: str) -> str:
+    """Return a sentence with ``--distinct`` where it names the parameter."""
+    return verdict.replace("distinct=True (--distinct)", "--distinct").replace("distinct=True", "--distinct")
 
 
 def _print_floor(console: Console, result: Result) -> None:

@@ -67,7 +67,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     samples = context.samples("X", "Y")
     first, second = _group_names(result, samples)
     if getattr(result, "names", None) == ("X", "Y"):
-        result = replace(result, names=(first, second))  # type: ignore[call-arg]  # so that the verdict has them too
+        result = replace(result, names=(first, second))  # so that the verdict has them too
     differ = result.p_value <= context.level
     n, m = result.n, result.m
     where = Section(

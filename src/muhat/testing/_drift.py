@@ -363,7 +363,10 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             X, columns = (X, None) if is_flat else as_rows("DriftDetector", name, X)
             if not reset:
                 self._check_names(columns)
-            rows = checked_sample(self, X, reset=reset, name=name).astype(np.float64, copy=False)
+            has_own_names = columns is not None and not hasattr(X, "columns")  # which scikit-learn does not see
+            checker = clone(self) if has_own_names else self
+            rows = checked_sample(checker, X, reset=reset or has_own_names, name=name)
+            rows = rows.astype(np.float64, copy=False)
             self._check_columns(rows.shape[1], columns, reset)
             drawn = _Drawn.from_rows(rows, size, length, self._seed)
         elif length > 1:

@@ -65,7 +65,8 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
     """Return the kernel with every parameter a number, and both samples as rows of one width."""
     known = numbered("mmd", [kernel], (X, Y))
     if known is not None:
-        return known.kernels[0], *known.samples
+        first, second = known.samples
+        return known.kernels[0], first, second
     rows, names = [], []
     for name, given in (("X", X), ("Y", Y)):
         table, columns = as_rows("mmd", name, given)
