@@ -360,8 +360,6 @@ class Comparison(Reportable, Shown):
         stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
-        if self.default is not None and self.best.improvement is not None:
-            notes.append(self._default_note(self.default))
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
@@ -372,13 +370,15 @@ class Comparison(Reportable, Shown):
                 notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")
         return tuple(notes)
 
-    @staticmethod
-    def _default_note(default: Row) -> str:
-        """Return a sentence on what ``KernelMean()`` takes."""
+    def default_verdict(self) -> str:
+        """Return one sentence on what ``KernelMean()`` takes of these rows; empty where that is not known."""
+        default = self.default
+        if default is None or default.improvement is None:
+            return ""
         if default.strength == 0:
             return "KernelMean(), the default, keeps the plain average here."
-        shrunk = f"{default} (moved by {100 * default.strength:.2g} %)"
-        return f"KernelMean(), the default, takes {shrunk}, with a gain of {default.gain_text} %."
+        taken = f"{default.name} with {default.setting} (estimated gain {default.gain_text} %)"
+        return f"KernelMean(), the default, takes {taken}."
 
     @property
     def helps(self) -> bool:
@@ -394,7 +394,7 @@ class Comparison(Reportable, Shown):
         if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
             return False
         excess = best.strength**2 * self.extra_bias  # infinite where the variance is that of two components or fewer
-        return best.improvement - excess > self.threshold * (best.standard_error or 0.0)
+        return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
 
     @property
     def kernel_text(self) -> str:
@@ -439,7 +439,7 @@ class Comparison(Reportable, Shown):
             "kernel": repr(self.kernel),
             "best": self.best.name,
             "helps": self.helps,
-            "default": None if self.default is None else self.default.name,
+            "default": self.default_verdict(),
             "verdict": self.verdict(),
             "notes": list(self.notes),
             "estimators": [row.to_dict() for row in self.rows],
