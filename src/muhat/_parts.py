@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, cast
 
@@ -92,6 +92,13 @@ def as_rule(selection: Any) -> Rule:
     return cast(Rule, _part("selection", selection, Rule, RULES, needed, advice))
 
 
+def without_harm(rule: Rule) -> Rule:
+    """Return the rule that ``filter="auto"`` chooses by: one that scores left-out rows counts bias more often."""
+    if isinstance(rule, LeaveOneOut | KFold) and rule.bias_factor is None:
+        return replace(rule, bias_factor="auto")
+    return rule
+
+
 def as_gram(gram: Any) -> str | Approximation:
     """Return the way to hold the Gram operator that a name or an object stands for."""
     known = {name: APPROXIMATIONS.get(name, partial(str, name)) for name in GRAMS}
@@ -134,6 +141,8 @@ class Parts:
         """
         rule, way, k = as_rule(selection), as_gram(gram), as_kernel(kernel)
         filters = as_filters(filter, auto)
+        if isinstance(filter, str) and filter == "auto" and tuple(auto) == AUTO:
+            rule = without_harm(rule)
         if best_of and len(filters) > 1:
             if not rule.comparable or getattr(rule, "grid", None) is not None:
                 have_one = "'loo', 'kfold' and 'gcv' have one"
@@ -284,6 +293,6 @@ def _stand_in(rule: Rule, filter: Shrinker, n: int) -> Rule | None:
     """Return the rule that chooses where the one asked for cannot, with the same grid."""
     if isinstance(rule, LeaveOneOut):
         if filter.needs == Access.PRODUCTS:
-            return KFold(max(2, min(KFold.n_splits, n)), grid=rule.grid)
+            return KFold(max(2, min(KFold.n_splits, n)), grid=rule.grid, bias_factor=rule.bias_factor)
         return GCV(rule.grid)
     return LeaveOneOut(rule.grid) if isinstance(rule, GCV) and filter.constant else None

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import gain_text, refusal, setting_text
-from muhat._parts import Parts, as_filters
+from muhat._messages import refusal
+from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import checked_masses, checked_sample
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
-from muhat.filters import FILTERS, KME, Iteration, Shrinker, name_of
+from muhat.filters import AUTO, FILTERS, KME, Iteration, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
 from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_end
 from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
-from muhat.selection._base import ROUNDED, Candidates
-from muhat.selection._leave_one_out import standard_errors
+from muhat.selection._base import ROUNDED, Candidates, bias_factor_on
+from muhat.selection._leave_one_out import gain_errors
 from muhat.stacking import StackedMean
+
+NUMBER = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
+"""A number with decimals in the text of a kernel."""
 
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-SAMPLED = 1000
-"""Rows from which the standard errors of gains are estimated."""
+SAMPLED, NO_ERROR = 1000, 1e-9
+"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
+
+NOTHING = 0.01
+"""The percentage of the plain average's risk below which a gain is shown as zero."""
+
+ITERATIONS = 10**5
+"""Iterations from which on their number is shown with three digits."""
 
 
 def compare(
@@ -40,7 +49,7 @@ def compare(
     kernel: Any = "gaussian",
     filters: Any = None,
     selection: Any = "loo",
-    standardize: bool = False,
+    standardize: bool = True,
     gram: Any = "auto",
 ) -> Comparison:
     """Compare filters on a sample, all on one decomposition: for each, what ``KernelMean(filter=...)`` chooses.
@@ -58,7 +67,7 @@ def compare(
     filters : sequence of str or Shrinker, default=None
         The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
         against, always takes part.
-    standardize : bool, default=False
+    standardize : bool, default=True
         Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
         that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
@@ -186,8 +195,16 @@ class Row:
 
     @property
     def gain_text(self) -> str:
-        """The improvement with its standard error, such as '0.4 ± 0.5'; '0' below 0.01 %, '–' without one."""
-        return gain_text(self.improvement, self.standard_error)
+        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
+        if self.improvement is None:
+            return "–"
+        error = self.standard_error or 0.0
+        if abs(self.improvement) < NOTHING and not error >= NOTHING:
+            return "0"
+        if not np.isfinite(error) or error < NO_ERROR:
+            return f"{self.improvement:.3g}"
+        digits = min(2, max(0, 1 - int(np.floor(np.log10(error)))))
+        return f"{_signed(self.improvement, digits)} ± {error:.{digits}f}"
 
     @property
     def symbol(self) -> str:
@@ -197,7 +214,11 @@ class Row:
     @property
     def setting(self) -> str:
         """The chosen parameter as text, such as 't = 12'; empty where there is none."""
-        return setting_text(self.symbol, self.parameter)
+        if not self.symbol:
+            return ""
+        is_count = self.symbol == "t" and self.parameter < ITERATIONS
+        shown = f"{self.parameter}" if is_count else f"{self.parameter:.3g}"
+        return f"{self.symbol} = {shown}".replace("inf", "∞")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.setting})" if self.symbol else self.name
@@ -237,6 +258,11 @@ class Comparison(Reportable, Shown):
         The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
     standardize : bool
         Whether every feature was brought to mean 0 and variance 1.
+    threshold : float
+        How many of its standard errors the best gain must exceed to be clear, as the largest of all candidates' gains.
+    default : Row or None
+        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that does no harm; none
+        where rows are not held in a Gram matrix.
     """
 
     rows: tuple[Row, ...]
@@ -255,6 +281,10 @@ class Comparison(Reportable, Shown):
     kept: float = 1.0
     stacked: StackedMean | None = None
     standardize: bool = False
+    threshold: float = 2.0
+    extra_bias: float = 0.0
+    """What a strength of one adds to the squared bias where it is counted more than once, in percent of the risk."""
+    default: Row | None = None
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
@@ -264,13 +294,19 @@ class Comparison(Reportable, Shown):
             warn_of_open_end(choice)
         scored = _by_leave_one_out(problem, choices)
         risk = float(problem.spectrum.risk) * problem.n / (problem.n - 1)
-        rows = _rows_of(solution, choices, scored, risk)
+        rows, threshold = _rows_of(solution, choices, scored, risk)
         best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
         sizes = problem.n, solution.features.dimension if solution.features else solution.points.shape[1]  # type: ignore[union-attr]
         about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
-        comparison = cls(rows, winner, risk, *about, *sizes, gram_reason=solution.plan.reason)
-        return comparison if solution.accumulated is None else comparison._with_features(solution)
+        known: dict[str, Any] = {"gram_reason": solution.plan.reason, "threshold": threshold}
+        if winner.improvement is not None:
+            again = float(bias_factor_on("auto", problem)) - 1
+            known["extra_bias"] = 100 * again * float(problem.spectrum.squared_norm) / risk
+        comparison = cls(rows, winner, risk, *about, *sizes, **known)
+        if solution.accumulated is not None:
+            return comparison._with_features(solution)
+        return replace(comparison, default=_default_row(solution, risk))
 
     def _with_features(self, solution: Solution) -> Comparison:
         """Return the comparison with what is known of the features."""
@@ -295,7 +331,9 @@ class Comparison(Reportable, Shown):
             got = "one fitted by products" if estimator.features_ is None else "one fitted by features"
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
         filters = [choice.filter for choice in estimator.choices_]
-        parts = _parts(estimator.kernel_, filters, estimator.selection, "dense")
+        is_auto = isinstance(estimator.filter, str) and estimator.filter == "auto"
+        selection = estimator.choices_[0].rule if is_auto else estimator.selection
+        parts = _parts(estimator.kernel_, filters, selection, "dense")
         points = estimator.embedding_.points[: len(estimator.weights_)]
         solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
         own = next(choice for choice in solution.choices if choice.filter == estimator.filter_)
@@ -332,39 +370,60 @@ class Comparison(Reportable, Shown):
                 notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")
         return tuple(notes)
 
+    def default_verdict(self) -> str:
+        """Return one sentence on what ``KernelMean()`` takes of these rows; empty where that is not known."""
+        default = self.default
+        if default is None or default.improvement is None:
+            return ""
+        if default.strength == 0:
+            return "KernelMean(), the default, keeps the plain average here."
+        taken = f"{default.name} with {default.setting} (estimated gain {default.gain_text} %)"
+        return f"KernelMean(), the default, takes {taken}."
+
     @property
     def helps(self) -> bool:
-        """Whether the best gain is more than two standard errors above zero, corrected for the number of candidates."""
-        gain, error = self.best.improvement, self.best.standard_error
-        if gain is None or gain <= 0:
+        """Whether the best filter is clearly better than the plain average.
+
+        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")`` counts it, must exceed
+        ``threshold`` standard errors: two, corrected for the number of candidates. And what ``KernelMean()`` takes,
+        which is not the largest of many scores, must gain more than one standard error too.
+        """
+        best, default = self.best, self.default
+        if best.improvement is None or best.strength == 0:
             return False
-        tried = sum(len(row.grid) for row in self.rows if row.scores is not None)
-        return gain > float(norm.isf(norm.sf(2) / max(tried, 1))) * (error or 0.0)
+        if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
+            return False
+        excess = best.strength**2 * self.extra_bias  # infinite where the variance is that of two components or fewer
+        return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
+
+    @property
+    def kernel_text(self) -> str:
+        """The kernel as text, numbers with four digits."""
+        return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
 
     def verdict(self) -> str:
-        """Return one sentence: which estimator is best here and by how much, or that none is."""
+        """Return one or two sentences: whether a filter is clearly better than the plain average, which, by how much."""
+        best, on = self.best, f"these {self.n:,} rows"
         among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
-        if self.best.improvement is None:
-            return "KME's estimated risk is zero, as all points are equal to the kernel: there is nothing to improve."
-        if self.best.improvement <= 0:
-            return f"No estimator{among} beats KME on these {self.n} points: shrinkage does not help here."
-        gain = f"{self.best.gain_text} % of KME's estimated risk"
-        if self.best.at_edge:
-            side = "strongest" if self.best.strength >= self.best.strengths.max() else "weakest"
-            gain += f" (its parameter is at the edge of its grid, the {side} shrinkage tried)"
-        if self.best.improvement <= (self.best.standard_error or 0.0):
-            lowest = f"{self.best} has the lowest leave-one-out score{among} on these {self.n} points"
-            return f"{lowest}, by {gain}: no difference to KME can be told."
-        if self.best.improvement >= 100:
+        if best.improvement is None:
+            return "All rows are equal to the kernel: the plain average is exact, and there is nothing to improve."
+        if best.improvement <= 0:
+            return f"No filter{among} is better than the plain average on {on}: shrinkage does not help here."
+        if self.helps and best.improvement >= 100:
             return (
-                f"{self.best} does best{among} on these {self.n} points: their mean cannot be told from zero, so that "
-                "shrinking it all the way is estimated to save all of KME's risk."
+                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, which shrinks it all the way, "
+                "is estimated to save all of the plain average's risk."
             )
-        if self.selection == "loo":
-            tried = sum(len(row.grid) for row in self.rows if row.scores is not None)
-            gain += f", an optimistic number as the best of {tried} candidates"
-        score = "its leave-one-out score is lower than KME's by"
-        return f"{self.best} does best{among} on these {self.n} points: {score} {gain}."
+        gain, tried = f"{best.gain_text} %", sum(len(row.grid) for row in self.rows if row.scores is not None)
+        many = f"{among}, best of {tried:,} candidates" if tried > 2 else among  # KME is one
+        edge = ""
+        if best.at_edge:
+            side = "strongest" if best.strength >= best.strengths.max() else "weakest"
+            edge = f" Its parameter is at the edge of its grid, the {side} shrinkage tried."
+        if self.helps:
+            found = f"Shrinkage helps: {best} lowers the estimated risk of the plain average by {gain}"
+            return f"{found} ({self.n:,} rows{many}).{edge}"
+        return f"No detectable difference from the plain average on {on} ({best}{many}: {gain} lower risk).{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""
@@ -379,6 +438,8 @@ class Comparison(Reportable, Shown):
             "n_components": self.n_components or None,
             "kernel": repr(self.kernel),
             "best": self.best.name,
+            "helps": self.helps,
+            "default": self.default_verdict(),
             "verdict": self.verdict(),
             "notes": list(self.notes),
             "estimators": [row.to_dict() for row in self.rows],
@@ -394,12 +455,12 @@ class Comparison(Reportable, Shown):
 
 def _rows_of(
     solution: Solution, choices: Sequence[Choice], scored: Sequence[Choice | None], risk: float
-) -> tuple[Row, ...]:
-    """Return a row for each choice; gains are shares of KME's risk."""
+) -> tuple[tuple[Row, ...], float]:
+    """Return a row for each choice, gains being shares of KME's risk, and how many errors make the best one clear."""
     problem, names = cast(SpectralProblem, solution.problem), [name_of(choice.filter) for choice in choices]
     is_risk = risk > ROUNDED * float(problem.trace) * problem.mass_range[1]
-    errors = _standard_errors(solution, scored) if is_risk else [None] * len(choices)
-    return tuple(
+    errors, threshold = _errors(solution, scored) if is_risk else ([None] * len(choices), np.inf)
+    rows = (
         Row(
             name=name if names.count(name) == 1 else repr(choice.filter),
             filter=choice.filter,
@@ -417,10 +478,20 @@ def _rows_of(
         )
         for name, choice, own, error in zip(names, choices, scored, errors, strict=True)
     )
+    return tuple(rows), threshold
 
 
-def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> list[float | None]:
-    """Return the standard error of each gain, from at most a thousand rows; none without a score."""
+def _default_row(solution: Solution, risk: float) -> Row:
+    """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out as all others are."""
+    problem, rule = cast(SpectralProblem, solution.problem), cast(LeaveOneOut, without_harm(LeaveOneOut()))
+    filters = [each.bounded_by(problem.kappa2(solution.kernel.bound)) for each in as_filters(list(AUTO))]
+    choice = rule.best(problem, rule.choices(problem, filters))
+    rows, _ = _rows_of(solution, [choice], _by_leave_one_out(problem, [choice]), risk)
+    return rows[0]
+
+
+def _errors(solution: Solution, scored: Sequence[Choice | None]) -> tuple[list[float | None], float]:
+    """Return the standard error of each gain, from at most a thousand rows, None without a score; and the threshold."""
     problem = solution.problem
     if isinstance(problem, FeatureProblem):
         assert solution.drawn is not None
@@ -428,13 +499,14 @@ def _standard_errors(solution: Solution, scored: Sequence[Choice | None]) -> lis
     else:
         every = slice(None, None, -(-problem.n // SAMPLED))
         rows = cast(DenseProblem, problem).rows[every]
-    errors = iter(standard_errors(cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]))
-    return [None if each is None else next(errors) for each in scored]
+    found = gain_errors(cast(SpectralProblem, problem), rows, [each for each in scored if each is not None])
+    errors = iter(found.standard_errors)
+    return [None if each is None else next(errors) for each in scored], found.threshold
 
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
     """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
-    scored: list[Choice | None] = [each if isinstance(each.rule, LeaveOneOut) else None for each in choices]
+    scored: list[Choice | None] = [each if _is_plain(each.rule) else None for each in choices]
     others = {
         place: Candidates(choices[place].filter, choices[place].grid) for place, own in enumerate(scored) if not own
     }
@@ -445,6 +517,17 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
         gains = scores.gains(number, each.grid)
         scored[place] = replace(choices[place], gains=gains, unshrunk=float(scores.unshrunk))
     return scored
+
+
+def _is_plain(rule: Any) -> bool:
+    """Whether a rule's gains are those of plain leave-one-out."""
+    return isinstance(rule, LeaveOneOut) and rule.bias_factor in (None, 1)
+
+
+def _signed(value: float, digits: int) -> str:
+    """Return a number with so many decimals, without the sign of a zero."""
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _json_safe(value: Any) -> Any:

@@ -13,7 +13,17 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from muhat._arrays import Array, quotient, rounding, slices
 from muhat._messages import refusal
 from muhat._validation import check_finite, check_semidefinite, check_values
-from muhat.gram._problem import Access, Components, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target
+from muhat.gram._problem import (
+    Access,
+    Components,
+    LeftOut,
+    Problem,
+    Rows,
+    SpectralProblem,
+    Spectrum,
+    Target,
+    dimension_of,
+)
 from muhat.kernels import Kernel
 
 SMALL, SEARCHED = 64, 10
@@ -191,6 +201,17 @@ class BlockGram:
         """Return the diagonal of A."""
         return self.root_masses**2 * self._own
 
+    def centred(self, some: slice, mean_values: Array) -> Array:
+        """Return some rows of D (k − μ̂ − μ̂ + ‖μ̂‖²) D, given D μ̂(X), in double."""
+        q = np.sqrt(self.masses)
+        mean = mean_values / q
+        K = self.kernel(self.X[some], self.X).astype(np.float64)
+        K -= mean
+        K += float(self.masses @ mean) - mean[some, None]
+        K *= q
+        K *= q[some, None]
+        return K
+
     def leading(self, count: int, tolerance: float = 0.0) -> Spectrum:
         """Return so many leading eigenpairs of A, ascending, by Lanczos' iteration.
 
@@ -227,6 +248,12 @@ class BlockProblem(InMemoryProblem):
     def largest_eigenvalue(self) -> float:  # type: ignore[override]
         """γ_max, to rounding."""
         return self.gram.leading(1, tolerance=float(np.finfo(self.dtype).eps) ** 0.75).largest
+
+    @cached_property
+    def effective_dimension(self) -> Array:  # type: ignore[override]
+        """D, from the centred kernel values of all pairs, some rows at a time."""
+        squared = sum((self.gram.centred(some, self.mean_values) ** 2).sum() for some in slices(0, self.n, AT_ONCE))
+        return dimension_of(np.asarray(self.spread), np.asarray(squared))
 
 
 def _check_forms(gram: BlockGram) -> None:

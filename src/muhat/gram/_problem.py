@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 
 
 class Access(Flag):
@@ -219,6 +219,11 @@ class Rows:
         return Removal(self.masses, self.target)
 
 
+def dimension_of(trace: Array, squared: Array) -> Array:
+    """Return D = (tr Σ)²/tr Σ², the number of components that share the variance; zero where there is none."""
+    return quotient(trace**2, squared)
+
+
 class Problem(ABC):
     """Estimate μ from a sample, shrinking μ̂ towards f*: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*).
 
@@ -251,6 +256,11 @@ class Problem(ABC):
     spread: Array
     """tr A − ‖μ̂‖² = Σ p_i ‖k(x_i, ·) − μ̂‖²."""
 
+    @property
+    @abstractmethod
+    def effective_dimension(self) -> Array:
+        """D = (tr Σ̂)²/tr Σ̂² of the centred covariance Σ̂; zero where rows do not differ."""
+
     def kappa2(self, bound: float) -> float:
         """Return κ² for a kernel with that bound: max k(x_i, x_i) where it has none, and never zero."""
         return bound if np.isfinite(bound) else self.largest_value or 1.0
@@ -276,6 +286,19 @@ class SpectralProblem(Problem):
     def largest_eigenvalue(self) -> float:  # type: ignore[override]
         """γ_max, over the whole batch."""
         return self.spectrum.largest
+
+    @property
+    def effective_dimension(self) -> Array:
+        """D, from Σ̂ = diag(γ) − m mᵀ in the kernel PCA basis, m being μ̂ there.
+
+        Entry by entry, as tr Ĉ² − 2 μ̂ᵀĈμ̂ + ‖μ̂‖⁴ would be a small difference of large numbers for a wide kernel.
+        """
+        squares = self.components.mean**2
+        below = np.cumsum(squares, axis=-1) - squares
+        above = np.cumsum(squares[..., ::-1], axis=-1)[..., ::-1] - squares
+        diagonal = self.components.gamma - squares
+        squared = (diagonal**2 + squares * (below + above)).sum(axis=-1)
+        return dimension_of(diagonal.sum(axis=-1), squared)
 
     def left_out_of(self, rows: Rows) -> LeftOut:
         """Return what is left without each of these rows."""

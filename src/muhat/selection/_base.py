@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
 from muhat._messages import refusal
+from muhat._validation import positive
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem
 
@@ -29,6 +30,9 @@ FLAT = 1e-3
 
 NEGLIGIBLE = 1e-2
 """A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
+
+HARMED = 2
+"""Components up to which no shrinkage is better than the plain average for every distribution (Stein 1956)."""
 
 LEAST_REST = 1e-3
 """The mass that must be left when points are left out: with less, what they hide has lost its digits."""
@@ -177,11 +181,31 @@ def check_rest(rule: Rule, rest: float) -> None:
         raise ValueError(refusal(type(rule).__name__, needed, f"{100 * rest:.2g} %", advice))
 
 
+def checked_bias_factor(rule: Rule, factor: Any) -> Any:
+    """Return how often a rule is to count the squared bias, or refuse what is no such number."""
+    return factor if factor in (None, "auto") else positive(rule, "bias_factor", factor, ", 'auto' or None")
+
+
+def bias_factor_on(factor: Any, problem: Problem) -> Array:
+    """Return how often the squared bias is counted on a problem; infinitely often where any shrinkage may do harm.
+
+    'auto' is D/(D − 2), D being the number of components that share the variance. Leave-one-out shrinks the mean of p
+    equal components by p/‖μ̂‖² in units of their noise, where p − 2 is best (James and Stein) and where no shrinkage
+    beats the plain average for every distribution with p = 1 or 2.
+    """
+    if factor != "auto":
+        return np.asarray(1.0 if factor is None else factor)
+    D = np.asarray(problem.effective_dimension, np.float64)
+    return np.divide(D, D - HARMED, out=np.full_like(D, np.inf), where=D > HARMED * (1 + TIE))
+
+
 class Scores(ABC):
     """The dear part of a rule's work on a problem, done once: the gain of any parameter follows from it."""
 
     unshrunk: Array
     """The score of KME."""
+    bias_factor: Array = np.ones(())
+    """How often the squared bias is counted: once, by default."""
     goes_beyond: bool = True
     """Whether parameters beyond the grids that it was made for can be scored."""
 
@@ -228,6 +252,8 @@ class Scored(Rule):
 
     def _refined(self, scores: Scores, place: int, choice: Choice) -> Choice:
         """Return the choice from a finer grid around it, and around what is then the best, and so on."""
+        if not np.isfinite(choice.gain):
+            return choice  # no parameter is to be taken
         for _ in range(REFINEMENTS):
             more = choice.filter.around(scores.problem, choice.grid, choice.index)
             if not (scores.goes_beyond and choice.strength > NEGLIGIBLE):
@@ -245,6 +271,7 @@ class Scored(Rule):
     def _choice(self, scores: Scores, place: int, grid: Array, known: Choice | None = None) -> Choice:
         """Return the choice from a grid, and from one whose gains are known."""
         strengths, gains = scores.strengths(place, grid), scores.gains(place, grid)  # first what refuses a bad filter
+        gains = np.where(np.isfinite(scores.bias_factor)[..., None] | (strengths == 0), gains, -np.inf)
         if known is not None:
             order = np.argsort([*known.grid, *grid], kind="stable")
             pairs = ((known.grid, grid), (known.gains, gains), (known.strengths, strengths))

@@ -98,8 +98,15 @@ class Krylov(Scores):
 
     goes_beyond = False
 
-    def __init__(self, problem: InMemoryProblem, folds: Sequence[Array], candidates: Sequence[Candidates]) -> None:
+    def __init__(
+        self,
+        problem: InMemoryProblem,
+        folds: Sequence[Array],
+        candidates: Sequence[Candidates],
+        bias_factor: Array = np.ones(()),
+    ) -> None:
         super().__init__(problem, candidates)
+        self.bias_factor = bias_factor
         self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
         self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]
         self.unit = rounding(problem.root_masses)
@@ -335,10 +342,11 @@ class Krylov(Scores):
         """Return Σ_{i∈F} p_i (‖k(x_i, ·) − m‖² − ‖k(x_i, ·) − m + h‖²), h = r(Ĉ)(m − f*) being what is taken from m."""
         ritz, mass = self._ritz(column), 1 - column.rest
         values = self._values(ritz, candidates)
+        factor = float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0  # how often ‖h‖² is counted
         crossed = values.moved @ (np.array(column.towards or [0.0]) @ ritz.W)  # Σ_F p_i h(x_i)
         if self.problem.target is None:
             own = ritz.theta * ritz.first**2
-            return -2 * crossed + mass * ((2 - values.r) * values.r) @ own
+            return -2 * crossed + mass * ((2 - factor * values.r) * values.r) @ own
         r, root_rest = values.r_at_zero, column.rest**0.5
         fold, q, target = column.fold, self.problem.root_masses, column.target_values
         held_out = float(q[fold] @ target[fold])  # Σ_{i∈F} p_i f*(x_i)
@@ -349,7 +357,7 @@ class Krylov(Scores):
         crossed += r * (column.mean_towards - held_out)
         mean = with_gap + in_basis + r * (column.mean_squared - mean_target)  # ⟨m, h⟩
         squared = values.moved**2 @ ritz.theta + r * (2 * with_gap + r * gap_squared)  # ‖h‖²
-        return -2 * (crossed - mass * mean) - mass * squared
+        return -2 * (crossed - mass * mean) - factor * mass * squared
 
     def _in_basis(self, column: _Column, vector: Array) -> Array:
         """Return Qᵀ·vector; a basis has nothing inside its fold."""

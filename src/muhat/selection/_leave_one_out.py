@@ -14,12 +14,23 @@ from operator import add
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
 from muhat.gram._problem import HeldOut
-from muhat.selection._base import ROUNDED, Candidates, Choice, Scored, Scores, check_rest
+from muhat.selection._base import (
+    ROUNDED,
+    Candidates,
+    Choice,
+    Scored,
+    Scores,
+    bias_factor_on,
+    check_rest,
+    checked_bias_factor,
+)
 from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
 HEAVY = 0.02
@@ -33,6 +44,10 @@ CHUNK = 2**22
 
 AT_LEAST = 4
 """Chunks, so that every core has something to do."""
+
+SINGLE, MULTIPLIERS, TRIED = 2.0, 2000, 40
+"""Standard errors beyond which a single gain is clear, draws of the largest of many by chance, and candidates of a
+filter's grid that take part in it: neighbours are nearly one."""
 
 PARAMETERS = 8
 """Parameters for which a filter is evaluated together on all left-out samples."""
@@ -51,10 +66,20 @@ class LeaveOneOut(Scored):
     ----------
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
+    bias_factor : float, 'auto' or None, default=None
+        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i − μ_λ^(−i)‖²; with a
+        factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'`` is κ = D/(D − 2), D being the number of
+        components that share the variance: the plain average where D is at most 2 (docs/selection.md). None is 1, and
+        ``'auto'`` with ``KernelMean(filter="auto")``.
     """
 
     grid: Any = None
+    bias_factor: Any = None
     least_points: ClassVar[int] = 2
+
+    def check(self, filter: Shrinker) -> None:
+        super().check(filter)
+        checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
         """The rows to leave out and all eigenpairs, unless the filter is constant and has a closed form."""
@@ -67,7 +92,7 @@ class LeaveOneOut(Scored):
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
         """Return what is left without each point: in closed form, from resolvents, or by refits."""
         check_rest(self, 1 - problem.mass_range[1])
-        return LeftOutScores(problem, candidates)
+        return LeftOutScores(problem, candidates, bias_factor_on(self.bias_factor, problem))
 
     @staticmethod
     def is_cheap(problem: SpectralProblem, candidates: Candidates) -> bool:
@@ -78,8 +103,9 @@ class LeaveOneOut(Scored):
 class LeftOutScores(Scores):
     """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
 
-    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> None:
+    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array) -> None:
         super().__init__(problem, candidates)
+        self.bias_factor = bias_factor
         self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
         self.unshrunk = problem.left_out.sums.unshrunk
         self.most = [each.grid.max() for each in candidates]
@@ -95,17 +121,17 @@ class LeftOutScores(Scores):
             self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
     def gains(self, place: int, grid: Array) -> Array:
-        filter = self.filters[place]
+        filter, factor = self.filters[place], np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0)
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
-            return 0.0 - (2 * sums.linear[..., None] * r + sums.quadratic[..., None] * r**2)
+            return 0.0 - (2 * sums.linear[..., None] * r + (factor * sums.quadratic)[..., None] * r**2)
         if place in self.poles and grid.max() > self.most[place]:
             wider = _poles_of(self.problem, Candidates(filter, grid))
             if wider is None:
                 return np.full((*self.problem.batch, len(grid)), -np.inf)  # too steep to go on
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
-        gains = sum(part.gains(filter, grid) for part in self.parts[place])
+        gains = sum(part.gains(filter, grid, factor) for part in self.parts[place])
         return np.minimum(gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None])  # scores ≥ 0
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
@@ -155,28 +181,79 @@ def _interval(problem: SpectralProblem) -> Interval:
     return Interval.from_spectrum(problem.spectrum.gamma, rest, problem.largest_value)
 
 
-def standard_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> list[float]:
+@dataclass(frozen=True)
+class GainErrors:
+    """How far leave-one-out gains may be off by chance.
+
+    Attributes
+    ----------
+    standard_errors : list of float
+        That of each choice's gain.
+    threshold : float
+        How many of its standard errors the largest of all candidates' gains must exceed, to be as unlikely by chance as
+        two standard errors are for a single gain.
+    """
+
+    standard_errors: list[float]
+    threshold: float
+
+
+def gain_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> GainErrors:
     """Return the standard error of each choice's leave-one-out gain, from its terms at these rows, of equal mass.
 
     The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the spread of these
     differences over the root of n. What it says is how far the gain on this sample may be from that.
     """
-    terms = [_terms(problem, rows, choice.filter, choice.grid[[choice.index]]) for choice in choices]
-    return [float(np.std(each, ddof=1) / np.sqrt(problem.n)) if len(each) > 1 else np.nan for each in terms]
+    terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
+    if len(rows.masses) < 2:
+        return GainErrors([np.nan] * len(choices), np.inf)
+    deviations = [np.std(each, axis=0, ddof=1) for each in terms]
+    errors = [float(each[0]) / np.sqrt(problem.n) for each in deviations]
+    varies = [each > ROUNDED * problem.largest_value for each in deviations]
+    standard = [
+        (each[:, some] - each[:, some].mean(axis=0)) / deviation[some]
+        for each, deviation, some in zip(terms, deviations, varies, strict=True)
+    ]
+    return GainErrors(errors, _threshold(np.concatenate(standard, axis=1)))
+
+
+def _threshold(terms: Array) -> float:
+    """Return the quantile of the largest of several means, in standard errors, that two are of a single one.
+
+    The means have the correlations of these standardised terms: random signs of the rows, normal ones, give the law of
+    the largest. With few rows, its tails are those of Student's distribution.
+    """
+    n, level = len(terms), float(norm.cdf(SINGLE))
+    quantile = SINGLE
+    if terms.shape[1]:
+        multipliers = np.random.default_rng(0).standard_normal((MULTIPLIERS, n))
+        largest = (multipliers @ terms).max(axis=1) / np.sqrt(n - 1)
+        quantile = max(SINGLE, float(np.quantile(largest, level)))
+    return float(student.isf(norm.sf(quantile), n - 1))
+
+
+def _terms_of_grid(problem: SpectralProblem, rows: Rows, choice: Choice) -> Array:
+    """Return what a choice and other candidates of its grid gain at each of some rows: shape (rows, candidates)."""
+    own, some = choice.grid[[choice.index]], np.unique(np.linspace(0, len(choice.grid) - 1, TRIED).astype(int))
+    others = choice.grid[some[some != choice.index]]
+    if not len(others) or (problem.n > REFIT_UP_TO and _poles_of(problem, Candidates(choice.filter, others)) is None):
+        return _terms(problem, rows, choice.filter, own)
+    first, rest = (_terms(problem, rows, choice.filter, grid) for grid in (own, others))
+    return np.concatenate([first, rest], axis=1)
 
 
 def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) -> Array:
-    """Return what one parameter gains at each of some rows."""
+    """Return what each parameter gains at each of some rows: shape (rows, parameters)."""
     poles = _poles_of(problem, Candidates(filter, grid))
     if poles is None:
         without = without_each(problem, rows, np.arange(len(rows.masses))[:, None])
-        return without.terms(filter, grid)[0] / rows.masses
+        return without.terms(filter, grid).T / rows.masses[:, None]
     largest = _interval(problem).largest
-    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid)[0]
+    r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid).T
     nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
     parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
     linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
-    return -(2 * linear @ r + quadratic @ r**2) / rows.masses
+    return -(2 * linear @ r + quadratic @ r**2) / rows.masses[:, None]
 
 
 @dataclass(frozen=True)
@@ -236,19 +313,22 @@ class Without:
         crossed = (2 * self.towards * self.mean).sum(axis=-1) + self.mass * (self.mean**2).sum(axis=-1)
         return self.own.sum(axis=-1) - crossed.sum(axis=-1)
 
-    def terms(self, filter: Shrinker, grid: Array) -> Array:
+    def terms(self, filter: Shrinker, grid: Array, bias_factor: Array = np.ones(())) -> Array:
         """Return what each parameter gains by each set: shape (parameters, ..., sets).
 
         With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩ − Σ_F p_i ‖h‖².
+        The last, the squared bias, is counted ``bias_factor`` times.
         """
         components = Components(self.gamma, self.mean, self.target, self.effective_size[:, None])
         h = (1 - filter.on(components, grid)) * (self.mean - self.target)
         outside = np.multiply.outer((1 - filter.at_zero(grid)) ** 2, self.outside)
-        return -2 * (h * self.towards).sum(axis=-1) - self.mass * ((h**2).sum(axis=-1) + outside)
+        squared = bias_factor[..., None] * ((h**2).sum(axis=-1) + outside)
+        return -2 * (h * self.towards).sum(axis=-1) - self.mass * squared
 
-    def gains(self, filter: Shrinker, grid: Array) -> Array:
+    def gains(self, filter: Shrinker, grid: Array, bias_factor: Array) -> Array:
         """Return what each parameter gains over KME: shape (..., parameters)."""
-        parts = [self.terms(filter, grid[some]).sum(axis=-1) for some in slices(0, len(grid), PARAMETERS)]
+        chunks = slices(0, len(grid), PARAMETERS)
+        parts = [self.terms(filter, grid[some], bias_factor).sum(axis=-1) for some in chunks]
         return np.moveaxis(np.concatenate(parts), 0, -1)
 
 

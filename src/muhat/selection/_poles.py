@@ -287,12 +287,16 @@ class Moments:
         sums = (largest * values[..., some] for values in (self.linear, self.quadratic))
         return Moments(largest * poles.points, self.rest, *map(poles.weights, sums))
 
-    def gains(self, filter: Filter, grid: Array) -> Array:
-        """Return what each parameter gains over KME, from weights: each term has a factor r, as small as the gain."""
+    def gains(self, filter: Filter, grid: Array, bias_factor: Array) -> Array:
+        """Return what each parameter gains over KME, from weights: each term has a factor r, as small as the gain.
+
+        The squared bias, which is what ``quadratic`` sums up to, is counted ``bias_factor`` times.
+        """
         gains: Array = np.zeros(len(grid))
+        quadratic = self.quadratic * bias_factor[..., None, None]
         for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
             r = 1 - filter.path(self.z / self.rest[some, None], grid)
-            for values, factors in ((2 * self.linear, r), (self.quadratic, r**2)):
+            for values, factors in ((2 * self.linear, r), (quadratic, r**2)):
                 gains = gains - np.tensordot(values[..., some, :], factors, axes=((-2, -1), (-2, -1)))
         return gains
 

@@ -23,8 +23,10 @@ from muhat.selection._base import (
     Rule,
     Scored,
     Scores,
+    bias_factor_on,
     candidates_of,
     check_rest,
+    checked_bias_factor,
     checked_grid,
     only_choice,
     strengths_of,
@@ -125,11 +127,14 @@ class KFold(Scored):
         hash of each row, so that it does not matter how rows are batched; equal rows of a batch in turn.
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
+    bias_factor : float, 'auto' or None, default=None
+        How often the squared bias is counted, as in ``LeaveOneOut``.
     """
 
     n_splits: int = 5
     random_state: int = 0
     grid: Any = None
+    bias_factor: Any = None
 
     @property
     def least_points(self) -> int:  # type: ignore[override]
@@ -140,6 +145,7 @@ class KFold(Scored):
         super().check(filter)
         whole_number(self, "n_splits", self.n_splits, 2)
         whole_number(self, "random_state", self.random_state, 0)
+        checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
         """Products with A, in which all folds take part; all eigenpairs for filters that take any."""
@@ -150,17 +156,20 @@ class KFold(Scored):
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
         candidates = [candidates_of(self, self.grid, blocks, filter) for filter in filters]
-        krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS], candidates)
+        factor = bias_factor_on(self.bias_factor, blocks)
+        krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS], candidates, factor)
         return [krylov.with_solution(choice) for choice in self.refined(krylov, candidates)]
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> FoldScores:
+        factor = bias_factor_on(self.bias_factor, problem)
         if problem.fold_sums is not None:
             check_rest(self, 1 - float(problem.fold_sums.mass.max()))
-            return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums))
+            return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums), factor)
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
         alike = [np.stack([fold for fold in folds if len(fold) == size]) for size in sorted({len(f) for f in folds})]
-        return FoldScores(dense, candidates, reduce(add, (without_each(dense, dense.rows, some) for some in alike)))
+        without = reduce(add, (without_each(dense, dense.rows, some) for some in alike))
+        return FoldScores(dense, candidates, without, factor)
 
     def folds(self, masses: Array) -> list[Array]:
         """Return the rows of each fold, split at random."""
@@ -172,12 +181,15 @@ class KFold(Scored):
 class FoldScores(Scores):
     """The scores of folds that are left out by refits."""
 
-    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates], without: Without) -> None:
+    def __init__(
+        self, problem: SpectralProblem, candidates: Sequence[Candidates], without: Without, bias_factor: Array
+    ) -> None:
         super().__init__(problem, candidates)
-        self.without, self.unshrunk = without, without.unshrunk
+        self.without, self.unshrunk, self.bias_factor = without, without.unshrunk, bias_factor
 
     def gains(self, place: int, grid: Array) -> Array:
-        return self.without.gains(self.filters[place], grid)
+        factor = np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0)
+        return self.without.gains(self.filters[place], grid, factor)
 
 
 class Given(Rule):
