@@ -250,8 +250,8 @@ def _print(comparison: Comparison, name: str) -> None:
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict(), "green" if comparison.helps else None)
-    if comparison.stacked is not None:
-        print_sentence(comparison.stacked_verdict())
+    for sentence in filter(None, (comparison.default_verdict(), comparison.stacked_verdict())):
+        print_sentence(sentence)
 
 
 def kernel_text(kernel: Kernel) -> str:
