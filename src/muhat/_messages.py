@@ -1,8 +1,16 @@
 """The sentences we refuse with, built in one place: who, what was needed, what was got, what to do."""
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from difflib import get_close_matches
+from shlex import quote
 from textwrap import shorten
+
+IN_COMMAND: ContextVar[bool] = ContextVar("IN_COMMAND", default=False)
+"""Whether sentences are for somebody who typed a command, to whom options are ``--drop a`` and not ``drop=['a']``."""
+
+LISTED = 10
+"""The most names that a sentence lists."""
 
 
 def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
@@ -32,3 +40,50 @@ def unknown_name(who: str, name: object, valid: Iterable[str]) -> str:
     sentence = refusal(who, "the name must be one of " + ", ".join(map(repr, names)), repr(name))
     close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     return f"{sentence[:-1]}; did you mean {close[0]!r}?" if close else sentence
+
+
+def option(name: str, value: object = True) -> str:
+    """Return an option as the reader of a sentence would write it, in Python or, in a command, on the command line.
+
+    Examples
+    --------
+    >>> option("drop", "colour"), option("missing", "drop"), option("one_hot")
+    ("drop=['colour']", "missing='drop'", 'one_hot=True')
+    """
+    if IN_COMMAND.get():
+        flag = f"--{name.replace('_', '-')}"
+        return flag if value is True else f"{flag} {quote(str(value))}".replace("','", ",")
+    return f"{name}={[value] if name == 'drop' else value!r}"
+
+
+def listed_names(names: Iterable[str], most: int = LISTED) -> str:
+    """Return names between commas, the first of many."""
+    names = list(names)
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
+
+
+def no_column(who: str, name: str, names: Iterable[str]) -> str:
+    """Say that a table has no column of a name, which it has, and which may be meant.
+
+    Examples
+    --------
+    >>> no_column("concrete.csv", "strength", ["cement", "slag", "strenght"])
+    "concrete.csv has no column 'strength'; its columns are cement, slag, strenght; did you mean 'strenght'?"
+    """
+    names = list(names)
+    sentence = f"{who} has no column {name!r}; its columns are {listed_names(names)}"
+    close = get_close_matches(str(name), names, n=1)
+    return f"{sentence}; did you mean {close[0]!r}?" if close else f"{sentence}."
+
+
+def lacks_columns(who: str, missing: Iterable[str], whose: str = "the model was trained on") -> str:
+    """Say that a table lacks columns, the first by name, that something needs.
+
+    Examples
+    --------
+    >>> lacks_columns("diabetes.csv", ["cement", "slag", "ash"])
+    "diabetes.csv lacks column 'cement' (and 2 more) that the model was trained on."
+    """
+    first, *others = missing
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{who} lacks column {first!r}{more} that {whose}."
