@@ -38,7 +38,10 @@ SAMPLES_REFUSED = {
     "a text column": (np.array([[1, "b"], [2, "d"]], dtype=object), "got text, dates or lists in column 1"),
     "lists within": (np.array([[1, [2]], [1, 2]], dtype=object), "got text, dates or lists in column 1"),
     "unequal lists": ([[1], [1, 2]], "X must be an array, a data frame or lists of equal lengths, .* got unequal ones"),
-    "a generator": ((row for row in X), r"got a generator; give rows as a list, as by list\(X\), or batches to fit_batches"),
+    "a generator": (
+        (row for row in X),
+        r"got a generator; give rows as a list, as by list\(X\), or batches to fit_batches",
+    ),
     "a data set": (DataSet("x", X, ("a", "b", "c")), r"got a DataSet; give its data, as in read_table\(path\).data"),
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),

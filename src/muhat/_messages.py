@@ -1,6 +1,7 @@
 """The sentences we refuse with, built in one place: who, what was needed, what was got, what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from shlex import quote
@@ -11,6 +12,20 @@ IN_COMMAND: ContextVar[bool] = ContextVar("IN_COMMAND", default=False)
 
 LISTED = 10
 """The most names that a sentence lists."""
+
+
+class Note(UserWarning):
+    """Something that a user is told without being warned, such as how many rows were dropped as was asked for."""
+
+
+@contextmanager
+def in_command() -> Iterator[None]:
+    """Word options for the command line in sentences made here."""
+    before = IN_COMMAND.set(True)
+    try:
+        yield
+    finally:
+        IN_COMMAND.reset(before)
 
 
 def refusal(who: object, needed: str, got: object, advice: str = "") -> str:

@@ -9,7 +9,7 @@ import tempfile
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from muhat._files import FileError
 from muhat._messages import option, refusal
 from muhat._validation import whole_number
 from muhat.data._formats import (
+    INDICATOR,
     LOOKED_AT,
     ArrowTable,
     DroppedRows,
@@ -32,6 +33,7 @@ from muhat.data._formats import (
     listed,
     no_rows,
     refuse_unreadable,
+    text_column_of,
 )
 from muhat.data._sources import BatchError
 from muhat.data._text import TextTable
@@ -63,9 +65,6 @@ MOST_LABELS = 20
 
 MOST_CATEGORIES = 20
 """The most different values of a column of text that become indicators."""
-
-INDICATOR = " = "
-"""What stands between a column of text and its value in the name of an indicator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +121,14 @@ class FileBatches:
         self._dropped: DroppedRows | None = None
         self._unknown: dict[str, Counter[str]] = {}
         self.categories = self._learnt_categories()
-        indicators = (indicator for name, values in self.categories.items() for indicator in indicators_of(name, values))
-        self.columns = (*self._table.columns, *indicators)
+        indicators = (
+            indicator for name, values in self.categories.items() for indicator in indicators_of(name, values)
+        )
+        self._plain_columns = (*self._table.columns, *indicators)
+        self._places = self._order()
+        self.columns = self._plain_columns
+        if self._places is not None:
+            self.columns = tuple(self._plain_columns[place] for place in self._places)
         self.n = self._table.n if wanted.missing == "error" else None
         if wanted.columns is None:
             self._warn_of_columns()
@@ -149,18 +154,29 @@ class FileBatches:
 
     def _learnt_categories(self) -> dict[str, list[str]]:
         """Return the values of each column of text that is to be indicators, given or by a pass over the file."""
-        text = self._table.text
-        if isinstance(self._wanted.one_hot, Mapping):
-            return {name: list(self._wanted.one_hot[name]) for name in text}
-        if not text:
-            return {}
+        text, known = self._table.text, self._known_values()
+        learnt = [name for name in text if name not in known]
         check_no_indicators((*self._table.columns, *text), text)
-        found: dict[str, set[str]] = {name: set() for name in text}
-        for chunk in self._table_chunks(text):
+        found: dict[str, set[str]] = {name: set() for name in learnt}
+        for chunk in self._table_chunks(learnt) if learnt else ():
             for name, column in chunk.words.items():
                 found[name].update(column.tolist())
                 check_few_values(name, found[name])
-        return {name: sorted(values) for name, values in found.items()}
+        return {name: known.get(name) or sorted(found[name]) for name in text}
+
+    def _known_values(self) -> dict[str, list[str]]:
+        """Return the values of columns of text that the names of indicators ask for."""
+        names = (*self._table.columns, *self._table.text, *self._table.left_out)
+        return self._wanted.split(names)[1]
+
+    def _order(self) -> list[int] | None:
+        """Return the places of the columns that were asked for by name, where that is another order."""
+        asked = self._wanted.columns
+        if not self.categories or asked is None or not {*asked} <= {*self._plain_columns}:
+            return None
+        others = [name for name in self._plain_columns if name not in asked]
+        order = [self._plain_columns.index(name) for name in (*asked, *others)]
+        return None if order == sorted(order) else order
 
     def _warn_of_columns(self) -> None:
         """Warn of columns that look like row numbers, ids or labels in the first rows."""
@@ -200,6 +216,12 @@ class FileBatches:
         """Return all rows at once, as a sample named after the file, or raise FileError as `read_table` does."""
         return self.read_with_words(())[0]
 
+    @property
+    def dropped(self) -> Array:
+        """The numbers of the rows that were dropped in the last pass, from 0 in the order of the file."""
+        found = self._dropped.numbers if self._dropped else []
+        return np.concatenate(found) if found else np.empty(0, int)
+
     def words(self, name: str) -> list[str]:
         """Return a column of any type, which may be one that is dropped, as words: a label of each row.
 
@@ -219,7 +241,8 @@ class FileBatches:
         self.n = len(values)
         if not self.n:
             raise no_rows(self._who, "only rows with missing values")
-        _warn_of_constants(self._who, self._table.columns, values)
+        if self._places is None:
+            _warn_of_constants(self._who, self._table.columns, values)
         return DataSet(self.name, values, self.columns, left_out=self.left_out, notes=self.notes), words
 
     @property
@@ -264,7 +287,8 @@ class FileBatches:
             if unknown:
                 self._unknown.setdefault(name, Counter()).update(unknown)
             parts.append(is_value.astype(chunk.values.dtype))
-        return np.column_stack(parts)
+        values = np.column_stack(parts)
+        return values if self._places is None else values[:, self._places]
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
@@ -296,7 +320,7 @@ def open_batches(
     *,
     columns: Sequence[str] | None = None,
     only_numeric: bool = False,
-    one_hot: bool | Mapping[str, Sequence[str]] = False,
+    one_hot: bool = False,
     missing: str = "error",
     separator: str | None = None,
     decimal: str = ".",
@@ -319,11 +343,11 @@ def open_batches(
         Names of the columns to read, in this order; all by default.
     only_numeric : bool, default=False
         Whether columns that hold no numbers are left out, of a text file by its first rows; else they are refused.
-    one_hot : bool or dict of str to list of str, default=False
+    one_hot : bool, default=False
         Whether columns of text and categories become indicators, a column of zeros and ones ``city = Bern`` for each of
-        at most 20 values, after all columns of numbers. The values are learnt by one more pass over the file, or given
-        for each column by a dict, such as the ``categories`` of another file; values that are not in it are noted, and
-        have zeros only. Booleans are zeros and ones in any case.
+        at most 20 values, after all columns of numbers. The values are learnt by one more pass over the file. To read a
+        file with the indicators of another, give their names in ``columns``, such as the ``feature_names`` of that
+        one: a value that has no indicator there is noted, and has zeros only. Booleans are zeros and ones in any case.
     missing : {"error", "drop"}, default="error"
         Whether a missing value in a column that is read is refused, or its row left out, which is noted.
     separator : str, default=None
@@ -361,9 +385,6 @@ def open_batches(
         raise ValueError(refusal("open_batches", "missing must be 'error' or 'drop'", repr(missing)))
     if decimal not in (".", ","):
         raise ValueError(refusal("open_batches", "decimal must be '.' or ','", repr(decimal)))
-    if not isinstance(one_hot, bool | Mapping):
-        needed = "one_hot must be True, False or a dict of the values of each column"
-        raise TypeError(refusal("open_batches", needed, repr(one_hot)))
     batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator)
     if not batches.columns:
         raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
@@ -376,7 +397,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     only_numeric: bool = False,
-    one_hot: bool | Mapping[str, Sequence[str]] = False,
+    one_hot: bool = False,
     missing: str = "error",
     separator: str | None = None,
     decimal: str = ".",
@@ -533,8 +554,3 @@ def check_no_indicators(names: Sequence[str], text: Sequence[str]) -> None:
             needed, got = "no column may be named as an indicator of another", f"{name!r} beside {of!r}"
             advice = f"rename it or leave it out with {option('drop', name)}"
             raise FileError(refusal(option("one_hot"), needed, got, advice))
-
-
-def text_column_of(indicator: str, text: Iterable[str]) -> str | None:
-    """Return the text column that a name would be an indicator of, the one with the longest name; or None."""
-    return max((name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -46,12 +46,25 @@ class RowsError(FileError):
         return refusal(who, needed, f"{got} in {place}" if place else got, advice)
 
 
+class NoColumnError(FileError):
+    """A table without columns that were asked for: ``missing`` has their names, ``names`` those that there are."""
+
+    def __init__(self, who: str, missing: Sequence[str], names: Sequence[str]) -> None:
+        super().__init__(who, missing, names)
+        self.who, self.missing, self.names = who, list(missing), list(names)
+
+    def __str__(self) -> str:
+        return no_column(self.who, self.missing[0], self.names)
+
+
 class DecimalCommaError(RowsError):
     """A number with a decimal comma in a file that is read with decimal points."""
 
+    def __init__(self, who: str, name: str, value: str, place: str) -> None:
+        super().__init__(who, name, value, place, f"use {option('decimal', ',')} or convert them", at_row=True)
+
     def __str__(self) -> str:
-        who, name, value, place, *_ = self.args
-        advice = f"use {option('decimal', ',')} or convert them"
+        who, name, value, place, advice, _ = self.args
         return f"{who}: column {name!r} has decimal commas ({value!r} in {place}); {advice}."
 
 
@@ -76,6 +89,15 @@ def listed(words: Sequence[object]) -> str:
     return ", ".join(map(str, words[:LISTED])) + more
 
 
+INDICATOR = " = "
+"""What stands between a column of text and its value in the name of an indicator."""
+
+
+def text_column_of(indicator: str, text: Iterable[str]) -> str | None:
+    """Return the text column that a name would be an indicator of, the one with the longest name; or None."""
+    return max((name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None)
+
+
 @dataclass(frozen=True)
 class Places:
     """The places of a table's columns, by what is done with them."""
@@ -94,31 +116,48 @@ class Wanted:
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
     only_numeric: bool = False
-    one_hot: bool | Mapping[str, Sequence[str]] = False
+    one_hot: bool = False
     missing: str = "error"
     decimal: str = "."
+    optional: Sequence[str] = ()
+    """Columns to read beside ``columns`` where the file has them."""
+    only_known: bool = False
+    """Whether a column of text becomes indicators only if ``columns`` names some of them."""
 
     def places(self, who: str, names: Sequence[str], is_numeric: Callable[[int], bool]) -> Places:
         """Return the places of the columns to read, or refuse names that are not there."""
-        known = self.one_hot if isinstance(self.one_hot, Mapping) else {}
-        for name in (*self.drop, *(self.columns or ()), *known):
-            if name not in names:
-                raise FileError(no_column(who, name, names))
-        order = range(len(names)) if self.columns is None else [names.index(name) for name in self.columns]
+        wanted, _ = self.split(names)
+        missing = [name for name in (*self.drop, *wanted) if name not in names]
+        if missing:
+            raise NoColumnError(who, missing, names)
+        order = range(len(names)) if self.columns is None else [names.index(name) for name in wanted]
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
             raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
-        if self.one_hot is True:
-            text = [place for place in kept if not is_numeric(place)]
+        if self.one_hot:
+            known = {names.index(name) for name in self.split(names)[1]}
+            text = [place for place in kept if place in known or not (self.only_known or is_numeric(place))]
             return Places([place for place in kept if place not in text], text, [])
-        text = [place for place in kept if names[place] in known]
-        numbers = [place for place in kept if place not in text]
-        not_numbers = [place for place in numbers if not is_numeric(place)] if self.only_numeric else []
-        return Places([place for place in numbers if place not in not_numbers], text, not_numbers)
+        not_numbers = [place for place in kept if not is_numeric(place)] if self.only_numeric else []
+        return Places([place for place in kept if place not in not_numbers], [], not_numbers)
+
+    def split(self, names: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+        """Return the columns of a table that are asked for, each once, and the values that are known of some.
+
+        With ``one_hot``, the name of an indicator, such as ``city = Bern``, asks for column ``city``.
+        """
+        wanted: list[str] = []
+        values: dict[str, list[str]] = {}
+        for name in (*(self.columns or ()), *(each for each in self.optional if each in names)):
+            of = None if name in names or not self.one_hot else text_column_of(name, names)
+            if of is not None:
+                values.setdefault(of, []).append(name.removeprefix(of + INDICATOR))
+            wanted.append(of or name)
+        return list(dict.fromkeys(wanted)), values
 
     def not_numeric(self, who: str, name: str, value: object, place: str) -> RowsError:
         """Return the error of a value in a column that is no number, with the options that would help here."""
-        if isinstance(self.one_hot, Mapping):
+        if self.one_hot and self.columns is not None:
             advice = "write numbers in that column"
         elif self.one_hot:
             advice = f"leave it out with {option('drop', name)}"
@@ -161,6 +200,8 @@ class DroppedRows:
     n: int = 0
     of: int = 0
     columns: Counter[str] = field(default_factory=Counter)
+    numbers: list[Array] = field(default_factory=list)
+    """The numbers of these rows, from 0."""
 
     def sentence(self) -> str:
         """Return the sentence that says so, empty where none was."""
@@ -185,9 +226,7 @@ class Table(ABC):
     n: int | None = None
     """Number of rows, None for a text file, which does not say."""
 
-    def chunks(
-        self, rows: int, words: Sequence[str] = (), dropped: DroppedRows | None = None
-    ) -> Iterator[TableChunk]:
+    def chunks(self, rows: int, words: Sequence[str] = (), dropped: DroppedRows | None = None) -> Iterator[TableChunk]:
         """Read it from its start, about so many rows at a time or more, with some columns as words.
 
         A row with a missing value is refused, or left out and counted in ``dropped``; numbers must be finite.
@@ -201,6 +240,7 @@ class Table(ABC):
 
     def check_words(self, name: str) -> None:
         """Refuse a name that is none of a column that can be read as words."""
+        raise FileError(refusal(name, "a file whose columns have names is needed", "one without"))
 
     def _without_gaps(self, chunk: TableChunk, dropped: DroppedRows | None) -> Iterator[TableChunk]:
         """Yield the rows of a chunk that have all values, up to the first that is refused by its place in the file."""
@@ -216,6 +256,7 @@ class Table(ABC):
             wrong |= missing.any(axis=1)
         else:
             names = (*self.columns, *chunk.words)
+            dropped.numbers.append(dropped.of + np.flatnonzero(missing.any(axis=1)))
             dropped.of += len(missing)
             dropped.n += int(missing.any(axis=1).sum())
             dropped.columns.update({name: int(n) for name, n in zip(names, missing.sum(axis=0), strict=True) if n})
@@ -259,9 +300,6 @@ class NumpyTable(Table):
         self.columns, self.left_out = divided(names, self.kept)
         self.not_numbers = {}
         self.n = len(array)
-
-    def check_words(self, name: str) -> None:
-        raise FileError(refusal(name, "a file whose columns have names is needed", "one without"))
 
     def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
         """Read it by memory maps, one for each chunk: the pages of one that stays open would count as our memory."""

@@ -154,12 +154,18 @@ class TextTable(Table):
         """Return names of which no two are equal: a column with the name of one before it is numbered."""
         distinct: list[str] = []
         for name in names:
-            number = names[: len(distinct)].count(name) + 1
-            while (new := name if number == 1 else f"{name} ({number})") in distinct:
+            number, new = 1, name
+            while new in distinct or (new in names and new != name):
                 number += 1
+                new = f"{name} ({number})"
             distinct.append(new)
-            if new != name:
-                self._warn(f"two columns are named {name!r}; the later one is called {new!r} here")
+            if new == name:
+                continue
+            asked = self.wanted.columns or ()
+            if name in asked and new not in asked:  # which of them is meant is anybody's guess
+                needed = "every column must have a name of its own"
+                raise FileError(refusal(self.who, needed, f"{name!r} twice", "rename one"))
+            self._warn(f"two columns are named {name!r}; the later one is called {new!r} here")
         return distinct
 
     def _parsed_by_pyarrow(self, text: str, words: Sequence[str], with_gaps: bool) -> TableChunk | None:
@@ -247,7 +253,7 @@ class TextTable(Table):
             if value is None and field.lower() not in MISSING:
                 _check_text(self.who, field, number)
                 if self.decimal != "," and DECIMAL_COMMA.fullmatch(field):
-                    raise DecimalCommaError(self.who, name, field, place, at_row=True)
+                    raise DecimalCommaError(self.who, name, field, place)
                 raise self.wanted.not_numeric(self.who, name, field, place)
             numbers.append(np.nan if value is None else value)
         return numbers
