@@ -277,7 +277,7 @@ def test_a_traceback_is_printed_where_it_is_asked_for():
         result = run(*arguments)
         assert result.exit_code == 2
         assert "Traceback (most recent call last)" in result.stderr
-        assert result.stderr.splitlines()[-1].startswith("muhat: nowhere.csv: a file is needed")
+        assert result.stderr.splitlines()[-1].startswith("muhat: no such file: nowhere.csv")
 
 
 def test_an_error_of_the_system_names_its_file_and_not_standard_output(monkeypatch, table):
@@ -623,17 +623,17 @@ def test_a_pass_beyond_those_foreseen_is_counted_too():
     ]
 
 
-def test_a_bad_row_far_down_is_named_by_batch_and_row():
+def test_a_bad_row_far_down_is_named_by_its_place_in_the_file():
     X = sample(30_000)
     X[25_000, 1] = np.nan
     as_parquet(X, "holes.parquet")
-    assert_refused(run("compare", "holes.parquet", "--gram", "nystrom"), "batch 3", "row 25000", "'b'")
+    assert_refused(run("compare", "holes.parquet", "--gram", "nystrom"), "data row 25001 (counted from 1)", "'b'")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["batch 1", "line 9003", "'b'"]),
+        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["line 9003", "'b'"]),
         ("one.csv", "1,2\n", ["at least 2 rows"]),
         ("few.csv", "1,2\n3,4\n", ["must be at most the number of rows, 2"]),
     ],

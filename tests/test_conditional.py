@@ -467,7 +467,7 @@ X, Y = wave(20)
 REFUSED = {
     "y must be given": lambda: ConditionalMean().fit(X, None),
     "y must vary, got 2 in every row": lambda: ConditionalMean().fit(X, np.full(20, 2.0)),
-    r"y must be finite, got Input y contains NaN in 1 row \(first: row 3\)": lambda: ConditionalMean().fit(
+    r"y must be finite, got Input y contains NaN in 1 row \(first: y\[3\]\)": lambda: ConditionalMean().fit(
         X, np.where(np.arange(20) == 3, np.nan, Y)
     ),
     "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(X, Y[:-1]),

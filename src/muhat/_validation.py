@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import date, time, timedelta
 from math import inf
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from muhat._arrays import Array, has_finite_sum, rounding
@@ -33,9 +37,106 @@ def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
     raise ValueError(refusal(part, f"{name} must be a whole number of at least {least}", repr(value)))
 
 
+class ColumnFrame:
+    """Columns with names, as a data frame has them: what a pyarrow table becomes without pandas.
+
+    It has what is asked of a data frame here: ``columns``, ``shape``, ``frame[name]``, ``frame.iloc[rows, places]``,
+    and NumPy takes it as an array.
+    """
+
+    def __init__(self, values: Any, columns: Sequence[str]) -> None:
+        self.values: Array = np.asarray(values)
+        self.columns = list(columns)
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Self:
+        """Return the columns of a pyarrow table or record batch; missing numbers are NaN, categories text."""
+        columns = [_arrow_column(table.column(place)) for place in range(table.num_columns)]
+        if any(column.dtype.kind not in "fiub" for column in columns):
+            columns = [column.astype(object) for column in columns]
+        values = np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+        return cls(values, table.schema.names)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of rows and columns."""
+        return self.values.shape
+
+    @property
+    def iloc(self) -> _ByPlace:
+        """Rows and columns by their places."""
+        return _ByPlace(self)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.values[:, self.columns.index(name)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype, copy=copy)
+
+    def to_numpy(self, dtype: Any = None, na_value: Any = None) -> Array:
+        """Return the values as an array; what is missing is NaN already."""
+        return self.values.astype(dtype or self.values.dtype)
+
+    def to_arrow(self) -> Any:
+        """Return the same as a pyarrow table, whose names scikit-learn knows how to find."""
+        import pyarrow
+
+        return pyarrow.table(list(self.values.T), names=self.columns)
+
+
+@dataclass(frozen=True)
+class _ByPlace:
+    """What ``frame.iloc`` gives."""
+
+    frame: ColumnFrame
+
+    def __getitem__(self, places: tuple[Any, Any]) -> ColumnFrame:
+        rows, columns = places
+        names = np.array(self.frame.columns, dtype=object)[columns]
+        return ColumnFrame(self.frame.values[rows][:, columns], names.tolist())
+
+
+def _arrow_column(column: Any) -> Array:
+    """Return a pyarrow column as an array: numbers and booleans as such, NaN where one is missing."""
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    is_boolean_with_gaps = types.is_boolean(kind) and column.null_count
+    if types.is_decimal(kind) or is_boolean_with_gaps or types.is_null(kind):
+        column = column.cast("float64")
+    values = column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    return np.asarray(values)
+
+
 def as_frame(values: Any) -> Any:
-    """Return one of pyarrow's tables as a data frame, and anything else as it is."""
-    return values.to_pandas() if type(values).__module__.partition(".")[0] == "pyarrow" else values
+    """Return one of pyarrow's tables as columns with names, its arrays as arrays, and anything else as it is."""
+    if type(values).__module__.partition(".")[0] != "pyarrow":
+        return values
+    return ColumnFrame.from_arrow(values) if hasattr(values, "schema") else _arrow_column(values)
+
+
+def as_columns(values: Any) -> Any:
+    """Return a sample in which a Series or an array of one dimension is one column, and any other as it is.
+
+    For tests, where a single variable is a common thing to give; estimators take two dimensions only, as scikit-learn
+    asks of them.
+    """
+    values = as_frame(values)
+    if isinstance(values, list | tuple):
+        numbers = as_array(values)
+        values = numbers if numbers.ndim == 1 and numbers.dtype.kind in "fiub" else values
+    if len(getattr(values, "shape", ())) != 1 or is_dask(values):
+        return values
+    if isinstance(getattr(values, "name", None), str) and hasattr(values, "to_frame"):
+        return values.to_frame()
+    if isinstance(values, np.ma.MaskedArray):
+        return values.reshape(-1, 1)
+    return np.asarray(values).reshape(-1, 1)
 
 
 def as_array(values: Any) -> Array:
@@ -78,6 +179,9 @@ def as_two_samples(X: Any, Y: Any) -> tuple[Array, Array]:
 
 POINTS = "points must be real numbers in two dimensions, one point in each row"
 
+EXACT_UP_TO = 2**53
+"""The largest whole number up to which all are floats."""
+
 
 def frozen(values: Array) -> Array:
     """Return an array that nobody can write to: the one given if it is such, else a copy."""
@@ -101,35 +205,87 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
         advice = "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
         raise TypeError(refusal(who, f"{name} must be in memory here", f"dask's {type(X).__name__}", advice))
     if issparse(X):
-        raise TypeError(refusal(who, f"{name} must be dense", "a sparse matrix", "use X.toarray()"))
-    X = as_frame(X if hasattr(X, "shape") else _as_array(who, X, name))
-    if np.ma.is_masked(X):
-        raise ValueError(refusal(who, f"{name} must have a value everywhere", "masked ones", "fill or drop them first"))
+        raise TypeError(refusal(who, f"{name} must be dense", "a sparse matrix", f"use {name}.toarray()"))
+    X = as_frame(X if hasattr(X, "shape") else _as_array(estimator, X, name))
+    _check_not_masked(who, X, name)
     if len(X.shape) == 1:
-        advice = "Reshape your data with X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one point"
-        raise ValueError(refusal(who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice))
+        raise ValueError(_one_dimension(who, X, name))
+    _check_columns(who, X, name)
     _check_numeric(who, X, name)
+    _check_exact(who, X, name)
     options = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False, "ensure_min_samples": 0}
-    values: Array = validate_data(estimator, X, reset=reset, **options)
+    # scikit-learn finds the names of a pyarrow table's columns, but not those of a class of ours.
+    named = X.to_arrow() if isinstance(X, ColumnFrame) else X
+    values: Array = validate_data(estimator, named, reset=reset, **options)
     if not len(values):
         raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))
     _check_finite(who, values, name)
     return values
 
 
-def _as_array(who: str, X: Any, name: str) -> Array:
+def _as_array(estimator: Any, X: Any, name: str) -> Array:
     """Return lists as an array, or say how what is no sample at all becomes one."""
+    who = type(estimator).__name__
     needed = f"{name} must be an array, a data frame or lists of equal lengths, points in rows"
+    takes_batches = hasattr(estimator, "fit_batches")
     if isinstance(X, str | PathLike):
         raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"))
     if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
-        advice = "give batches to fit_batches, and rows as a list" if hasattr(X, "__iter__") else ""
-        advice = "give its data, as in read_table(path).data" if hasattr(X, "data") else advice
-        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", advice))
+        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", _advice_for_others(X, takes_batches)))
     try:
         return np.asarray(X)
     except ValueError:
-        raise ValueError(refusal(who, needed, "unequal ones", "give batches to fit_batches")) from None
+        advice = "give every row as many numbers"
+        advice += ", or batches of rows to fit_batches" if takes_batches else ""
+        raise ValueError(refusal(who, needed, "unequal ones", advice)) from None
+
+
+def _advice_for_others(X: Any, takes_batches: bool) -> str:
+    """Return what to do with something that is no array: its data, a list of it, or batches where they are taken."""
+    if hasattr(X, "data") and not callable(X.data):
+        return "give its data, as in read_table(path).data"
+    if isinstance(X, Mapping):
+        return "make it a data frame, as by pandas.DataFrame(X)"
+    if isinstance(X, Set):
+        return "a set has no order and no repeats; give a list of rows"
+    if isinstance(X, range):
+        return "give an array of two dimensions, as by numpy.arange(n).reshape(-1, 1)"
+    if hasattr(X, "__iter__"):
+        return "give rows as a list, as by list(X)" + (", or batches to fit_batches" if takes_batches else "")
+    return ""
+
+
+def _check_not_masked(who: str, values: Any, name: str) -> None:
+    """Refuse a masked array in which something is masked: NumPy would use the hidden values."""
+    if np.ma.is_masked(values):
+        raise ValueError(refusal(who, f"{name} must have a value everywhere", "masked ones", "fill or drop them first"))
+
+
+def _one_dimension(who: str, X: Any, name: str) -> str:
+    """Return the sentence that refuses one dimension where two are needed."""
+    if hasattr(X, "to_frame"):
+        advice = f"Reshape your data with {name}.to_frame() for one feature"
+    else:
+        advice = f"Reshape your data with {name}.reshape(-1, 1) for one feature, or {name}.reshape(1, -1) for one point"
+    return refusal(who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice)
+
+
+def _check_columns(who: str, X: Any, name: str) -> None:
+    """Refuse a data frame in which two columns have one name, or columns are sparse."""
+    if not hasattr(X, "columns"):
+        return
+    names = list(X.columns)
+    twice = next((each for place, each in enumerate(names) if each in names[:place]), None)
+    if twice is not None:
+        needed = f"every column of {name} must have a name of its own"
+        raise ValueError(refusal(who, needed, f"{twice!r} twice", "rename or drop one of them"))
+    if any(type(kind).__name__ == "SparseDtype" for kind in getattr(X, "dtypes", ())):
+        advice = f"use {name}.sparse.to_dense()"
+        raise TypeError(refusal(who, f"{name} must be dense", "a data frame with sparse columns", advice))
+
+
+ENCODE = "encode text with pandas.get_dummies or scikit-learn's OneHotEncoder, or drop it"
+"""What to do with a column that is not numbers."""
 
 
 def _check_numeric(who: str, X: Any, name: str) -> None:
@@ -138,7 +294,7 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
         words = [str(column) for column in X.columns if not _is_numeric(np.asarray(X[column]))]
         if words:
             got = "text or dates in " + ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
-            raise ValueError(refusal(who, f"every column of {name} must be numeric", got, "drop or encode"))
+            raise ValueError(refusal(who, f"every column of {name} must be numeric", got, ENCODE))
         return
     values = np.asarray(X)
     if values.dtype.kind == "c":
@@ -147,7 +303,26 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
     if not _is_numeric(values):
         first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
         got = f"text, dates or lists in column {first}"
-        raise ValueError(refusal(who, f"{name} must be numeric", got, "drop or encode that column"))
+        raise ValueError(refusal(who, f"{name} must be numeric", got, ENCODE))
+
+
+def _check_exact(who: str, X: Any, name: str) -> None:
+    """Refuse whole numbers so large that rows which differ would be equal as floats."""
+    kinds = getattr(X, "dtypes", None)
+    if kinds is None:
+        kinds = [getattr(X, "dtype", None)] if not isinstance(X, ColumnFrame) else [X.values.dtype]
+    if not all(str(kind).lower().startswith(("int64", "uint64")) for kind in kinds):
+        return
+    values = np.asarray(X)
+    if values.ndim != 2 or not values.size or values.dtype.kind not in "iu":
+        return
+    if max(int(values.max()), -int(values.min())) <= EXACT_UP_TO:
+        return
+    before, after = (len(np.unique(each, axis=0)) for each in (values, values.astype(np.float64)))
+    if after < before:
+        needed = f"rows of {name} that differ must differ as floats, which are exact up to 2**53"
+        got = f"{before} different rows of larger whole numbers, of which {after} are left"
+        raise ValueError(refusal(who, needed, got, "subtract a constant, or drop the column if it is an id"))
 
 
 def _is_numeric(column: Array) -> bool:
@@ -170,12 +345,100 @@ def _check_finite(who: str, X: Array, name: str) -> None:
     for kind, found in (("NaN", np.isnan(X)), ("infinite values (inf)", np.isinf(X))):
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:
-            got = f"{rows.size} row{'s' if rows.size > 1 else ''} with {kind} (first: row {rows[0]})"
+            got = f"{rows.size} row{'s' if rows.size > 1 else ''} with {kind} (first: {name}[{rows[0]}])"
             raise ValueError(refusal(who, f"{name} must be finite", got, "drop or impute them first"))
 
 
+def checked_target(who: str, y: Any, n: int | None = None) -> Array:
+    """Return y as floats of one or two dimensions, one row for each of n, or refuse it in one sentence."""
+    if y is None:
+        needed = "y must be given: this estimator requires y to be passed, but the target y is None"
+        raise ValueError(refusal(who, needed, "None", "call fit(X, y)"))
+    _check_not_masked(who, y, "y")
+    values = _as_target(who, as_frame(y))
+    if values.ndim not in (1, 2) or not values.size:
+        raise ValueError(refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}"))
+    if n is not None and len(values) != n:
+        got = f"{n} rows of X and {len(values)} of y: inconsistent numbers of samples"
+        raise ValueError(refusal(who, "X and y must have as many rows", got))
+    for kind, found in (("NaN", np.isnan(values)), ("infinity (inf)", np.isinf(values))):
+        rows = np.flatnonzero(found.reshape(len(values), -1).any(axis=1))
+        if rows.size:
+            got = f"Input y contains {kind} in {rows.size} row{'s' if rows.size > 1 else ''} (first: y[{rows[0]}])"
+            raise ValueError(refusal(who, "y must be finite", got, "drop these rows first"))
+    return values
+
+
+def _as_target(who: str, y: Any) -> Array:
+    """Return y as an array of floats, or refuse text, dates and complex numbers."""
+    if any(_is_date(column) for column in _columns_of(y)):
+        advice = "give a difference as a number, such as (y - y.min()) / numpy.timedelta64(1, 'D')"
+        raise ValueError(refusal(who, "y must be real numbers", "dates or times", advice))
+    values = as_array(y)
+    if values.dtype.kind == "c":
+        raise ValueError(refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs"))
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(refusal(who, "y must be real numbers", "text or objects", "encode it first")) from None
+
+
+def _columns_of(values: Any) -> list[Array]:
+    """Return the columns of a data frame, each of its own type, or an array by itself."""
+    if hasattr(values, "columns"):
+        return [
+            np.asarray(values.iloc[:, place] if hasattr(values, "iloc") else values[name])
+            for place, name in enumerate(values.columns)
+        ]
+    return [as_array(values)]
+
+
+def _is_date(values: Array) -> bool:
+    """Whether values are dates, times or spans of time, also as Python's objects."""
+    if values.dtype.kind == "O":
+        return any(isinstance(value, date | time | timedelta | np.datetime64 | np.timedelta64) for value in values.flat)
+    return values.dtype.kind in "Mm"
+
+
+def checked_seed(who: object, random_state: Any) -> int:
+    """Return a whole number below 2**31 that a random state gives, or refuse what is none.
+
+    None is a new one each time; a number gives the same one each time; a RandomState or a Generator is drawn from.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    is_number = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if is_number and not 0 <= int(random_state) < 2**32:
+        raise ValueError(refusal(who, RANDOM_STATE, repr(random_state)))
+    if not is_number and random_state is not None and not isinstance(random_state, np.random.RandomState):
+        raise TypeError(refusal(who, RANDOM_STATE, f"{type(random_state).__name__} {random_state!r}"))
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def as_rng(who: object, random_state: Any) -> np.random.Generator:
+    """Return a generator of random numbers, the same for equal numbers, or refuse what is no random state."""
+    return np.random.default_rng(checked_seed(who, random_state))
+
+
+RANDOM_STATE = "random_state must be None, a whole number from 0 to 2**32 - 1, a numpy Generator or a RandomState"
+
+
+def check_range(who: str, X: Array, name: str = "X") -> None:
+    """Refuse rows that are further apart than the largest float, whose distances would be infinite."""
+    if not X.size:
+        return
+    with np.errstate(over="ignore"):
+        spread = X.max(axis=0) - X.min(axis=0)
+        # Scaled first, as the squares of large numbers overflow before their distance does.
+        largest = float(spread.max())
+        distance = largest * float(np.sqrt(np.sum((spread / largest) ** 2))) if 0 < largest < inf else largest
+    if not np.isfinite(distance):
+        needed = f"distances between rows of {name} must be finite"
+        raise ValueError(refusal(who, needed, "rows further apart than the largest float", f"rescale {name}"))
+
+
 def check_scale(who: str, largest: float, dtype: Any, X: Array) -> None:
-    """Refuse kernel values so large or so small, given the largest k(x, x), that their squares are no numbers."""
+    """Refuse kernel values whose squares overflow or underflow, given the largest k(x, x)."""
     least, most = float(np.finfo(dtype).tiny) ** 0.5, float(np.finfo(dtype).max) ** 0.5
     vanished = largest == 0 and 0 < float(np.abs(X).max()) < least
     if vanished or 0 < largest < least or largest > most:
@@ -194,6 +457,7 @@ def checked_masses(who: str, sample_weight: Any, n: int) -> Array:
 
 def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     """Return sample weights as floats, finite, not negative and not all zero, or refuse them."""
+    _check_not_masked(who, sample_weight, "sample_weight")
     if as_array(sample_weight).dtype.kind not in "fiub":
         got = f"values of type {as_array(sample_weight).dtype}"
         raise ValueError(refusal(who, "sample_weight must be real numbers", got))
@@ -204,7 +468,7 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
         raise ValueError(refusal(who, f"sample_weight must have one weight for each of {n} rows", weights.shape))
     if not np.isfinite(weights).all() or weights.min() < 0:
         rows = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-        got = f"{weights[rows[0]]} in row {rows[0]}"
+        got = f"{weights[rows[0]]} in sample_weight[{rows[0]}]"
         raise ValueError(refusal(who, "sample_weight must be finite and not negative", got))
     if not weights.max() > 0:
         raise ValueError(refusal(who, "sample_weight must not sum to zero", "only zeros"))

@@ -21,6 +21,7 @@ from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._progress import ProgressBatches, spinner
+from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, independence_lines, noted_warnings, two_samples_lines
 from muhat.cli._samples import (
     LargeSample,
@@ -32,7 +33,7 @@ from muhat.cli._samples import (
     read_sample,
     values_of,
 )
-from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource, open_batches
+from muhat.data import ColumnMoments, DataSet, FileBatches, StreamSource
 from muhat.plots import figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
@@ -66,14 +67,6 @@ FailBelow = Annotated[
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
 Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")]
-Drop = Annotated[
-    list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
-]
-OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")]
-OneHot = Annotated[bool, Option("--one-hot", help="Make an indicator of each value of a text column.")]
-Separator = Annotated[
-    str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
-]
 
 
 def two_samples_command(
@@ -97,7 +90,9 @@ def two_samples_command(
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
     one_hot: OneHot = False,
+    missing: Missing = "error",
     separator: Separator = None,
+    decimal: Decimal = ".",
     out: Out = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -108,6 +103,7 @@ def two_samples_command(
         check_figure(out)
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
+    reading |= {"missing": missing, "decimal": decimal}
     test = TwoSampleTest(kernel or None, n_permutations=permutations, random_state=random_state)
     is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
     first: DataSet | FileBatches
@@ -117,6 +113,7 @@ def two_samples_command(
             first = opened(files[0], reading)
             second = opened(files[1], reading, first.columns)
             result = _test_large(test, first, second, standardize)
+            show_notes(first, second)
         else:
             first, second, rows = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
             result = _test_read(test, first, second, standardize)
@@ -148,7 +145,9 @@ def independence_command(
     standardize: Standardize = True,
     fail_below: FailBelow = None,
     one_hot: OneHot = False,
+    missing: Missing = "error",
     separator: Separator = None,
+    decimal: Decimal = ".",
     out: Out = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -165,6 +164,7 @@ def independence_command(
     with noted_warnings() as warned:
         wanted = [*names[0], *names[1]]
         reading = {"drop": (), "columns": wanted, "only_numeric": False, "separator": separator}
+        reading |= {"missing": missing, "decimal": decimal}
         sample = read_sample(file, reading, one_hot)
     values = values_of([sample])
     table = encoded(sample, sample.table.feature_names, values)
@@ -249,7 +249,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     check_same_columns(samples)
     values = values_of(samples)
     first, second = (encoded(each, samples[0].table.feature_names, values) for each in samples)
-    return first, second, [np.arange(len(each.data)) for each in (first, second)]
+    return first, second, [each.numbers for each in samples]
 
 
 def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
@@ -258,7 +258,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         raise ValueError(refusal("--by", "one file is needed with it", len(files), "leave it out for two files"))
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
-    labels = np.array(open_batches(files[0], **{**reading, "drop": (*reading["drop"], by)}).words(by))
+    labels = sample.labels
     values = np.unique(labels)
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
@@ -269,7 +269,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         replace(table, name=f"{by} = {value}", data=table.data[some])
         for value, some in zip(values.tolist(), rows, strict=True)
     )
-    return first, second, rows
+    return first, second, [sample.numbers[some] for some in rows]
 
 
 def _standardized(rows: Array) -> Array:

@@ -17,7 +17,7 @@ from muhat._messages import refusal, unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
-from muhat._validation import as_frame, checked_masses, checked_sample, is_dask
+from muhat._validation import as_frame, checked_masses, checked_sample, checked_target, is_dask
 from muhat.conditional._distribution import ConditionalDistribution, checked_level, checked_levels
 from muhat.conditional._fits import Fit, Sample, factor_of
 from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
@@ -143,7 +143,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if is_dask(X):
             return self._fit_source(parts, *_joined_on_cluster(self, X, y, sample_weight))
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
-        y = _checked_outputs(y, len(X))
+        y = checked_target("ConditionalMean", y, len(X))
         masses = checked_masses("ConditionalMean", sample_weight, len(X))
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
@@ -535,33 +535,6 @@ def _rows(kernel: Kernel, X: Array, taken: Array) -> Array:
     if taken.all():
         return X
     return X[np.ix_(taken, taken)] if isinstance(kernel, Precomputed) else X[taken]
-
-
-def _checked_outputs(y: Any, n: int) -> Array:
-    """Return y as an array of floats of one or two dimensions, or refuse it in one sentence."""
-    who = "ConditionalMean"
-    if y is None:
-        needed = "y must be given: this estimator requires y to be passed, but the target y is None"
-        raise ValueError(refusal(who, needed, "None", "call fit(X, y)"))
-    try:
-        values = np.asarray(as_frame(y))
-        values = values if values.dtype.kind in "fiubc" else values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(refusal(who, "y must be real numbers", "text or objects", "encode it first")) from None
-    if values.dtype.kind == "c":
-        raise ValueError(refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs"))
-    if values.ndim not in (1, 2) or not values.size:
-        raise ValueError(refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}"))
-    if len(values) != n:
-        got = f"{n} rows of X and {len(values)} of y: inconsistent numbers of samples"
-        raise ValueError(refusal(who, "X and y must have as many rows", got))
-    values = values.astype(np.float64)
-    for kind, found in (("NaN", np.isnan(values)), ("infinity (inf)", np.isinf(values))):
-        rows = np.flatnonzero(found.reshape(n, -1).any(axis=1))
-        if rows.size:
-            got = f"Input y contains {kind} in {rows.size} row{'s' if rows.size > 1 else ''} (first: row {rows[0]})"
-            raise ValueError(refusal(who, "y must be finite", got, "drop these rows first"))
-    return values
 
 
 def _check_variation(outputs: Array) -> None:
