@@ -131,18 +131,21 @@ def test_what_cannot_be_applied_is_refused_in_one_sentence(model, options, words
     assert words in line
 
 
-def test_a_name_that_two_columns_have_is_refused():
+def test_a_name_that_two_columns_have_is_numbered_or_refused_where_one_of_them_is_meant():
     muhat.save(KernelMean().fit(OLD[["a"]]), "model")
     Path("twice.csv").write_text("a,a,γ\n" + "".join(f"{row},{row**2},{row**3}\n" for row in range(9)))
     for arguments in (
         ["apply", "model", "twice.csv"],
-        ["compare", "twice.csv", "--save", "kept"],
-        ["predict", "twice.csv", "--target", "γ"],
-        ["predict", "old.csv", "twice.csv", "--target", "γ"],
+        ["predict", "old.csv", "twice.csv", "--target", "γ", "--drop", "<b>"],
     ):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "every column must have a name of its own, got 'a' twice" in result.stderr
+    for arguments in (["compare", "--save", "kept"], ["predict", "--target", "γ", "--save", "kept"]):
+        result = run(arguments[0], "twice.csv", *arguments[1:])
+        assert result.exit_code == 0
+        assert "two columns are named 'a'; the later one is called 'a (2)' here." in result.stderr
+        assert run("apply", "kept", "twice.csv").exit_code == 0
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_before_the_work():

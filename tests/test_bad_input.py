@@ -26,9 +26,9 @@ def with_value(value, *places):
 
 
 SAMPLES_REFUSED = {
-    "NaN": (with_value(np.nan, (3, 0), (7, 1)), r"got 2 rows with NaN \(first: row 3\); drop or impute"),
-    "infinity": (with_value(-np.inf, (5, 2)), r"got 1 row with infinite values \(inf\) \(first: row 5\)"),
-    "NaN in a frame": (pd.DataFrame(with_value(np.nan, (4, 0))), r"1 row with NaN \(first: row 4\)"),
+    "NaN": (with_value(np.nan, (3, 0), (7, 1)), r"got 2 rows with NaN \(first: X\[3\]\); drop or impute"),
+    "infinity": (with_value(-np.inf, (5, 2)), r"got 1 row with infinite values \(inf\) \(first: X\[5\]\)"),
+    "NaN in a frame": (pd.DataFrame(with_value(np.nan, (4, 0))), r"1 row with NaN \(first: X\[4\]\)"),
     "empty": (np.empty((0, 3)), r"at least one row is needed, got 0 sample\(s\)"),
     "no features": (np.empty((5, 0)), r"0 feature\(s\)"),
     "one row": (X[:1], "LeaveOneOut needs at least 2 rows, got n_samples = 1"),
@@ -38,7 +38,10 @@ SAMPLES_REFUSED = {
     "a text column": (np.array([[1, "b"], [2, "d"]], dtype=object), "got text, dates or lists in column 1"),
     "lists within": (np.array([[1, [2]], [1, 2]], dtype=object), "got text, dates or lists in column 1"),
     "unequal lists": ([[1], [1, 2]], "X must be an array, a data frame or lists of equal lengths, .* got unequal ones"),
-    "a generator": ((row for row in X), "got a generator; give batches to fit_batches, and rows as a list"),
+    "a generator": (
+        (row for row in X),
+        r"got a generator; give rows as a list, as by list\(X\), or batches to fit_batches",
+    ),
     "a data set": (DataSet("x", X, ("a", "b", "c")), r"got a DataSet; give its data, as in read_table\(path\).data"),
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),
@@ -161,10 +164,10 @@ def test_a_bad_gram_matrix_is_refused(case, filter):
 
 
 WEIGHTS_REFUSED = {
-    "negative": (-np.ones(12), "finite and not negative, got -1.0 in row 0"),
+    "negative": (-np.ones(12), "finite and not negative, got -1.0 in sample_weight\\[0\\]"),
     "all zero": (np.zeros(12), "must not sum to zero, got only zeros"),
     "too few": (np.ones(5), r"one weight for each of 12 rows, got \(5,\)"),
-    "NaN": (np.full(12, np.nan), "finite and not negative, got nan in row 0"),
+    "NaN": (np.full(12, np.nan), "finite and not negative, got nan in sample_weight\\[0\\]"),
     "all but one zero": (np.eye(12)[0], "needs at least 2 rows, got n_samples = 1"),
 }
 

@@ -218,10 +218,9 @@ def test_truncated_svd_is_chosen_by_gcv_on_leading_eigenpairs(with_target):
 
 
 def test_all_smooth_filters_compete_and_share_their_products():
-    dense, blocks = both(sample(60), kernel=KERNEL, selection="kfold")
-    assert [type(choice.filter).__name__ for choice in blocks.choices_] == [
-        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod")
-    ]
+    filters = ["kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method"]
+    dense, blocks = both(sample(60), kernel=KERNEL, selection="kfold", filter=filters)
+    assert len(blocks.choices_) == len(filters)
     for one, other in zip(blocks.choices_, dense.choices_, strict=False):
         np.testing.assert_allclose(one.scores, other.scores, rtol=SAME)
 

@@ -132,7 +132,8 @@ def test_options_reach_the_comparison(table):
     assert written["kernel"] == "Laplacian(bandwidth=3.0)"
     assert written["selection"] == "gcv"
     assert [row["name"] for row in written["estimators"]] == ["kme", "f-kmse", "tsvd"]
-    expected = compare(read_table(table).data, muhat.kernels.Laplacian(3.0), ["f-kmse"], selection="gcv")
+    given = {"selection": "gcv", "standardize": False}
+    expected = compare(read_table(table).data, muhat.kernels.Laplacian(3.0), ["f-kmse"], **given)
     assert written["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score)
 
 
@@ -277,7 +278,7 @@ def test_a_traceback_is_printed_where_it_is_asked_for():
         result = run(*arguments)
         assert result.exit_code == 2
         assert "Traceback (most recent call last)" in result.stderr
-        assert result.stderr.splitlines()[-1].startswith("muhat: nowhere.csv: a file is needed")
+        assert result.stderr.splitlines()[-1].startswith("muhat: no such file: nowhere.csv")
 
 
 def test_an_error_of_the_system_names_its_file_and_not_standard_output(monkeypatch, table):
@@ -423,8 +424,7 @@ def test_numbers_are_printed_with_the_digits_they_have():
     rows = [SimpleNamespace(**row, strength=share) for share in (0.0, 1e-14, 0.025249, 1.2345e-3, 4.56e-8)]
     shrunk = command._table(SimpleNamespace(rows=rows, best=None)).columns[3]
     assert list(shrunk.cells) == ["0", "0", "2.52", "0.123", "0"]
-    comparison = muhat.compare([[0.0], [1.0], [3.0]], kernel=muhat.Laplacian(51.0588230525312))
-    assert comparison.kernel_text == "Laplacian(bandwidth=51.06)"
+    assert command.kernel_text(muhat.Laplacian(51.0588230525312)) == "Laplacian(bandwidth=51.1)"
 
 
 def test_an_unknown_command_gets_a_suggestion():
@@ -624,17 +624,17 @@ def test_a_pass_beyond_those_foreseen_is_counted_too():
     ]
 
 
-def test_a_bad_row_far_down_is_named_by_batch_and_row():
+def test_a_bad_row_far_down_is_named_by_its_place_in_the_file():
     X = sample(30_000)
     X[25_000, 1] = np.nan
     as_parquet(X, "holes.parquet")
-    assert_refused(run("compare", "holes.parquet", "--gram", "nystrom"), "batch 3", "row 25000", "'b'")
+    assert_refused(run("compare", "holes.parquet", "--gram", "nystrom"), "data row 25001 (counted from 1)", "'b'")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["batch 1", "line 9003", "'b'"]),
+        ("words.csv", "a,b\n1,2\n" + "3,4\n" * 9000 + "5,red\n", ["line 9003", "'b'"]),
         ("one.csv", "1,2\n", ["at least 2 rows"]),
         ("few.csv", "1,2\n3,4\n", ["must be at most the number of rows, 2"]),
     ],

@@ -8,6 +8,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
@@ -21,6 +23,7 @@ from muhat.gram import Nystrom
 from muhat.kernels import Gaussian
 from muhat.paper.datasets import standardized, wine
 from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
+from muhat.selection._leave_one_out import _threshold
 
 compare = partial(compare_as_it_is, standardize=True)
 """As the command compares."""
@@ -64,10 +67,23 @@ def test_every_row_is_what_kernel_mean_chooses(sample, comparison, name):
         assert row.parameter == pytest.approx(choice.parameter, rel=1e-6)
 
 
-def test_the_best_is_what_kernel_mean_takes(sample, comparison):
+def test_the_default_is_what_kernel_mean_takes(sample, comparison):
     mu = KernelMean().fit(standardized(sample))
-    assert comparison.best.filter == mu.filter_
+    assert comparison.default.filter == mu.filter_
+    assert comparison.default.parameter == pytest.approx(mu.choice_.parameter, rel=1e-6)
+    plain = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[mu.choice_.parameter])).fit(standardized(sample))
+    assert comparison.default.score == pytest.approx(plain.choice_.score, rel=SAME)  # scored as all others are
+    assert f"takes f-kmse with {comparison.default.setting}" in comparison.default_verdict()
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
+
+
+def test_the_default_keeps_the_plain_average_of_yes_and_no():
+    X = (np.random.default_rng(SEED).random((50, 1)) < 0.15).astype(float)
+    comparison = compare(X, kernel=Gaussian(1.0))
+    assert comparison.default.name == "kme"
+    assert comparison.default_verdict() == "KernelMean(), the default, keeps the plain average here."
+    assert comparison.best.improvement > 0
+    assert not comparison.helps  # whatever the score says: the noise has one dimension, and so has the choice
 
 
 def test_improvement_is_in_percent_of_the_unbiased_estimate_of_the_risk(sample, comparison):
@@ -236,13 +252,32 @@ def test_what_is_not_finite_is_none_in_json():
 def test_the_verdict_names_the_winner_and_its_gain(comparison):
     best = comparison.best
     assert best.score == min(row.score for row in comparison.rows)
-    assert comparison.verdict().startswith(f"{best.name} ({best.symbol} = ")
-    assert f"by {best.gain_text} % of KME's estimated risk" in comparison.verdict()
-
-
-def test_the_verdict_says_that_the_best_of_many_looks_better_than_it_is(comparison):
     tried = sum(len(row.grid) for row in comparison.rows)
-    assert f"an optimistic number as the best of {tried} candidates" in comparison.verdict()
+    assert f"({best}, best of {tried} candidates: {best.gain_text} % lower risk)" in comparison.verdict()
+
+
+def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
+    few = np.random.default_rng(SEED).normal(size=(30, 30))  # nothing in common but the kernel's diagonal
+    clear = compare(few, kernel=Gaussian(1.0), filters=["s-kmse", "f-kmse", "nu-method"])
+    assert clear.helps
+    assert clear.verdict().startswith("Shrinkage helps: ")
+    unclear = replace(clear, threshold=clear.best.improvement / clear.best.standard_error + 1)
+    assert not unclear.helps
+    assert unclear.verdict().startswith("No detectable difference from the plain average on these 30 rows (")
+
+
+def test_the_threshold_is_the_largest_of_correlated_gains_by_chance(comparison):
+    terms = np.random.default_rng(SEED).normal(size=(4000, 20))
+    one, same = _threshold(terms[:, :1]), _threshold(np.repeat(terms[:, :1], 20, axis=1))
+    twenty = _threshold(terms / terms.std(axis=0))
+    assert one == pytest.approx(2, abs=0.1)
+    assert same == pytest.approx(one)
+    assert twenty == pytest.approx(norm.isf(1 - norm.cdf(2) ** (1 / 20)), abs=0.15)  # independent ones: Šidák
+    assert comparison.threshold > 2
+
+
+def test_a_threshold_from_few_rows_has_students_tails():
+    assert _threshold(np.zeros((5, 0))) == pytest.approx(student.isf(norm.sf(2), 4))
 
 
 def test_the_verdict_says_when_shrinkage_does_not_help():
@@ -267,7 +302,8 @@ def test_the_verdict_says_when_the_choice_is_at_the_edge(sample):
 def test_the_verdict_says_when_no_difference_can_be_told(sample):
     slight = compare(sample, filters=["s-kmse"], selection=Fixed(1e-4))
     assert 0 < slight.best.improvement < slight.best.standard_error
-    assert f"by {slight.best.gain_text} % of KME's estimated risk: no difference to KME" in slight.verdict()
+    assert f"(s-kmse (λ = 0.0001): {slight.best.gain_text} % lower risk)" in slight.verdict()
+    assert slight.verdict().startswith("No detectable difference from the plain average on these 40 rows")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +312,10 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
         (0.4123, 0.5178, "0.41 ± 0.52"),
         (12.3456, 3.21, "12.3 ± 3.2"),
         (0.0, 0.0, "0"),
-        (2e-5, 3.4e-4, "0.00002 ± 0.00034"),
+        (2e-5, 3.4e-4, "0"),
+        (-1.53e-7, 7.1e-8, "0"),
+        (-0.001, 0.2, "0.00 ± 0.20"),
+        (3.14159, 0.00123, "3.14 ± 0.00"),
     ],
 )
 def test_a_gain_has_the_digits_of_its_error(comparison, gain, error, text):
@@ -303,8 +342,7 @@ def test_the_standard_error_is_that_of_the_differences_to_kme_with_each_point_le
 def test_a_fitted_estimator_is_a_comparison(sample, comparison):
     again = Comparison.from_estimator(KernelMean().fit(standardized(sample)))
     assert [row.name for row in again.rows] == list(AUTO)
-    for row in again.rows:
-        assert row.improvement == pytest.approx(comparison[row.name].improvement, abs=1e-6)
+    assert again["f-kmse"].improvement == pytest.approx(comparison.default.improvement, abs=1e-6)
     assert again.d == sample.shape[1]
 
 

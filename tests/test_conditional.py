@@ -608,7 +608,9 @@ X, Y = wave(20)
 REFUSED = {
     "y must be given": lambda: ConditionalMean().fit(X, None),
     "y must vary, got 2 in every row": lambda: ConditionalMean().fit(X, np.full(20, 2.0)),
-    "y must be finite, got .*NaN in 1 row": lambda: ConditionalMean().fit(X, np.where(np.arange(20) == 3, np.nan, Y)),
+    r"y must be finite, got Input y contains NaN in 1 row \(first: y\[3\]\)": lambda: ConditionalMean().fit(
+        X, np.where(np.arange(20) == 3, np.nan, Y)
+    ),
     "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(X, Y[:-1]),
     "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
     "y must be real numbers, got complex ones": lambda: ConditionalMean().fit(X, Y + 1j),

@@ -333,8 +333,11 @@ def test_files_too_large_to_be_read_at_once_are_drawn_from(files, monkeypatch):
 REFUSED_FILES = {
     "one file": (["reference.parquet"], "a reference and at least one new file are needed, got 1 file"),
     "text": (["reference.parquet", "week1.parquet"], "column 'kind' must be numeric, got 'ash'"),
-    "no column": (["reference.parquet", "few.csv", "--one-hot"], "such as 'b', got 'a', 'kind'"),
-    "a new column": (["few.csv", "week1.parquet", "--one-hot"], "got 'b'; leave it out with --drop b"),
+    "no column": (["reference.parquet", "few.csv", "--one-hot"], "few.csv lacks column 'b' that the reference has."),
+    "a new column": (
+        ["few.csv", "week1.parquet", "--one-hot"],
+        "a column 'b' that the reference does not have; leave it out with --drop b.",
+    ),
     "no state": (["--resume", "mean.muhat", "week1.parquet"], "a state that muhat drift --save wrote is needed, got"),
     "another alpha": (["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01], "is needed, 0.05, got 0.01"),
     "alpha": (

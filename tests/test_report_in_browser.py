@@ -51,7 +51,19 @@ def odd_page():
 def independence_page():
     x = RNG.normal(size=(40, 1))
     result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(x, x**2)
-    return result.to_html(settings={"x": "age", "y": "dose"})
+    return result.to_html(
+        data=DataSet("patients", np.column_stack([x, x**2]), ("age", "dose")), settings={"x": "age", "y": "dose"}
+    )
+
+
+def boxes_page():
+    city = np.arange(60) % 3
+    coded = np.eye(3)[city]
+    y = RNG.normal(size=60) + city
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(coded, y[:, None])
+    names = tuple(f"city = {name}" for name in ("Bern", ODD[0], ODD[1]))
+    data = DataSet("flats", np.column_stack([coded, y]), (*names, "rent"))
+    return result.to_html(data=data, settings={"x": ["city"], "y": ["rent"]})
 
 
 def predict_page():
@@ -63,7 +75,7 @@ def predict_page():
 def drift_page():
     detector = DriftDetector(random_state=0).fit(RNG.normal(size=(60, 2)))
     for shift in (0.0, 0.0, 3.0):
-        detector.update(RNG.normal(shift, size=(40, 2)))
+        detector.update(RNG.normal(shift, size=(40, 2)), f"{ODD[0]} {shift}")
     return detector.to_html()
 
 
@@ -71,6 +83,7 @@ PAGES = {
     "compare": compare_page,
     "test": two_samples_page,
     "independence": independence_page,
+    "boxes": boxes_page,
     "predict": predict_page,
     "drift": drift_page,
     "odd names": odd_page,
@@ -118,7 +131,7 @@ AXE = """axe.run({exclude: [["tbody tr:nth-child(n+3)"]]}, %s)
 """Rows of a table that are like the first two are left out, as each takes long."""
 
 
-@pytest.mark.parametrize("kind", ["compare", "odd names", "independence", "predict", "drift"])
+@pytest.mark.parametrize("kind", ["compare", "odd names", "independence", "boxes", "predict", "drift"])
 def test_an_automatic_check_of_accessibility_finds_nothing(opened, kind):
     axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     tab = opened(kind)
@@ -151,7 +164,9 @@ def test_a_name_in_the_legend_hides_and_shows_its_series_in_all_figures(opened):
     ("kind", "figure", "read"),
     [
         ("compare", 0, "% at"),
-        ("test", 0, "permutation"),
+        ("test", 1, "permutation"),
+        ("independence", 0, "age "),
+        ("boxes", 0, "median "),
         ("predict", 0, "predicted"),
         ("predict", 2, " to "),
         ("drift", 0, "p ="),

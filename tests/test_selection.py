@@ -9,6 +9,7 @@ import reference
 from catalogue import EXACT, NAMES, SAMPLES, SEED
 from muhat import Embedding, KernelMean, SyntheticFamily, compare
 from muhat.data import SampleBatch
+from muhat.data._summaries import folds_of
 from muhat.filters import AUTO, FILTERS, KME, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
 from muhat.gram import DenseGram, DenseProblem, FeatureProblem, FeatureSums, Folds, Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Linear
@@ -99,12 +100,97 @@ def test_constant_filters_need_no_eigenvalues_to_be_chosen():
         assert KernelMean(filter=name).fit(X).eigenvalues_ is None
 
 
-def test_auto_takes_the_filter_with_the_least_score_from_its_own_list():
+def test_auto_is_f_kmse_or_the_plain_average_by_a_rule_that_counts_bias_more_often():
     mu = KernelMean(kernel=KERNEL).fit(X)
-    single = {name: KernelMean(kernel=KERNEL, filter=name).fit(X).choice_.score for name in AUTO}
     assert [type(choice.filter) for choice in mu.choices_] == [FILTERS[name] for name in AUTO]
-    assert mu.choice_.score == pytest.approx(min(single.values()), rel=1e-10)
-    np.testing.assert_allclose([choice.score for choice in mu.choices_], list(single.values()), rtol=1e-10)
+    assert mu.rule_ == LeaveOneOut(bias_factor="auto")
+    same = KernelMean(kernel=KERNEL, filter=["kme", "f-kmse"], selection=LeaveOneOut(bias_factor="auto")).fit(X)
+    assert mu.choice_.gain == same.choice_.gain
+    plain = KernelMean(kernel=KERNEL, selection=LeaveOneOut(bias_factor=1)).fit(X)
+    assert plain.choice_.gain == KernelMean(kernel=KERNEL, filter="f-kmse").fit(X).choice_.gain
+    assert plain.choice_.strength > mu.choice_.strength > 0
+
+
+def brute_force_gain(lam, F, p, folds, factor, target=None):
+    """2A − κQ with every fold really left out, of F-KMSE."""
+    gain = 0.0
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(F)), fold)
+        m, mu = (reference.estimate(name, lam, F[rest], p[rest], target) for name in ("kme", "f-kmse"))
+        h = m - mu
+        gain += sum(p[i] * (-2 * (F[i] - m) @ h - factor * h @ h) for i in fold)
+    return gain
+
+
+def effective_dimension(F, p):
+    """(tr Σ̂)²/tr Σ̂² of the centred covariance."""
+    centred = F - p @ F
+    covariance = (centred * p[:, None]).T @ centred
+    return np.trace(covariance) ** 2 / (covariance**2).sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_target", [False, True])
+@pytest.mark.parametrize(
+    ("gram", "selection"),
+    [("dense", LeaveOneOut), ("dense", KFold), ("blocks", KFold), ("nystrom", LeaveOneOut), ("nystrom", KFold)],
+)
+def test_bias_is_counted_as_by_refits(gram, selection, with_target, weighted):
+    rng, few, grid = np.random.default_rng(SEED), X[:25], [1e-3, 1e-2, 0.1, 1.0]
+    weights = rng.uniform(0.5, 2, size=len(few)) if weighted else np.ones(len(few))
+    p, F = weights / weights.sum(), reference.features(KERNEL(few))
+    target = KernelMean(kernel=KERNEL, filter="kme").fit(few[:8] + 0.5).embedding_ if with_target else None
+    rule = selection(grid=grid, bias_factor="auto")
+    mu = KernelMean(kernel=KERNEL, filter="f-kmse", selection=rule, gram=gram, target=target)
+    mu.fit(few, sample_weight=weights)
+    if selection is KFold and gram == "nystrom":
+        number = folds_of(few, 5, 0)
+        folds = [np.flatnonzero(number == fold) for fold in np.unique(number)]
+    else:
+        folds = KFold().folds(p) if selection is KFold else [[i] for i in range(len(few))]
+    D = effective_dimension(F, p)
+    aim = None
+    if with_target:  # in the features' coordinates, with what is outside of them as one more
+        inside = np.linalg.pinv(F) @ target(few)
+        outside = np.sqrt(max(target.squared_norm() - inside @ inside, 0))
+        F, aim = np.column_stack([F, np.zeros(len(F))]), np.append(inside, outside)
+    expected = [brute_force_gain(lam, F, p, folds, D / (D - 2), aim) for lam in grid]
+    np.testing.assert_allclose(mu.choice_.gains, expected, rtol=1e-7, atol=1e-12)
+
+
+def test_the_effective_dimension_keeps_its_digits_for_a_wide_kernel():
+    rows, p = np.random.default_rng(SEED).normal(size=(30, 4)), np.full(30, 1 / 30)
+    problem = DenseProblem(DenseGram.from_sample(Gaussian(1e4), rows))
+    assert float(problem.effective_dimension) == pytest.approx(effective_dimension(rows, p), rel=1e-5)
+
+
+@pytest.mark.parametrize("gram", ["dense", "blocks", "nystrom"])
+def test_auto_keeps_the_plain_average_where_the_noise_has_two_dimensions_or_fewer(gram):
+    yes_no = (np.random.default_rng(SEED).random((40, 1)) < 0.2).astype(float)
+    for rows in (yes_no, X[:2], X[:3]):
+        mu = KernelMean(kernel=KERNEL, gram=gram).fit(rows)
+        assert mu.filter_ == KME()
+        assert mu.choice_.gain == mu.choice_.strength == 0
+        np.testing.assert_allclose(mu.embedding_(rows), KERNEL(rows).mean(axis=0), rtol=1e-10)
+
+
+def test_streams_keep_the_plain_average_too():
+    yes_no = (np.random.default_rng(SEED).random((60, 1)) < 0.2).astype(float)
+    mu = KernelMean(kernel=KERNEL).partial_fit(yes_no)
+    assert mu.filter_ == KME()
+    assert mu.rule_ == KFold(bias_factor="auto")
+
+
+def test_float32_rows_have_the_same_default():
+    single, double = (KernelMean(kernel=KERNEL).fit(X.astype(kind)) for kind in (np.float32, np.float64))
+    assert single.choice_.parameter == pytest.approx(double.choice_.parameter, rel=1e-2)
+    assert single.choice_.gain == pytest.approx(double.choice_.gain, rel=1e-3)
+
+
+@pytest.mark.parametrize("factor", [0, -1, "large", np.inf])
+def test_a_bias_factor_that_is_no_factor_is_refused(factor):
+    with pytest.raises(ValueError, match="bias_factor must be positive and finite, 'auto' or None"):
+        KernelMean(filter="f-kmse", selection=LeaveOneOut(bias_factor=factor)).fit(X)
 
 
 def test_of_a_list_of_filters_the_best_is_taken():
@@ -135,7 +221,7 @@ class TestPolicy:
         assert isinstance(mu.rule_, GCV)
 
     def test_compare_does_the_same(self):
-        row = compare(self.many, filters=["tsvd"])["tsvd"]
+        row = compare(self.many, filters=["tsvd"], standardize=False)["tsvd"]
         assert (row.selection, row.scores) == ("gcv", None)
         assert row.parameter == KernelMean(filter="tsvd").fit(self.many).choice_.parameter
 

@@ -1,15 +1,35 @@
 """The sentences we refuse with, built in one place: who, what was needed, what was got, what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from math import floor, isfinite, log10
+from shlex import quote
 from textwrap import shorten
 
 TINY_PERCENT = 0.01
 """Gains and errors below this percentage are shown as zero."""
 
-LARGE_COUNT = 10_000
-"""Numbers of iterations from here on are shown with two digits."""
+IN_COMMAND: ContextVar[bool] = ContextVar("IN_COMMAND", default=False)
+"""Whether sentences are for somebody who typed a command, to whom options are ``--drop a`` and not ``drop=['a']``."""
+
+LISTED = 10
+"""The most names that a sentence lists."""
+
+
+class Note(UserWarning):
+    """Something that a user is told without being warned, such as how many rows were dropped as was asked for."""
+
+
+@contextmanager
+def in_command() -> Iterator[None]:
+    """Word options for the command line in sentences made here."""
+    before = IN_COMMAND.set(True)
+    try:
+        yield
+    finally:
+        IN_COMMAND.reset(before)
 
 
 def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
@@ -53,23 +73,6 @@ def p_value_text(p: float, n_permutations: int, is_complete: bool = False) -> st
     return f"p {'≤' if is_floor else '='} {p:.2g}"
 
 
-def setting_text(symbol: str, parameter: float) -> str:
-    """Return a filter's parameter as text, with few digits; empty without a symbol.
-
-    Examples
-    --------
-    >>> setting_text("t", 12), setting_text("t", 26263317), setting_text("λ", 0.0012345), setting_text("", 0.0)
-    ('t = 12', 't = 2.6e7', 'λ = 0.00123', '')
-    """
-    if not symbol:
-        return ""
-    if symbol == "t" and parameter < LARGE_COUNT:
-        return f"t = {parameter:,}"
-    digits = 2 if symbol == "t" else 3
-    text = f"{parameter:.{digits}g}".replace("inf", "∞")
-    return f"{symbol} = {text.replace('e+0', 'e').replace('e+', 'e')}"
-
-
 def gain_text(gain: float | None, error: float | None) -> str:
     """Return a gain in percent with its standard error, "0" for less than a hundredth of a percent.
 
@@ -87,3 +90,50 @@ def gain_text(gain: float | None, error: float | None) -> str:
     if float(text) == 0:  # neither "−0.00" nor more digits than the error has
         text = text.removeprefix("-")
     return f"{text} ± {error:.{decimals}f}".replace("-", "−")
+
+
+def option(name: str, value: object = True) -> str:
+    """Return an option as the reader of a sentence would write it, in Python or, in a command, on the command line.
+
+    Examples
+    --------
+    >>> option("drop", "colour"), option("missing", "drop"), option("one_hot")
+    ("drop=['colour']", "missing='drop'", 'one_hot=True')
+    """
+    if IN_COMMAND.get():
+        flag = f"--{name.replace('_', '-')}"
+        return flag if value is True else f"{flag} {quote(str(value))}".replace("','", ",")
+    return f"{name}={[value] if name == 'drop' else value!r}"
+
+
+def listed_names(names: Iterable[str], most: int = LISTED) -> str:
+    """Return names between commas, the first of many."""
+    names = list(names)
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
+
+
+def no_column(who: str, name: str, names: Iterable[str]) -> str:
+    """Say that a table has no column of a name, which it has, and which may be meant.
+
+    Examples
+    --------
+    >>> no_column("concrete.csv", "strength", ["cement", "slag", "strenght"])
+    "concrete.csv has no column 'strength'; its columns are cement, slag, strenght; did you mean 'strenght'?"
+    """
+    names = list(names)
+    sentence = f"{who} has no column {name!r}; its columns are {listed_names(names)}"
+    close = get_close_matches(str(name), names, n=1)
+    return f"{sentence}; did you mean {close[0]!r}?" if close else f"{sentence}."
+
+
+def lacks_columns(who: str, missing: Iterable[str], whose: str = "the model was trained on") -> str:
+    """Say that a table lacks columns, the first by name, that something needs.
+
+    Examples
+    --------
+    >>> lacks_columns("diabetes.csv", ["cement", "slag", "ash"])
+    "diabetes.csv lacks column 'cement' (and 2 more) that the model was trained on."
+    """
+    first, *others = missing
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{who} lacks column {first!r}{more} that {whose}."

@@ -33,11 +33,11 @@ class Reportable:
             The rows that the result is of, as arrays, data frames or what ``read_table`` returns: the page then shows
             the distribution of every column.
         code : str, default=''
-            The lines of Python that give the same; by default those that can be told from the result.
+            The Python lines that reproduce it; by default what the result knows of them.
         settings : mapping, default=None
-            What the page is to say of how it was made, such as the seed.
+            Settings that the page lists, such as the seed.
         warnings : sequence of str, default=None
-            What its reader has to be warned of; an empty one says that there was no warning.
+            Warnings that the page shows; an empty list says that there were none.
         level : float, default=0.05
             The level of the verdict of a test.
 

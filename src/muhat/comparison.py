@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import gain_text, refusal, setting_text
+from muhat._messages import refusal
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._shown import Shown
@@ -35,8 +34,14 @@ NUMBER = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-SAMPLED = 1000
-"""Rows from which the standard errors of gains are estimated."""
+SAMPLED, NO_ERROR = 1000, 1e-9
+"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
+
+NOTHING = 0.01
+"""The percentage of the plain average's risk below which a gain is shown as zero."""
+
+ITERATIONS = 10**5
+"""Iterations from which on their number is shown with three digits."""
 
 
 def compare(
@@ -190,8 +195,16 @@ class Row:
 
     @property
     def gain_text(self) -> str:
-        """The improvement with its standard error, such as '0.4 ± 0.5'; '0' below 0.01 %, '–' without one."""
-        return gain_text(self.improvement, self.standard_error)
+        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
+        if self.improvement is None:
+            return "–"
+        error = self.standard_error or 0.0
+        if abs(self.improvement) < NOTHING and not error >= NOTHING:
+            return "0"
+        if not np.isfinite(error) or error < NO_ERROR:
+            return f"{self.improvement:.3g}"
+        digits = min(2, max(0, 1 - int(np.floor(np.log10(error)))))
+        return f"{_signed(self.improvement, digits)} ± {error:.{digits}f}"
 
     @property
     def symbol(self) -> str:
@@ -201,7 +214,11 @@ class Row:
     @property
     def setting(self) -> str:
         """The chosen parameter as text, such as 't = 12'; empty where there is none."""
-        return setting_text(self.symbol, self.parameter)
+        if not self.symbol:
+            return ""
+        is_count = self.symbol == "t" and self.parameter < ITERATIONS
+        shown = f"{self.parameter}" if is_count else f"{self.parameter:.3g}"
+        return f"{self.symbol} = {shown}".replace("inf", "∞")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.setting})" if self.symbol else self.name
@@ -343,8 +360,6 @@ class Comparison(Reportable, Shown):
         stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
-        if self.default is not None and self.best.improvement is not None:
-            notes.append(self._default_note(self.default))
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
@@ -355,13 +370,15 @@ class Comparison(Reportable, Shown):
                 notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")
         return tuple(notes)
 
-    @staticmethod
-    def _default_note(default: Row) -> str:
-        """Return a sentence on what ``KernelMean()`` takes."""
+    def default_verdict(self) -> str:
+        """Return one sentence on what ``KernelMean()`` takes of these rows; empty where that is not known."""
+        default = self.default
+        if default is None or default.improvement is None:
+            return ""
         if default.strength == 0:
             return "KernelMean(), the default, keeps the plain average here."
-        shrunk = f"{default} (moved by {100 * default.strength:.2g} %)"
-        return f"KernelMean(), the default, takes {shrunk}, with a gain of {default.gain_text} %."
+        taken = f"{default.name} with {default.setting} (estimated gain {default.gain_text} %)"
+        return f"KernelMean(), the default, takes {taken}."
 
     @property
     def helps(self) -> bool:
@@ -377,7 +394,7 @@ class Comparison(Reportable, Shown):
         if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
             return False
         excess = best.strength**2 * self.extra_bias  # infinite where the variance is that of two components or fewer
-        return best.improvement - excess > self.threshold * (best.standard_error or 0.0)
+        return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
 
     @property
     def kernel_text(self) -> str:
@@ -422,7 +439,7 @@ class Comparison(Reportable, Shown):
             "kernel": repr(self.kernel),
             "best": self.best.name,
             "helps": self.helps,
-            "default": None if self.default is None else self.default.name,
+            "default": self.default_verdict(),
             "verdict": self.verdict(),
             "notes": list(self.notes),
             "estimators": [row.to_dict() for row in self.rows],
@@ -505,6 +522,12 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
 def _is_plain(rule: Any) -> bool:
     """Whether a rule's gains are those of plain leave-one-out."""
     return isinstance(rule, LeaveOneOut) and rule.bias_factor in (None, 1)
+
+
+def _signed(value: float, digits: int) -> str:
+    """Return a number with so many decimals, without the sign of a zero."""
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _json_safe(value: Any) -> Any:

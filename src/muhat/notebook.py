@@ -173,12 +173,16 @@ def _numbers(values: Array) -> str:
     return ", ".join(f"{each:.3g}" for each in values[:LISTED]) + ", …" * (len(values) > LISTED)
 
 
+def _verdicts(comparison: Comparison) -> tuple[str, ...]:
+    return comparison.verdict(), comparison.default_verdict(), comparison.stacked_verdict()
+
+
 def _of_comparison(comparison: Comparison) -> Summary:
     rows = [(row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %") for row in comparison.rows]
     best = comparison.best
     words = f"gain over KME along the grid of {best.name}, the best marked"
     curve = "" if best.improvements is None else line(best.improvements, best.index, words)
-    sentence = " ".join(filter(None, (comparison.verdict(), comparison.stacked_verdict())))
+    sentence = " ".join(filter(None, _verdicts(comparison)))
     header = ("estimator", "parameter", "gain over KME, % of its risk", "shrunk")
     return Summary(sentence, header, rows, curve, "good" if comparison.helps else "neutral")
 

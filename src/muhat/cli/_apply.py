@@ -22,6 +22,7 @@ from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches
+from muhat.cli._reading import Decimal, Missing, Separator, open_like, show_notes
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
 from muhat.data import DataSet, FileBatches, open_batches
@@ -108,9 +109,9 @@ def apply_command(
         list[str] | None,
         Option(metavar="COLUMN", show_default=False, help="A column to leave out, where the model knows no names."),
     ] = None,
-    separator: Annotated[
-        str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
-    ] = None,
+    missing: Missing = "error",
+    separator: Separator = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Apply a kept model to new rows: its prediction or score of each."""
     if out is not None:
@@ -120,7 +121,11 @@ def apply_command(
             )
         check_writable(out)
     asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
-    batches = open_batches(file, drop or (), columns=asked.columns, separator=separator)
+    reading: dict[str, Any] = {"missing": missing, "separator": separator, "decimal": decimal}
+    if asked.columns is None:
+        batches = open_batches(file, drop or (), **reading)
+    else:
+        batches = open_like(file, asked.columns, reading)
     if asked.columns is not None:
         check_names(batches.name, [name for name in (*batches.columns, *batches.left_out) if name in asked.columns])
     is_json = as_json or (out is not None and out.suffix.lower() == ".json")
@@ -129,9 +134,11 @@ def apply_command(
         if out is None:
             with standard_output():
                 write(asked, rows, sys.stdout)
+            show_notes(batches)
             return
         text = io.StringIO()
         write(asked, rows, text)
+    show_notes(batches)
     atomic_write(out, text.getvalue().encode())
 
 

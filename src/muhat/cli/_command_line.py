@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from muhat import __version__
-from muhat._messages import refusal
+from muhat._messages import Note, in_command, refusal
 
 BUG = 1
 USER_ERROR = 2
@@ -104,7 +104,7 @@ class CommandLine(TyperGroup):
         with_traceback = TRACEBACK in options
         given = [each for each in options if each != TRACEBACK] + given[len(options) :]
         try:
-            with _warnings_in_one_line():
+            with _warnings_in_one_line(), in_command():
                 code = super().main(given, standalone_mode=False, **extra)
         except (typer.Abort, KeyboardInterrupt):
             code = INTERRUPTED
@@ -158,10 +158,13 @@ def standard_output() -> Iterator[None]:
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Print warnings as one line each, those for programmers not at all."""
+    """Print warnings as one line each, the same one once, those for programmers not at all."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        say(f"warning: {message}")
+        if str(message) not in shown:
+            say(message if isinstance(message, Note) else f"warning: {message}")
+        shown.add(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -24,6 +24,7 @@ from muhat._parts import as_kernel
 from muhat.cli._apply import check_names, fitted_winner, names_of
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches, spinner
+from muhat.cli._reading import Decimal, Missing, OneHot, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, print_written
 from muhat.comparison import Comparison, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
@@ -50,10 +51,6 @@ QUIET_UP_TO = 1000
 Bandwidth = Annotated[
     str | None,
     Option(metavar="NUMBER|median", show_default="median", help="The kernel's bandwidth σ, or the median distance."),
-]
-Separator = Annotated[
-    str | None,
-    Option(metavar="CHARACTER", show_default="detected", help="Field separator of text files; also 'tab' or 'space'."),
 ]
 
 
@@ -94,7 +91,10 @@ def compare_command(
         str | None, Option(metavar="A,B,...", show_default="all", help="The columns to use, separated by commas.")
     ] = None,
     only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
+    one_hot: OneHot = False,
+    missing: Missing = "error",
     separator: Separator = None,
+    decimal: Decimal = ".",
     gram: Annotated[
         str,
         Option(
@@ -126,13 +126,22 @@ def compare_command(
         gram=_gram(gram, features),
     )
     names = None if columns is None else columns.split(",")
-    reading = _changed(drop=tuple(drop or ()), columns=names, only_numeric=only_numeric, separator=separator)
+    reading = _changed(
+        drop=tuple(drop or ()),
+        columns=names,
+        only_numeric=only_numeric,
+        one_hot=one_hot,
+        missing=missing,
+        separator=separator,
+        decimal=decimal,
+    )
     shown = not as_json and sys.stderr.isatty()
     with noted_warnings() as warned:
         sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
         if model is not None:
             check_names(sample.name, names_of(sample))
         comparison = _compared(sample, options, standardize, shown)
+        show_notes(sample)
     if model is not None:
         keep.save(fitted_winner(comparison, sample, options), model)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
@@ -201,7 +210,8 @@ def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatch
     size = 8 * batches.most_rows * len(batches.columns)
     if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():
         with ProgressBatches(batches, ["reading"], shown=shown) as rows:
-            return DataSet(batches.name, np.concatenate(list(rows)), batches.columns, left_out=batches.left_out)
+            values = np.concatenate(list(rows))
+        return DataSet(batches.name, values, batches.columns, left_out=batches.left_out, notes=batches.notes)
     return batches
 
 
@@ -245,13 +255,18 @@ def _print(comparison: Comparison, name: str) -> None:
         console.print(sentence, soft_wrap=not console.is_terminal, style=style)
 
     size = f"{comparison.n:,} rows, {comparison.d:,} column{'' if comparison.d == 1 else 's'}"
-    print_sentence(f"{name}: {size}, kernel {comparison.kernel_text}")
+    print_sentence(f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
     console.print(_table(comparison))
     for note in comparison.notes:
         print_sentence(note)
     print_sentence(comparison.verdict(), "green" if comparison.helps else None)
-    if comparison.stacked is not None:
-        print_sentence(comparison.stacked_verdict())
+    for sentence in filter(None, (comparison.default_verdict(), comparison.stacked_verdict())):
+        print_sentence(sentence)
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """Return a kernel with its numbers in three digits."""
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda found: f"{float(found[0]):.3g}", repr(kernel))
 
 
 def _table(comparison: Comparison) -> Table:

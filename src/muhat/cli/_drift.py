@@ -6,36 +6,35 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
-from muhat._files import check_writable
-from muhat._messages import refusal
+from muhat._files import FileError, check_writable
+from muhat._messages import lacks_columns, refusal
 from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._progress import spinner
+from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings, print_written
-from muhat.cli._samples import INDICATOR, ReadSample, are_large, encoded, opened, read_sample, text_column_of, values_of
+from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.cli._testing import (
     ALERT,
     FOUND,
     AsJson,
     Distinct,
-    Drop,
-    OneHot,
-    OnlyNumeric,
     Out,
     RandomState,
-    Separator,
     Standardize,
     as_option,
     console_of,
     print_sentence,
 )
 from muhat.data import DataSet, FileBatches
+from muhat.data._formats import INDICATOR, text_column_of
 from muhat.keep import load
 from muhat.keep import save as keep
 from muhat.plots import figure_of_drift, save
@@ -87,7 +86,9 @@ def drift_command(
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
     one_hot: OneHot = False,
+    missing: Missing = "error",
     separator: Separator = None,
+    decimal: Decimal = ".",
     out: Out = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -99,6 +100,7 @@ def drift_command(
     if save_to is not None:
         check_writable(save_to)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
+    reading |= {"missing": missing, "decimal": decimal}
     if resume is None:
         if len(files) < 2:
             raise ValueError(refusal("muhat drift", "a reference and at least one new file are needed", "1 file"))
@@ -120,6 +122,8 @@ def drift_command(
         reference = _reference(files[0], reading, one_hot, block_length) if resume is None else None
         if reference is not None:
             detector.fit(reference)
+            if isinstance(reference, FileBatches):
+                show_notes(reference)
         tested = list(_updates(detector, new, reading, one_hot, save_to))
         results = [each for each, is_new in tested if is_new]
     if out is not None:
@@ -162,6 +166,8 @@ def _updates(
             continue
         with spinner(f"testing {file}", shown=sys.stderr.isatty()):
             result = detector.update(batch, file.name)
+        if isinstance(batch, FileBatches):
+            show_notes(batch)
         if save_to is not None:
             keep(detector, save_to)
         yield result, True
@@ -187,13 +193,12 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
         elif text is not None:
             values[text].append(name.removeprefix(text + INDICATOR))
         else:
-            needed = f"the columns of the reference are needed, such as {name!r}"
-            raise ValueError(refusal(batch.table.name, needed, ", ".join(map(repr, batch.names[:10]))))
+            raise FileError(lacks_columns(batch.who, [name], "the reference has"))
     more = [name for name in batch.table.feature_names if name not in columns]
     more += [name for name, each in values.items() if not each]
     if more:
-        needed, advice = "no columns are needed that the reference has not", f"leave it out with --drop {more[0]}"
-        raise ValueError(refusal(batch.table.name, needed, repr(more[0]), advice))
+        sentence = f"{batch.who} has a column {more[0]!r} that the reference does not have"
+        raise FileError(f"{sentence}; leave it out with --drop {quote(more[0])}.")
     return encoded(batch, columns, values)
 
 

@@ -24,11 +24,12 @@ from muhat._messages import refusal, unknown_name
 from muhat.cli._apply import check_names
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import check_figure
+from muhat.cli._reading import Decimal, Missing, OneHot, Separator, open_like, read_with_target, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._distribution import checked_levels
 from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
-from muhat.data import DataSet, read_table
+from muhat.data import DataSet
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
@@ -75,9 +76,10 @@ def predict_command(
         list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
     ] = None,
     only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
-    separator: Annotated[
-        str | None, Option(metavar="CHARACTER", show_default="learnt", help="What divides text; also 'tab' or 'space'.")
-    ] = None,
+    one_hot: OneHot = False,
+    missing: Missing = "error",
+    separator: Separator = None,
+    decimal: Decimal = ".",
     out: Annotated[
         Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")
     ] = None,
@@ -95,6 +97,7 @@ def predict_command(
     _check(target, intervals, out, save_predictions, keep)
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
+    reading |= {"one_hot": one_hot, "missing": missing, "decimal": decimal}
     with noted_warnings() as warned:
         sample = _Sample.from_file(file, target, reading)
         later = None if new is None else _Sample.from_file(new, target, reading, like=sample)
@@ -155,20 +158,17 @@ class _Sample:
         """Read a file; that a target looks like a label is no reason to warn."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            table = read_table(file, **reading)
+            if like is None:
+                table = read_with_target(file, target, reading)
+            else:
+                whose = f"{like.name} has"
+                table = open_like(file, like.names, reading, optional=[target], whose=whose).read()
         for each in caught:
             if repr(target) not in str(each.message):
                 warnings.warn(each.message, each.category, stacklevel=2)
+        show_notes(table)
         check_names(table.name, table.feature_names)
-        names = tuple(name for name in table.feature_names if name != target)
-        if like is None and (target not in table.feature_names or not names):
-            needed = f"--target must be a column of numbers, and {table.name} must have others"
-            raise ValueError(refusal("--target", needed, f"{target!r} of {_listed(table)}"))
-        wanted = names if like is None else like.names
-        for name in wanted:
-            if name not in table.feature_names:
-                needed = f"column {name!r} is needed, as {like.name if like else file} has it"
-                raise ValueError(refusal(table.name, needed, _listed(table)))
+        wanted = like.names if like else tuple(name for name in table.feature_names if name != target)
         columns = [table.feature_names.index(name) for name in wanted]
         has_target = target in table.feature_names
         y = table.data[:, table.feature_names.index(target)] if has_target else np.full(len(table.data), np.nan)
@@ -177,11 +177,6 @@ class _Sample:
     def as_data_set(self) -> DataSet:
         """Return the features by themselves."""
         return DataSet(self.name, self.X, self.names, left_out=self.left_out)
-
-
-def _listed(table: DataSet) -> str:
-    names = table.feature_names
-    return ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
 
 
 @dataclass(frozen=True, eq=False)

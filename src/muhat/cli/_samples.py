@@ -5,39 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Array, available_memory
 from muhat._files import FileError
-from muhat._messages import refusal
+from muhat._messages import lacks_columns, refusal
 from muhat.cli._compare import SHARE_OF_MEMORY
-from muhat.data import ROWS, ColumnMoments, DataSet, FileBatches, open_batches
-from muhat.data._formats import Wanted
-
-MOST_VALUES = 20
-"""The most different values of a text column that become indicators."""
+from muhat.cli._reading import show_notes
+from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
+from muhat.data._files import check_few_values, indicators_of
 
 GROWTH = 10
 """How many times larger numbers may be in memory than in a file."""
 
-NOT_NUMERIC = "must be numeric"
-"""What is said of a column of text, for which the command line has more advice."""
 
-INDICATOR = " = "
-"""What stands between a text column and its value in the name of an indicator."""
-
-LISTED = 10
-"""The most columns that a sentence lists."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReadSample:
     """The columns of numbers of a file, and those of text as words."""
 
+    who: str
+    """The file."""
     table: DataSet
     words: dict[str, Array]
+    numbers: Array
+    """The numbers of the rows in the file, from 0: without those that were dropped."""
+    labels: Array | None = None
+    """The label of each row, where there is a column of labels."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,34 +44,16 @@ class ReadSample:
 def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str | None = None) -> ReadSample:
     """Return a file's columns; without ``one_hot``, one of text is refused by name, unless it is the label."""
     drop = (*reading["drop"], *([label] if label else []))
-    if not one_hot:
-        try:
-            return ReadSample(open_batches(path, **{**reading, "drop": drop}).read(), {})
-        except FileError as problem:
-            if NOT_NUMERIC in str(problem):
-                ways = "--one-hot" if reading.get("columns") else "--drop, --only-numeric or --one-hot"
-                raise FileError(f"{str(problem).rstrip('.')}, as by {ways}.") from problem
-            raise
-    numbers = Wanted(reading.get("columns"), drop, only_numeric=True)  # of which a file may have none
-    batches = FileBatches(path, numbers, ROWS, reading["separator"])
-    wanted = reading.get("columns") or batches.left_out
-    text = [name for name in batches.left_out if name in wanted and name not in drop]
-    _check_no_indicators(batches.columns, text)
-    return ReadSample(batches.read(), {name: np.array(batches.words(name)) for name in text})
-
-
-def _check_no_indicators(columns: Sequence[str], text: Sequence[str]) -> None:
-    """Refuse a column that has the name of an indicator of another: one of them would be lost."""
-    for name in (*columns, *text):
-        of = text_column_of(name, text)
-        if of is not None:
-            needed, got = "no column may be named as an indicator of another", f"{name!r} beside {of!r}"
-            raise ValueError(refusal("--one-hot", needed, got, f'rename it or leave it out with --drop "{name}"'))
-
-
-def text_column_of(indicator: str, text: Iterable[str]) -> str | None:
-    """Return the text column that a name would be an indicator of, the one with the longest name; or None."""
-    return max((name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None)
+    batches = open_batches(path, **{**reading, "drop": drop, "one_hot": one_hot})
+    text = batches.text_columns
+    table, words = batches.read_with_words([*text, *([label] if label else [])])
+    show_notes(table)
+    labels = words.pop(label) if label else None
+    numbers = np.delete(np.arange(len(table.data) + len(batches.dropped)), batches.dropped)
+    if text:  # whose indicators are made of the values in all samples
+        count = len(table.feature_names) - sum(map(len, batches.categories.values()))
+        table = replace(table, data=table.data[:, :count], feature_names=table.feature_names[:count])
+    return ReadSample(str(path), table, words, numbers, labels)
 
 
 @dataclass(frozen=True)
@@ -104,8 +82,8 @@ def opened(file: Path, reading: dict[str, Any], columns: Sequence[str] | None = 
     batches = open_batches(file, **{**reading, "drop": (), "columns": columns})
     more = [name for name in batches.left_out if name not in reading["drop"]]
     if more and not reading["only_numeric"]:
-        needed, advice = "no columns are needed that the first file has not", f"leave it out with --drop {more[0]}"
-        raise ValueError(refusal(str(file), needed, repr(more[0]), advice))
+        sentence = f"{file} has a column {more[0]!r} that the first file does not have"
+        raise FileError(f"{sentence}; leave it out with --drop {quote(more[0])}.")
     return batches
 
 
@@ -116,14 +94,13 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
         for one, other in ((first, second), (second, first)):
             missing = [name for name in one.names if name not in other.names]
             if missing:
-                needed = f"both files must have the same columns, such as {missing[0]!r} of {one.table.name}"
-                advice = "drop what only one of them has with --drop"
-                raise ValueError(refusal(other.table.name, needed, _listed(other.names), advice))
+                sentence = lacks_columns(other.who, missing, f"{one.who} has")
+                raise FileError(f"{sentence[:-1]}; leave it out with --drop {quote(missing[0])}.")
         mixed = [name for name in first.words if name not in second.words]
         mixed += [name for name in second.words if name not in first.words]
         if mixed:
             needed = f"column {mixed[0]!r} must be numbers in both files, or text in both"
-            raise ValueError(refusal(second.table.name, needed, "one of each", "drop it with --drop"))
+            raise ValueError(refusal(second.who, needed, "one of each", "drop it with --drop"))
 
 
 def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
@@ -131,18 +108,14 @@ def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
     found = {}
     for name in samples[0].words:
         values = np.unique(np.concatenate([each.words[name] for each in samples])).tolist()
-        if len(values) > MOST_VALUES:
-            needed = f"a text column of at most {MOST_VALUES} values is needed to be made indicators"
-            raise ValueError(
-                refusal("--one-hot", needed, f"{len(values)} in {name!r}", f"leave it out with --drop {name}")
-            )
+        check_few_values(name, values)
         found[name] = values
     return found
 
 
 def indicators(name: str, values: dict[str, list[str]]) -> list[str]:
     """Return the names of a text column's indicators; of a column of numbers, its own."""
-    return [f"{name}{INDICATOR}{value}" for value in values[name]] if name in values else [name]
+    return indicators_of(name, values[name]) if name in values else [name]
 
 
 def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[str]]) -> DataSet:
@@ -155,9 +128,4 @@ def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[s
     parts += [sample.words[name][:, None] == np.array(each) for name, each in values.items()]
     names = [indicator for name in values for indicator in indicators(name, values)]
     data = np.column_stack(parts).astype(np.float64)
-    left_out = tuple(name for name in sample.table.left_out if name not in sample.words)
-    return replace(sample.table, data=data, feature_names=(*columns, *names), left_out=left_out)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:LISTED])) + ", …" * (len(names) > LISTED)
+    return replace(sample.table, data=data, feature_names=(*columns, *names))

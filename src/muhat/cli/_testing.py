@@ -22,6 +22,7 @@ from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._progress import ProgressBatches, spinner
+from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
 from muhat.cli._report import (
     ReportFile,
     check_report,
@@ -82,13 +83,6 @@ FailBelow = Annotated[
 Distinct = Annotated[bool, Option("--distinct", help="Drop rows that are exact copies of others before testing.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
 Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="Write a figure (.png, .svg or .pdf).")]
-Drop = Annotated[list[str] | None, Option(metavar="COLUMN", show_default=False, help="Exclude a column (repeatable).")]
-OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Exclude columns that are not numbers.")]
-OneHot = Annotated[bool, Option("--one-hot", help="Encode text columns as indicators, one for each value.")]
-Separator = Annotated[
-    str | None,
-    Option(metavar="CHARACTER", show_default="detected", help="Field separator of text; also 'tab', 'space'."),
-]
 
 
 def two_samples_command(
@@ -113,7 +107,9 @@ def two_samples_command(
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
     one_hot: OneHot = False,
+    missing: Missing = "error",
     separator: Separator = None,
+    decimal: Decimal = ".",
     out: Out = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -124,6 +120,7 @@ def two_samples_command(
         check_figure(out)
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
+    reading |= {"missing": missing, "decimal": decimal}
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -139,6 +136,7 @@ def two_samples_command(
             first = opened(files[0], reading)
             second = opened(files[1], reading, first.columns)
             result = _test_large(test, first, second)
+            show_notes(first, second)
         else:
             first, second, rows = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
             with _spinner(len(first.data) + len(second.data)):
@@ -172,7 +170,9 @@ def independence_command(
     distinct: Distinct = False,
     fail_below: FailBelow = None,
     one_hot: OneHot = False,
+    missing: Missing = "error",
     separator: Separator = None,
+    decimal: Decimal = ".",
     out: Out = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -189,6 +189,7 @@ def independence_command(
     with noted_warnings() as warned:
         wanted = [*names[0], *names[1]]
         reading = {"drop": (), "columns": wanted, "only_numeric": False, "separator": separator}
+        reading |= {"missing": missing, "decimal": decimal}
         sample = read_sample(file, reading, one_hot)
     values = values_of([sample])
     table = encoded(sample, sample.table.feature_names, values)
@@ -280,7 +281,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     check_same_columns(samples)
     values = values_of(samples)
     first, second = (encoded(each, samples[0].table.feature_names, values) for each in samples)
-    return first, second, [np.arange(len(each.data)) for each in (first, second)]
+    return first, second, [each.numbers for each in samples]
 
 
 def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
@@ -289,7 +290,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         raise ValueError(refusal("--by", "one file is needed with it", len(files), "leave it out for two files"))
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
-    labels = np.array(open_batches(files[0], **{**reading, "drop": (*reading["drop"], by)}).words(by))
+    labels = sample.labels
     values = np.unique(labels)
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
@@ -300,7 +301,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         replace(table, name=_group_name(by, value), data=table.data[some])
         for value, some in zip(values.tolist(), rows, strict=True)
     )
-    return first, second, rows
+    return first, second, [sample.numbers[some] for some in rows]
 
 
 def _group_name(by: str, value: str) -> str:

@@ -8,8 +8,9 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,18 +18,22 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import refusal
+from muhat._messages import option, refusal
 from muhat._validation import whole_number
 from muhat.data._formats import (
+    INDICATOR,
     LOOKED_AT,
     ArrowTable,
+    DroppedRows,
     NumpyTable,
     RowsError,
     Table,
+    TableChunk,
     Wanted,
     listed,
     no_rows,
     refuse_unreadable,
+    text_column_of,
 )
 from muhat.data._sources import BatchError
 from muhat.data._text import TextTable
@@ -51,12 +56,15 @@ MOST_COMPRESSED = 20
 """How many times smaller gzip makes text of numbers, at most."""
 
 ENOUGH, VALUES_LOOKED_AT = 20, 100_000
-"""Rows from which on one may say what a column looks like, and about how many values are looked at to say so."""
+"""Minimum number of rows, and about the most values, used to guess a column's role."""
 
 LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category", "outcome", "response"}
 ID_NAMES = {"id", "index", "row", "key", "uid"}
 MOST_LABELS = 20
 """The most different values that a label has."""
+
+MOST_CATEGORIES = 20
+"""The most different values of a column of text that become indicators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +78,8 @@ class DataSet:
     """The names of the columns."""
     left_out: tuple[str, ...] = field(default=(), kw_only=True)
     """The names of the columns of its file that were not read."""
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    """Sentences on what of its file was left out, and why: columns that are not numbers, rows with missing values."""
 
 
 class FileBatchError(FileError, BatchError):
@@ -87,8 +97,11 @@ class FileBatches:
     ----------
     name, columns, left_out : str and tuples of str
         The name of the file without its ending, those of the features, and those of the columns that are not read.
+    categories : dict of str to list of str
+        The values of each column of text that is read as indicators, with ``one_hot``.
     n, rows : int
-        The number of rows, of a text file known after the first pass, and of every batch but the last.
+        The number of rows, known after the first pass over a text file or where rows may be dropped, and of every batch
+        but the last.
     """
 
     def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
@@ -97,19 +110,82 @@ class FileBatches:
             self._who, folder = "standard input", tempfile.mkdtemp(prefix="muhat-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             path = _saved_standard_input(Path(folder))
-        self._path = path
+        self._path, self._wanted = path, wanted
         with refuse_unreadable(self._who):
             _check_not_empty(path, self._who)
             self._states = _states(_files(path))
             self._table = _opened(path, self._who, wanted, separator)
         self.name = path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
-        self.columns, self.left_out = self._table.columns, self._table.left_out
-        self.n = self._table.n
+        self.left_out = self._table.left_out
         self.rows = rows
+        self._dropped: DroppedRows | None = None
+        self._unknown: dict[str, Counter[str]] = {}
+        self.categories = self._learnt_categories()
+        indicators = (
+            indicator for name, values in self.categories.items() for indicator in indicators_of(name, values)
+        )
+        self._plain_columns = (*self._table.columns, *indicators)
+        self._places = self._order()
+        self.columns = self._plain_columns
+        if self._places is not None:
+            self.columns = tuple(self._plain_columns[place] for place in self._places)
+        self.n = self._table.n if wanted.missing == "error" else None
+        if wanted.columns is None:
+            self._warn_of_columns()
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns of text that are, or with ``one_hot`` would be, read as indicators."""
+        return self._table.text
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what is left out, and why; on rows, once they have been read."""
+        found = []
+        if self._table.not_numbers:
+            names, first = ", ".join(self._table.not_numbers), next(iter(self._table.not_numbers.values()))
+            found.append(f"Left out: {names} (not numbers: {first!r}).")
+        found.append(self._dropped.sentence() if self._dropped else "")
+        for name, values in self._unknown.items():
+            listed_values = listed([*map(repr, values)])
+            n, rows = values.total(), "row" if values.total() == 1 else "rows"
+            found.append(f"{n:,} {rows} with an unknown {name} ({listed_values}): all its indicators are 0 there.")
+        return tuple(f"{self._who}: {sentence}" for sentence in found if sentence)
+
+    def _learnt_categories(self) -> dict[str, list[str]]:
+        """Return the values of each column of text that is to be indicators, given or by a pass over the file."""
+        text, known = self._table.text, self._known_values()
+        learnt = [name for name in text if name not in known]
+        check_no_indicators((*self._table.columns, *text), text)
+        found: dict[str, set[str]] = {name: set() for name in learnt}
+        for chunk in self._table_chunks(learnt) if learnt else ():
+            for name, column in chunk.words.items():
+                found[name].update(column.tolist())
+                check_few_values(name, found[name])
+        return {name: known.get(name) or sorted(found[name]) for name in text}
+
+    def _known_values(self) -> dict[str, list[str]]:
+        """Return the values of columns of text that the names of indicators ask for."""
+        names = (*self._table.columns, *self._table.text, *self._table.left_out)
+        return self._wanted.split(names)[1]
+
+    def _order(self) -> list[int] | None:
+        """Return the places of the columns that were asked for by name, where that is another order."""
+        asked = self._wanted.columns
+        if not self.categories or asked is None or not {*asked} <= {*self._plain_columns}:
+            return None
+        others = [name for name in self._plain_columns if name not in asked]
+        order = [self._plain_columns.index(name) for name in (*asked, *others)]
+        return None if order == sorted(order) else order
+
+    def _warn_of_columns(self) -> None:
+        """Warn of columns that look like row numbers, ids or labels in the first rows."""
+        columns = self._table.columns
         with suppress(FileError):  # which the first pass raises
-            rows = max(LOOKED_AT, VALUES_LOOKED_AT // max(1, len(self.columns)))
-            head = next(filter(len, self._table.chunks(rows)), np.empty((0, len(self.columns))))
-            _warn_of_columns(self._who, self.columns, head[:rows])
+            rows = max(LOOKED_AT, VALUES_LOOKED_AT // max(1, len(columns)))
+            chunks = (chunk.values for chunk in self._table.chunks(rows, (), self._new_count()))
+            head = next(filter(len, chunks), np.empty((0, len(columns))))
+            _warn_of_roles(columns, head[:rows])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -133,19 +209,41 @@ class FileBatches:
                 yield np.concatenate(waiting)
         except RowsError as problem:
             row = n_waiting if problem.at_row else None
-            raise FileBatchError(problem.sentence(batch), batch, row) from problem.__cause__
+            raise FileBatchError(str(problem), batch, row) from problem.__cause__
         self.n = batch * self.rows + n_waiting
 
     def read(self) -> DataSet:
         """Return all rows at once, as a sample named after the file, or raise FileError as `read_table` does."""
-        values = np.concatenate(list(self._chunks()))
-        self._check_unchanged(self._states)
-        self.n = len(values)
-        return DataSet(self.name, values, self.columns, left_out=self.left_out)
+        return self.read_with_words(())[0]
+
+    @property
+    def dropped(self) -> Array:
+        """The numbers of the rows that were dropped in the last pass, from 0 in the order of the file."""
+        found = self._dropped.numbers if self._dropped else []
+        return np.concatenate(found) if found else np.empty(0, int)
 
     def words(self, name: str) -> list[str]:
-        """Return a column of any type, which may be one that is dropped, as words: a label of each row."""
-        return self._table.words(name)
+        """Return a column of any type, which may be one that is dropped, as words: a label of each row.
+
+        They are those of the rows that are read: with ``missing="drop"``, of rows that have all values, this one too.
+        """
+        return self.read_with_words([name])[1][name].tolist()
+
+    def read_with_words(self, names: Sequence[str]) -> tuple[DataSet, dict[str, Array]]:
+        """Return all rows at once, and some columns of any type as words, of the same rows."""
+        for name in names:
+            self._table.check_words(name)
+        self._unknown = {}
+        with self._unchanged():
+            chunks = list(self._table_chunks((*self._table.text, *names)))
+        values = np.concatenate([self._with_indicators(chunk) for chunk in chunks])
+        words = {name: np.concatenate([chunk.words[name] for chunk in chunks]).astype(str) for name in names}
+        self.n = len(values)
+        if not self.n:
+            raise no_rows(self._who, "only rows with missing values")
+        if self._places is None:
+            _warn_of_constants(self._who, self._table.columns, values)
+        return DataSet(self.name, values, self.columns, left_out=self.left_out, notes=self.notes), words
 
     @property
     def is_text(self) -> bool:
@@ -155,20 +253,53 @@ class FileBatches:
     @property
     def most_rows(self) -> int:
         """The most rows it can have: in text, a number and its separator are two bytes or more."""
-        if self.n is not None:
-            return self.n
+        if self._table.n is not None:
+            return self._table.n
         size = sum(size for size, _ in self._states.values())
         return size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1) // (2 * len(self.columns)) + 1
 
     def _chunks(self) -> Iterator[Array]:
         """Read the file; if that fails because it has changed, say so."""
+        self._unknown = {}
+        with self._unchanged():
+            for chunk in self._table_chunks(self._table.text):
+                yield self._with_indicators(chunk)
+
+    def _table_chunks(self, words: Sequence[str]) -> Iterator[TableChunk]:
+        """Read the file from its start, and count the rows that are dropped."""
+        dropped = self._new_count()
+        words = tuple(dict.fromkeys(words))
+        with refuse_unreadable(self._who):
+            yield from self._table.chunks(self.rows, words, dropped)
+        self._dropped = dropped
+
+    def _new_count(self) -> DroppedRows | None:
+        return DroppedRows() if self._wanted.missing == "drop" else None
+
+    def _with_indicators(self, chunk: TableChunk) -> Array:
+        """Return numbers, and an indicator of each value of a column of text; a value that is unknown is counted."""
+        if not self.categories:
+            return chunk.values
+        parts = [chunk.values]
+        for name, values in self.categories.items():
+            is_value = chunk.words[name][:, None] == np.array(values, dtype=object)
+            unknown = chunk.words[name][~is_value.any(axis=1)].tolist()
+            if unknown:
+                self._unknown.setdefault(name, Counter()).update(unknown)
+            parts.append(is_value.astype(chunk.values.dtype))
+        values = np.column_stack(parts)
+        return values if self._places is None else values[:, self._places]
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Refuse a file that has changed before it is read, and say so if reading fails because of it."""
         self._check_unchanged([*self._states, *_files(self._path)])
         try:
-            with refuse_unreadable(self._who):
-                yield from self._table.chunks(self.rows)
+            yield
         except FileError:
             self._check_unchanged(self._states)
             raise
+        self._check_unchanged(self._states)
 
     def _check_unchanged(self, files: Iterable[Path]) -> None:
         """Refuse files that are new, gone, or written to since all were opened."""
@@ -189,7 +320,10 @@ def open_batches(
     *,
     columns: Sequence[str] | None = None,
     only_numeric: bool = False,
+    one_hot: bool = False,
+    missing: str = "error",
     separator: str | None = None,
+    decimal: str = ".",
 ) -> FileBatches:
     """Open a file to be read in batches, so that it may be larger than memory.
 
@@ -209,9 +343,18 @@ def open_batches(
         Names of the columns to read, in this order; all by default.
     only_numeric : bool, default=False
         Whether columns that hold no numbers are left out, of a text file by its first rows; else they are refused.
+    one_hot : bool, default=False
+        Whether columns of text and categories become indicators, a column of zeros and ones ``city = Bern`` for each of
+        at most 20 values, after all columns of numbers. The values are learnt by one more pass over the file. To read a
+        file with the indicators of another, give their names in ``columns``, such as the ``feature_names`` of that
+        one: a value that has no indicator there is noted, and has zeros only. Booleans are zeros and ones in any case.
+    missing : {"error", "drop"}, default="error"
+        Whether a missing value in a column that is read is refused, or its row left out, which is noted.
     separator : str, default=None
         The character between the fields of a text file, ``"tab"``, or ``"space"`` for any blanks; by default it is
         learnt from the first lines.
+    decimal : {".", ","}, default="."
+        The decimal sign of a text file.
 
     Returns
     -------
@@ -222,7 +365,8 @@ def open_batches(
     ------
     FileError
         If the file is none that can be read, as far as that is seen without reading it to its end. A column that looks
-        like a row number, an id or a label, and a header that looks like numbers, are warned about.
+        like a row number, an id or a class label, two columns of one name, and a header that looks like numbers, are
+        warned about.
 
     Examples
     --------
@@ -234,10 +378,14 @@ def open_batches(
     5 [(2, 2), (2, 2), (1, 2)] 45.0
     """
     rows = whole_number("open_batches", "rows", rows)
-    for option, names in (("drop", drop), ("columns", columns)):
+    for parameter, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
-            raise TypeError(refusal("open_batches", f"{option} must be a list of names", repr(names)))
-    batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric), rows, separator)
+            raise TypeError(refusal("open_batches", f"{parameter} must be a list of names", repr(names)))
+    if missing not in ("error", "drop"):
+        raise ValueError(refusal("open_batches", "missing must be 'error' or 'drop'", repr(missing)))
+    if decimal not in (".", ","):
+        raise ValueError(refusal("open_batches", "decimal must be '.' or ','", repr(decimal)))
+    batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator)
     if not batches.columns:
         raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
     return batches
@@ -249,7 +397,10 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     only_numeric: bool = False,
+    one_hot: bool = False,
+    missing: str = "error",
     separator: str | None = None,
+    decimal: str = ".",
 ) -> DataSet:
     """Read a sample from a file, points in rows, with the arguments of `open_batches`.
 
@@ -263,10 +414,22 @@ def read_table(
     ...     with open(f"{folder}/trees.csv", "w") as file:
     ...         _ = file.write("height,girth,kind\\n21.3,8.3,oak\\n19.8,8.6,ash\\n")
     ...     trees = read_table(f"{folder}/trees.csv", only_numeric=True)
+    ...     kinds = read_table(f"{folder}/trees.csv", columns=["kind"], one_hot=True)
     >>> trees.feature_names, trees.data.tolist()
     (('height', 'girth'), [[21.3, 8.3], [19.8, 8.6]])
+    >>> kinds.feature_names, kinds.data.tolist()
+    (('kind = ash', 'kind = oak'), [[0.0, 1.0], [1.0, 0.0]])
     """
-    return open_batches(path, drop, columns=columns, only_numeric=only_numeric, separator=separator).read()
+    return open_batches(
+        path,
+        drop,
+        columns=columns,
+        only_numeric=only_numeric,
+        one_hot=one_hot,
+        missing=missing,
+        separator=separator,
+        decimal=decimal,
+    ).read()
 
 
 def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
@@ -286,8 +449,10 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
         raise FileError(refusal(who, needed, got, advice))
     if ending.removesuffix(".gz") in TEXT:
         return TextTable(path, who, wanted, separator)
-    if separator is not None:
-        raise FileError(refusal(who, "separator is an option of text files", f"the ending {ending!r}", "leave it out"))
+    for given, default, name in ((separator, None, "separator"), (wanted.decimal, ".", "decimal")):
+        if given != default:
+            needed = f"{name} is an option of text files"
+            raise FileError(refusal(who, needed, f"the ending {ending!r}", "leave it out"))
     return NumpyTable(path, who, wanted) if ending in (".npy", ".npz") else ArrowTable([path], who, wanted)
 
 
@@ -312,7 +477,7 @@ def _saved_standard_input(folder: Path) -> Path:
 def _check_not_empty(path: Path, who: str) -> None:
     """Refuse what is not there or is a file with nothing in it."""
     if not path.exists():
-        raise FileError(refusal(who, "a file is needed", "no such file", "check the name"))
+        raise FileError(f"no such file: {who}")
     if path.is_file() and not path.stat().st_size:
         raise no_rows(who, "an empty file")
 
@@ -330,9 +495,9 @@ def _states(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
     return {file: ((stat := file.stat()).st_size, stat.st_mtime_ns) for file in files}
 
 
-def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
+def _warn_of_roles(names: Sequence[str], head: Array) -> None:
     """Warn of columns that look like row numbers, ids or labels in the first rows."""
-    looks: dict[str, list[str]] = {"an id": [], "a label": []}
+    looks: dict[str, list[str]] = {"an id": [], "a class label": []}
     for name, column in zip(names, head.T, strict=True):
         if len(column) < ENOUGH or (column != np.round(column)).any():
             continue
@@ -343,10 +508,49 @@ def _warn_of_columns(who: str, names: Sequence[str], head: Array) -> None:
         dense = len(column) ** 2 >= 20 * (different[-1] - different[0] + 1)
         is_sorted = steps[0] and (steps == steps[0]).all()
         if is_sorted or (len(different) == len(column) and (dense or word in ID_NAMES)):
-            looks["an id"].append(repr(name))
+            looks["an id"].append(name)
         elif word in LABEL_NAMES and len(different) <= MOST_LABELS:
-            looks["a label"].append(repr(name))
+            looks["a class label"].append(name)
     for kind, found in looks.items():
-        if found:
-            subject = f"columns {listed(found)} look" if len(found) > 1 else f"column {found[0]} looks"
-            warnings.warn(f"{who}: {subject} like {kind}; drop what is no feature.", UserWarning, stacklevel=4)
+        # Without the name of the file, so that a column of several files is told once.
+        names = listed(list(map(repr, found)))
+        if len(found) == 1:
+            advice = f"exclude it with {option('drop', found[0])} if it is not a feature"
+            warnings.warn(f"column {names} looks like {kind}; {advice}.", UserWarning, stacklevel=5)
+        elif found:
+            advice = f"exclude them, as with {option('drop', found[0])}, if they are not features"
+            warnings.warn(f"columns {names} look like {kind}; {advice}.", UserWarning, stacklevel=5)
+
+
+def _warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
+    """Warn of columns of numbers that have one value only."""
+    numbers = values[:, : len(names)]
+    if len(numbers) < ENOUGH or not len(names):
+        return
+    constant = [name for name, same in zip(names, (numbers == numbers[0]).all(axis=0), strict=True) if same]
+    if constant:
+        subject = f"columns {listed(list(map(repr, constant)))} are" if constant[1:] else f"column {constant[0]!r} is"
+        warnings.warn(f"{who}: {subject} constant: the same value in every row.", UserWarning, stacklevel=4)
+
+
+def indicators_of(name: str, values: Sequence[str]) -> list[str]:
+    """Return the names of the indicators of a column of text."""
+    return [f"{name}{INDICATOR}{value}" for value in values]
+
+
+def check_few_values(name: str, values: Collection[str]) -> None:
+    """Refuse a column of text with too many values to become indicators."""
+    if len(values) > MOST_CATEGORIES:
+        needed = f"a column of text needs at most {MOST_CATEGORIES} different values to become indicators"
+        advice = f"leave it out with {option('drop', name)}"
+        raise FileError(refusal(option("one_hot"), needed, f"more in {name!r}", advice))
+
+
+def check_no_indicators(names: Sequence[str], text: Sequence[str]) -> None:
+    """Refuse a column that has the name of an indicator of another: one of them would be lost."""
+    for name in names:
+        of = text_column_of(name, text)
+        if of is not None:
+            needed, got = "no column may be named as an indicator of another", f"{name!r} beside {of!r}"
+            advice = f"rename it or leave it out with {option('drop', name)}"
+            raise FileError(refusal(option("one_hot"), needed, got, advice))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
 from muhat._files import FileError
-from muhat._messages import refusal, unknown_name
+from muhat._messages import no_column, option, refusal
 
 PARQUET_BUFFER = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
@@ -41,19 +42,30 @@ class RowsError(FileError):
         self.at_row = at_row
 
     def __str__(self) -> str:
-        return self.sentence()
-
-    def sentence(self, batch: int | None = None) -> str:
-        """Return the sentence, with the number of the batch if rows are read in batches."""
         who, needed, got, place, advice, _ = self.args
-        where = ", ".join(filter(None, ("" if batch is None else f"batch {batch}", place)))
-        return refusal(who, needed, f"{got} in {where}" if where else got, advice)
+        return refusal(who, needed, f"{got} in {place}" if place else got, advice)
 
 
-def not_numeric(who: str, name: str, value: object, place: str, advice: str = "") -> RowsError:
-    """Return the error of a value in a column that is no number."""
-    advice = advice or "drop or encode that column"
-    return RowsError(who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True)
+class NoColumnError(FileError):
+    """A table without columns that were asked for: ``missing`` has their names, ``names`` those that there are."""
+
+    def __init__(self, who: str, missing: Sequence[str], names: Sequence[str]) -> None:
+        super().__init__(who, missing, names)
+        self.who, self.missing, self.names = who, list(missing), list(names)
+
+    def __str__(self) -> str:
+        return no_column(self.who, self.missing[0], self.names)
+
+
+class DecimalCommaError(RowsError):
+    """A number with a decimal comma in a file that is read with decimal points."""
+
+    def __init__(self, who: str, name: str, value: str, place: str) -> None:
+        super().__init__(who, name, value, place, f"use {option('decimal', ',')} or convert them", at_row=True)
+
+    def __str__(self) -> str:
+        who, name, value, place, advice, _ = self.args
+        return f"{who}: column {name!r} has decimal commas ({value!r} in {place}); {advice}."
 
 
 @contextmanager
@@ -77,25 +89,84 @@ def listed(words: Sequence[object]) -> str:
     return ", ".join(map(str, words[:LISTED])) + more
 
 
+INDICATOR = " = "
+"""What stands between a column of text and its value in the name of an indicator."""
+
+
+def text_column_of(indicator: str, text: Iterable[str]) -> str | None:
+    """Return the text column that a name would be an indicator of, the one with the longest name; or None."""
+    return max((name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of a table's columns, by what is done with them."""
+
+    numbers: list[int]
+    text: list[int]
+    """Columns that become indicators of their values."""
+    not_numbers: list[int]
+    """Columns that are left out as they do not hold numbers."""
+
+
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns of a file to read, as `open_batches` documents it."""
+    """Which columns and rows of a file to read, and how, as `open_batches` documents it."""
 
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
     only_numeric: bool = False
+    one_hot: bool = False
+    missing: str = "error"
+    decimal: str = "."
+    optional: Sequence[str] = ()
+    """Columns to read beside ``columns`` where the file has them."""
+    only_known: bool = False
+    """Whether a column of text becomes indicators only if ``columns`` names some of them."""
 
-    def places(self, who: str, names: Sequence[str], is_numeric: Callable[[int], bool]) -> list[int]:
+    def places(self, who: str, names: Sequence[str], is_numeric: Callable[[int], bool]) -> Places:
         """Return the places of the columns to read, or refuse names that are not there."""
-        for option, asked in (("column to drop", self.drop), ("column to read", self.columns or ())):
-            for name in asked:
-                if name not in names:
-                    raise FileError(unknown_name(f"{who}, {option}", name, names))
-        order = range(len(names)) if self.columns is None else [names.index(name) for name in self.columns]
+        wanted, _ = self.split(names)
+        missing = [name for name in (*self.drop, *wanted) if name not in names]
+        if missing:
+            raise NoColumnError(who, missing, names)
+        order = range(len(names)) if self.columns is None else [names.index(name) for name in wanted]
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
             raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
-        return [place for place in kept if is_numeric(place)] if self.only_numeric else kept
+        if self.one_hot:
+            known = {names.index(name) for name in self.split(names)[1]}
+            text = [place for place in kept if place in known or not (self.only_known or is_numeric(place))]
+            return Places([place for place in kept if place not in text], text, [])
+        not_numbers = [place for place in kept if not is_numeric(place)] if self.only_numeric else []
+        return Places([place for place in kept if place not in not_numbers], [], not_numbers)
+
+    def split(self, names: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+        """Return the columns of a table that are asked for, each once, and the values that are known of some.
+
+        With ``one_hot``, the name of an indicator, such as ``city = Bern``, asks for column ``city``.
+        """
+        wanted: list[str] = []
+        values: dict[str, list[str]] = {}
+        for name in (*(self.columns or ()), *(each for each in self.optional if each in names)):
+            of = None if name in names or not self.one_hot else text_column_of(name, names)
+            if of is not None:
+                values.setdefault(of, []).append(name.removeprefix(of + INDICATOR))
+            wanted.append(of or name)
+        return list(dict.fromkeys(wanted)), values
+
+    def not_numeric(self, who: str, name: str, value: object, place: str) -> RowsError:
+        """Return the error of a value in a column that is no number, with the options that would help here."""
+        if self.one_hot and self.columns is not None:
+            advice = "write numbers in that column"
+        elif self.one_hot:
+            advice = f"leave it out with {option('drop', name)}"
+        elif self.columns is not None:
+            advice = f"make indicators of its values with {option('one_hot')}"
+        else:
+            ways = f"leave it out with {option('drop', name)} or {option('only_numeric')}"
+            advice = f"{ways}, or make indicators of its values with {option('one_hot')}"
+        return RowsError(who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True)
 
 
 def divided(names: Sequence[str], kept: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -104,39 +175,115 @@ def divided(names: Sequence[str], kept: Sequence[int]) -> tuple[tuple[str, ...],
     return tuple(names[place] for place in kept), tuple(names[place] for place in sorted(left_out))
 
 
+@dataclass(frozen=True, eq=False)
+class TableChunk:
+    """Some rows of a table: numbers, NaN where one is missing, and words, None where one is."""
+
+    who: str
+    values: Array
+    words: dict[str, Array]
+    places: Sequence[int]
+    """The numbers of the rows or lines in the file, from 1."""
+    unit: str = "data row"
+    """What these numbers count."""
+
+    def __getitem__(self, rows: Any) -> TableChunk:
+        places = np.asarray(self.places)[rows]
+        words = {name: column[rows] for name, column in self.words.items()}
+        return replace(self, values=self.values[rows], words=words, places=places)
+
+
+@dataclass
+class DroppedRows:
+    """How many rows of how many were left out in a pass over a file, and in which columns values were missing."""
+
+    n: int = 0
+    of: int = 0
+    columns: Counter[str] = field(default_factory=Counter)
+    numbers: list[Array] = field(default_factory=list)
+    """The numbers of these rows, from 0."""
+
+    def sentence(self) -> str:
+        """Return the sentence that says so, empty where none was."""
+        if not self.n:
+            return ""
+        found = ", ".join(f"{name} {count:,}" for name, count in self.columns.most_common())
+        row = "row" if self.of == 1 else "rows"
+        return f"Dropped {self.n:,} of {self.of:,} {row} with missing values ({found})."
+
+
 class Table(ABC):
     """A table in a file of which little has been read yet; it is known to have a row."""
 
     columns: tuple[str, ...]
+    """The names of the columns that are read as numbers."""
+    text: tuple[str, ...] = ()
+    """The names of the columns that are to be indicators of their values."""
     left_out: tuple[str, ...] = ()
     """The names of the columns that are not read."""
+    not_numbers: dict[str, object]
+    """Those of them that do not hold numbers, each with its first value."""
     n: int | None = None
     """Number of rows, None for a text file, which does not say."""
 
-    @abstractmethod
-    def chunks(self, rows: int) -> Iterator[Array]:
-        """Read it from its start, about so many rows at a time or more; all are finite."""
+    def chunks(self, rows: int, words: Sequence[str] = (), dropped: DroppedRows | None = None) -> Iterator[TableChunk]:
+        """Read it from its start, about so many rows at a time or more, with some columns as words.
 
-    def words(self, name: str) -> list[str]:
-        """Return a column of any type as words, such as that of a label."""
+        A row with a missing value is refused, or left out and counted in ``dropped``; numbers must be finite.
+        """
+        for chunk in self._read(rows, words, with_gaps=dropped is not None):
+            yield from self._without_gaps(chunk, dropped)
+
+    @abstractmethod
+    def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
+        """Read it from its start; ``with_gaps`` says that missing values are no reason to look where they are."""
+
+    def check_words(self, name: str) -> None:
+        """Refuse a name that is none of a column that can be read as words."""
         raise FileError(refusal(name, "a file whose columns have names is needed", "one without"))
 
-    def _finite(self, who: str, values: Array, places: Sequence[int], unit: str = "row") -> Iterator[Array]:
-        """Yield rows up to the first with a missing or infinite value, which is refused by its place in the file."""
-        good = None if has_finite_sum(values) else np.isfinite(values)
-        if good is None or good.all():
-            yield values
+    def _without_gaps(self, chunk: TableChunk, dropped: DroppedRows | None) -> Iterator[TableChunk]:
+        """Yield the rows of a chunk that have all values, up to the first that is refused by its place in the file."""
+        is_whole = has_finite_sum(chunk.values)
+        if is_whole and not any((column == None).any() for column in chunk.words.values()):  # noqa: E711
+            if dropped is not None:
+                dropped.of += len(chunk.values)
+            yield chunk
             return
-        rows = np.flatnonzero(~good.all(axis=1)).tolist()
-        yield values[: rows[0]]
-        names = [repr(self.columns[column]) for column in np.flatnonzero(~good.all(axis=0))]
-        several = "s" if len(rows) > 1 else ""
-        place = f"{unit}{several} {listed([places[row] for row in rows])}"
-        place += " of the file" if unit == "row" else ""
-        place += f", column{'s' if len(names) > 1 else ''} {listed(names)}"
-        got = "missing or infinite values" if several else "a missing or infinite value"
-        needed, advice = "every value must be there and finite", "drop or impute them first"
-        raise RowsError(who, needed, got, place, advice, at_row=True)
+        missing = np.column_stack([np.isnan(chunk.values), *(column == None for column in chunk.words.values())])  # noqa: E711
+        wrong = np.isinf(chunk.values).any(axis=1)
+        if dropped is None:
+            wrong |= missing.any(axis=1)
+        else:
+            names = (*self.columns, *chunk.words)
+            dropped.numbers.append(dropped.of + np.flatnonzero(missing.any(axis=1)))
+            dropped.of += len(missing)
+            dropped.n += int(missing.any(axis=1).sum())
+            dropped.columns.update({name: int(n) for name, n in zip(names, missing.sum(axis=0), strict=True) if n})
+        rows = np.flatnonzero(wrong)
+        complete = ~missing.any(axis=1)
+        if not rows.size:
+            yield chunk[complete]
+            return
+        yield chunk[: rows[0]][complete[: rows[0]]]
+        raise self._bad_values(chunk[rows], missing[rows] if dropped is None else np.zeros_like(missing[rows]))
+
+    def _bad_values(self, chunk: TableChunk, missing: Array) -> RowsError:
+        """Return the error of rows with missing or infinite values."""
+        infinite = np.zeros_like(missing)
+        infinite[:, : chunk.values.shape[1]] = np.isinf(chunk.values)
+        names = (*self.columns, *chunk.words)
+        found = [repr(names[place]) for place in np.flatnonzero((missing | infinite).any(axis=0))]
+        several = "s" if len(chunk.places) > 1 else ""
+        counted = " (counted from 1)" if chunk.unit == "data row" else ""
+        place = f"{chunk.unit}{several} {listed(chunk.places)}{counted}"
+        place += f", column{'s' if len(found) > 1 else ''} {listed(found)}"
+        kind = " or ".join(["missing"] * bool(missing.any()) + ["infinite"] * bool(infinite.any()))
+        article = "an" if kind == "infinite" else "a"
+        got = f"{kind} values" if several else f"{article} {kind} value"
+        drop = f"drop these rows with {option('missing', 'drop')}, or fill them in"
+        advice = drop if missing.any() else "replace or delete these rows"
+        return RowsError(chunk.who, "every value must be there and finite", got, place, advice, at_row=True)
 
 
 class NumpyTable(Table):
@@ -149,11 +296,12 @@ class NumpyTable(Table):
         self.path, self.who = path, who
         array = self._load()
         names = [f"column {place}" for place in range(1, array.shape[1] + 1)]
-        self.kept = wanted.places(who, names, lambda _: True)
+        self.kept = wanted.places(who, names, lambda _: True).numbers
         self.columns, self.left_out = divided(names, self.kept)
+        self.not_numbers = {}
         self.n = len(array)
 
-    def chunks(self, rows: int) -> Iterator[Array]:
+    def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
         """Read it by memory maps, one for each chunk: the pages of one that stays open would count as our memory."""
         loaded = self._load() if self.path.suffix.lower() == ".npz" else None
         for start in range(0, self.n or 0, rows):
@@ -161,7 +309,7 @@ class NumpyTable(Table):
             every = self.kept == list(range(array.shape[1]))
             dtype = np.float32 if array.dtype == np.float32 else np.float64
             values = np.array(array if every else array[:, self.kept], dtype, order="C")
-            yield from self._finite(self.who, values, range(start, start + rows))
+            yield TableChunk(self.who, values, {}, range(start + 1, start + len(values) + 1))
 
     def _load(self) -> Array:
         """Return the array in the file, or refuse what is no table of numbers."""
@@ -198,29 +346,49 @@ class ArrowTable(Table):
                 needed = f"a folder's files must have the columns of its first, {', '.join(map(repr, names))}"
                 got = ", ".join(map(repr, file.names))
                 raise FileError(refusal(file.who, needed, got, "read them one by one or move it away"))
-        kept = wanted.places(who, names, lambda place: all(file.is_numeric(place) for file in self.files))
-        for file, place in product(self.files, kept):
+        _check_names_differ(who, names)
+        places = wanted.places(who, names, lambda place: all(file.is_numeric(place) for file in self.files))
+        for file, place in product(self.files, places.numbers):
             if not file.is_numeric(place):
-                file.refuse_words(names[place])
-        self.columns, self.left_out = divided(names, kept)
+                raise wanted.not_numeric(file.who, names[place], *file.first_value(names[place]))
+        self.columns, self.left_out = divided(names, [*places.numbers, *places.text])
+        self.columns = self.columns[: len(places.numbers)]
+        self.text = tuple(names[place] for place in places.text)
+        self.not_numbers = {names[place]: self.files[0].first_value(names[place])[0] for place in places.not_numbers}
         self.n = sum(file.n for file in self.files)
         if not self.n:
             raise no_rows(who, "a header only")
-        singles = all(str(file.types[place]) == "float" for file in self.files for place in kept)
-        self.dtype = np.float32 if singles else np.float64
+        singles = all(str(file.types[place]) == "float" for file in self.files for place in places.numbers)
+        self.dtype = np.float32 if singles and not self.text else np.float64
 
-    def chunks(self, rows: int) -> Iterator[Array]:
+    def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
         """Read it in the record batches of the files, those of Parquet with at most so many rows."""
         for file in self.files:
-            start = 0
-            for batch in file.batches(self.columns, rows):
+            start = 1
+            for batch in file.batches(list(dict.fromkeys([*self.columns, *words])), rows):
                 values = as_floats(batch, self.columns, self.dtype)
-                yield from self._finite(file.who, values, range(start, start + len(values)))
+                found = {name: _words(batch, name) for name in words}
+                yield TableChunk(file.who, values, found, range(start, start + len(values)))
                 start += len(values)
 
-    def words(self, name: str) -> list[str]:
-        batches = (batch for file in self.files for batch in file.batches([name]))
-        return [str(value) for batch in batches for value in batch.to_pydict()[name]]
+    def check_words(self, name: str) -> None:
+        if name not in self.files[0].names:
+            raise FileError(no_column(self.files[0].who, name, self.files[0].names))
+
+
+def _check_names_differ(who: str, names: Sequence[str]) -> None:
+    """Refuse a name that two columns have: they are read by their names."""
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise FileError(refusal(who, "every column must have a name of its own", f"{twice!r} twice", "rename one"))
+
+
+def _words(rows: Any, name: str) -> Array:
+    """Return a column of any type as words, None where a value is missing."""
+    column = rows.column(rows.schema.names.index(name))
+    found = np.empty(rows.num_rows, dtype=object)
+    found[:] = [None if value is None or value != value else str(value) for value in column.to_pylist()]
+    return found
 
 
 class _ArrowFile:
@@ -272,11 +440,11 @@ class _ArrowFile:
         tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
         return any(test(self.types[place]) for test in tests)
 
-    def refuse_words(self, name: str) -> None:
-        """Refuse a column of anything but numbers, with the first value that is there."""
+    def first_value(self, name: str) -> tuple[object, str]:
+        """Return the first value of a column that is there, and its place."""
         values = (value for batch in self.batches([name]) for value in batch.to_pydict()[name])
-        row, value = next(((row, value) for row, value in enumerate(values) if value is not None), (0, None))
-        raise not_numeric(self.who, name, value, f"row {row}")
+        row, value = next(((row, value) for row, value in enumerate(values, 1) if value is not None), (1, None))
+        return value, f"data row {row} (counted from 1)"
 
 
 def check_pyarrow(who: str) -> None:

@@ -7,7 +7,7 @@ import gzip
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import StringIO, TextIOWrapper
@@ -20,24 +20,31 @@ import numpy as np
 
 from muhat._arrays import Array, available_cores, has_finite_sum
 from muhat._files import FileError
-from muhat._messages import refusal
+from muhat._messages import no_column, refusal
 from muhat.data._formats import (
     LOOKED_AT,
     READABLE,
+    DecimalCommaError,
     RowsError,
     Table,
+    TableChunk,
     Wanted,
     as_floats,
     check_pyarrow,
     divided,
     no_rows,
-    not_numeric,
     refuse_unreadable,
 )
 
 MISSING = {"", "?", ".", "-", "na", "n/a", "#n/a", "nan", "null", "none"}
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """What stands for a missing value and for truth in a text file, in lower case."""
+
+MISSING_WORDS = MISSING - {".", "-", "none"}
+"""What stands for a missing value in a column of text, where the others may be values like any."""
+
+DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
+"""A number with a decimal comma."""
 
 SEPARATORS = "\t;,| "
 """Tried in this order: a semicolon that divides all rows alike leaves commas to be decimal; a space is any blank."""
@@ -47,6 +54,9 @@ SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 
 HEAD, FIELDS_LOOKED_AT = 20, 100_000
 """How many lines tell the separator, and the most fields that are looked at to open a file, which may be wide."""
+
+NULLS = sorted({form for each in MISSING for form in (each, each.upper(), each.capitalize())} | {"NaN", "#N/A N/A"})
+"""What pyarrow takes for a missing number."""
 
 CHUNK_CHARACTERS = 2**21
 BLOCK_BYTES = 2**19
@@ -77,8 +87,12 @@ class TextTable(Table):
 
     def __init__(self, path: Path, who: str, wanted: Wanted, separator: str | None = None) -> None:
         check_pyarrow(who)
-        self.path, self.who = path, who
+        self.path, self.who, self.wanted = path, who, wanted
+        self.decimal = wanted.decimal
         self.separator = None if separator is None else _checked_separator(who, separator)
+        if self.separator == self.decimal:
+            needed = "separator and decimal must be two characters"
+            raise FileError(refusal(who, needed, f"{separator!r} for both"))
         lines = self._first_lines()
         if not lines:
             raise no_rows(who, "blank lines only")
@@ -92,12 +106,13 @@ class TextTable(Table):
         self.width = len(first)
         self.before = lines[0].number if has_header else 0
         titles = first if has_header else [""] * self.width
-        self.names = names = [title or f"column {place}" for place, title in enumerate(titles, 1)]
+        self.names = names = self._distinct([title or f"column {place}" for place, title in enumerate(titles, 1)])
         rows = [line.fields for line in lines[has_header:] if len(line.fields) == self.width]
         if has_row_names:
             self._warn("the header has one name less than there are columns: the first are names of rows, left out")
             wanted = replace(wanted, drop=(*wanted.drop, names[0]))
-        self.kept = wanted.places(who, names, lambda place: all(_is_numeric(row[place]) for row in rows))
+        places = wanted.places(who, names, lambda place: all(_is_numeric(row[place]) for row in rows))
+        self.kept = places.numbers
         numbers = [field for field in first if _number(field) is not None]
         if has_header and first[0] and numbers:
             named = f"the first line is read as names, though {numbers[0]!r} is a number"
@@ -109,10 +124,13 @@ class TextTable(Table):
             if numbers in (_counted(0, len(rows)), _counted(1, len(rows))):  # as pandas and R write it: no feature
                 self._warn("the first column has no name and counts the rows; it is left out")
                 self.kept = self.kept[1:]
-        self.columns, self.left_out = divided(names, self.kept)
+        self.columns, self.left_out = divided(names, [*self.kept, *places.text])
+        self.columns = self.columns[: len(self.kept)]
+        self.text = tuple(names[place] for place in places.text)
+        self.not_numbers = {names[place]: _first_word(row[place] for row in rows) for place in places.not_numbers}
         self.booleans = {place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS}
 
-    def chunks(self, rows: int) -> Iterator[Array]:
+    def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
         """Read it in chunks of some megabytes, however many rows that is."""
         with _opened(self.path, self.who) as file:
             number = len(list(islice(file, self.before)))
@@ -121,21 +139,37 @@ class TextTable(Table):
                 is_quoted, end = text.count('"') % 2 == 1, len(text) + csv.field_size_limit()
                 while is_quoted and len(text) < end and (line := file.readline()):
                     text, is_quoted = text + line, is_quoted ^ (line.count('"') % 2 == 1)
-                values = self._parsed_by_pyarrow(text)
-                if values is None:
-                    yield from self._parsed_line_by_line(text, number)
+                chunk = self._parsed_by_pyarrow(text, words, with_gaps)
+                if chunk is None:
+                    yield from self._parsed_line_by_line(text, number, words)
                 else:
-                    yield values
+                    yield chunk
                 number += text.count("\n")
 
-    def words(self, name: str) -> list[str]:
-        place = self.names.index(name)
-        with _opened(self.path, self.who) as file:
-            lines = _split(_uncommented(islice(file, self.before, None)), self.separator)
-            return [line.fields[place] for line in lines if line.fields not in BLANK_LINE]
+    def check_words(self, name: str) -> None:
+        if name not in self.names:
+            raise FileError(no_column(self.who, name, self.names))
 
-    def _parsed_by_pyarrow(self, text: str) -> Array | None:
-        """Return the rows, or None if something in them is not plainly a number."""
+    def _distinct(self, names: list[str]) -> list[str]:
+        """Return names of which no two are equal: a column with the name of one before it is numbered."""
+        distinct: list[str] = []
+        for name in names:
+            number, new = 1, name
+            while new in distinct or (new in names and new != name):
+                number += 1
+                new = f"{name} ({number})"
+            distinct.append(new)
+            if new == name:
+                continue
+            asked = self.wanted.columns or ()
+            if name in asked and new not in asked:  # which of them is meant is anybody's guess
+                needed = "every column must have a name of its own"
+                raise FileError(refusal(self.who, needed, f"{name!r} twice", "rename one"))
+            self._warn(f"two columns are named {name!r}; the later one is called {new!r} here")
+        return distinct
+
+    def _parsed_by_pyarrow(self, text: str, words: Sequence[str], with_gaps: bool) -> TableChunk | None:
+        """Return the rows, or None if something in them is not plainly a number, or missing and ``with_gaps`` false."""
         import pyarrow
         from pyarrow import csv as reader
 
@@ -145,6 +179,9 @@ class TextTable(Table):
         if self.separator == " ":
             text = BLANKS.sub(" ", text).replace("\n ", "\n").replace(" \n", "\n").strip(" ")
         kinds = {f"{place}": pyarrow.bool_() if place in self.booleans else pyarrow.float64() for place in self.kept}
+        of_words = {name: f"{self.names.index(name)}" for name in words}
+        if kinds.keys() & of_words.values():  # numbers as words, which are as they were written
+            return None
         try:
             table = reader.read_csv(
                 pyarrow.BufferReader(text.encode("utf-8", "surrogateescape")),
@@ -154,21 +191,34 @@ class TextTable(Table):
                     column_names=[f"{place}" for place in range(self.width)],
                 ),
                 reader.ParseOptions(delimiter=self.separator, newlines_in_values=has_quotes),
-                reader.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+                reader.ConvertOptions(
+                    column_types=kinds | {each: pyarrow.string() for each in of_words.values()},
+                    include_columns=[*kinds, *of_words.values()],
+                    decimal_point=self.decimal,
+                    null_values=NULLS,
+                ),
             )
         except pyarrow.ArrowInvalid:
             return None
         values = as_floats(table, list(kinds), np.float64)
-        return values if has_finite_sum(values) or np.isfinite(values).all() else None
+        if not has_finite_sum(values):
+            refused = np.isinf(values) if with_gaps else ~np.isfinite(values)
+            if refused.any():
+                return None
+        found = {name: _as_words(table.column(each).to_pylist()) for name, each in of_words.items()}
+        if not with_gaps and any((column == None).any() for column in found.values()):  # noqa: E711
+            return None
+        return TableChunk(self.who, values, found, range(len(values)), "line")
 
     def _has_odd_quotes(self, text: str) -> bool:
         """Whether the last quote is not closed, or one neither opens nor closes a field, which pyarrow would accept."""
         other = rf'[^\n"{re.escape(str(self.separator))}]'
         return text.count('"') % 2 == 1 or re.search(f'{other}"{other}', text) is not None
 
-    def _parsed_line_by_line(self, text: str, number: int) -> Iterator[Array]:
+    def _parsed_line_by_line(self, text: str, number: int, words: Sequence[str]) -> Iterator[TableChunk]:
         """Yield the rows by the rules that are ours, up to the first that they refuse."""
         values: list[list[float]] = []
+        found: dict[str, list[str]] = {name: [] for name in words}
         places: list[int] = []
         problem = None
         last = number
@@ -178,12 +228,15 @@ class TextTable(Table):
                 if line.fields not in BLANK_LINE:
                     values.append(self._numbers(line.fields, last))
                     places.append(last)
+                    for name, column in found.items():
+                        column.append(line.fields[self.names.index(name)])
         except csv.Error as error:
             got = f"broken quotes or fields ({error})"
             problem = RowsError(self.who, READABLE, got, f"line {last + 1}", at_row=True)
         except RowsError as error:
             problem = error
-        yield from self._finite(self.who, np.array(values, float).reshape(-1, len(self.kept)), places, "line")
+        numbers = np.array(values, float).reshape(len(values), len(self.kept))
+        yield TableChunk(self.who, numbers, {name: _as_words(each) for name, each in found.items()}, places, "line")
         if problem is not None:
             raise problem
 
@@ -196,11 +249,12 @@ class TextTable(Table):
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):
             field = fields[column]
-            value = _number(field)
+            value = _number(_with_point(field, self.decimal))
             if value is None and field.lower() not in MISSING:
                 _check_text(self.who, field, number)
-                is_decimal_comma = re.fullmatch(r"[+-]?\d+,\d+", field)
-                raise not_numeric(self.who, name, field, place, "write decimals with a point" * bool(is_decimal_comma))
+                if self.decimal != "," and DECIMAL_COMMA.fullmatch(field):
+                    raise DecimalCommaError(self.who, name, field, place)
+                raise self.wanted.not_numeric(self.who, name, field, place)
             numbers.append(np.nan if value is None else value)
         return numbers
 
@@ -213,10 +267,11 @@ class TextTable(Table):
             while sum(not line.isspace() for line in head) < HEAD and (line := next(lines, "")):
                 _check_text(self.who, line, len(head) + 1)
                 head.append(line)
-            self.separator = self.separator or _sniffed(head)
+            self.separator = self.separator or _sniffed(head, self.decimal)
             try:
                 for row in _split(chain(head, lines), self.separator):
                     if row.fields not in BLANK_LINE:
+                        row = replace(row, fields=[_with_point(field, self.decimal) for field in row.fields])
                         found.append(row)
                         if len(found) > max(1, min(LOOKED_AT, FIELDS_LOOKED_AT // len(row.fields))):
                             break
@@ -279,17 +334,18 @@ def _split(lines: Iterable[str], separator: str | None, *, strict: bool = True) 
         yield _Line(reader.line_num, [field.strip() for field in fields])
 
 
-def _sniffed(lines: list[str]) -> str:
+def _sniffed(lines: list[str], decimal: str) -> str:
     """Return the separator that divides the first lines alike, or else the one that divides the first line most."""
     widths = {
         each: [len(line.fields) for line in _split(lines, each, strict=False) if line.fields not in BLANK_LINE]
         for each in SEPARATORS
+        if each != decimal
     }
     for names_of_rows in (0, 1):
         for separator, counts in widths.items():
             if len(counts) > names_of_rows and {*counts[1:], counts[0] + names_of_rows} == {max(2, counts[-1])}:
                 return separator
-    return max(",;\t|", key=lambda separator: (widths[separator] or [0])[0])
+    return max(",;\t|".replace(decimal, ""), key=lambda separator: (widths[separator] or [0])[0])
 
 
 def _has_header(lines: list[_Line]) -> bool:
@@ -336,6 +392,27 @@ def _looks_like_names(first: list[str], rows: list[list[str]]) -> bool:
     if chance([[bool(WHOLE.fullmatch(field)) for field in row] for row in rows]) < HARDLY:
         return True
     return is_even(first) and not is_even(rows[0]) and chance([list(map(eq, row, first)) for row in rows]) < HARDLY / 5
+
+
+def _with_point(field: str, decimal: str) -> str:
+    """Return a field whose decimal comma is a point; one with a point is then no number but text."""
+    if decimal == ".":
+        return field
+    if DECIMAL_COMMA.fullmatch(field):
+        return field.replace(",", ".")
+    return f"'{field}'" if "." in field and _number(field) is not None else field
+
+
+def _as_words(fields: Sequence[str]) -> Array:
+    """Return fields as words, None where one is missing."""
+    words = np.empty(len(fields), dtype=object)
+    words[:] = [None if (word := field.strip()).lower() in MISSING_WORDS else word for field in fields]
+    return words
+
+
+def _first_word(fields: Iterable[str]) -> str:
+    """Return the first field that is no number."""
+    return next((field for field in fields if not _is_numeric(field)), "")
 
 
 def _number(field: str) -> float | None:

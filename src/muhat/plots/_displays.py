@@ -111,7 +111,7 @@ class LeaveOneOutDisplay(Display):
     >>> mu = KernelMean().fit(np.random.default_rng(0).normal(size=(30, 5)))
     >>> display = LeaveOneOutDisplay.from_estimator(mu)  # and display.plot() to draw it
     >>> [curve.estimator for curve in display.curves][:2]
-    ['kme', 's-kmse']
+    ['kme', 'f-kmse']
     """
 
     curves: Sequence[Curve]

@@ -68,7 +68,7 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
     return Report(
         kind="Comparison of estimators",
         question=f"Does shrinkage improve the kernel mean of {name}?",
-        verdict=" ".join(filter(None, (comparison.verdict(), comparison.stacked_verdict()))),
+        verdict=" ".join(filter(None, _verdicts(comparison))),
         badge=badge,
         tone=tone,
         facts=_facts(comparison),
@@ -78,6 +78,10 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         code=context.code or _code(comparison),
         provenance=Context(settings=settings).provenance(),
     )
+
+
+def _verdicts(comparison: Comparison) -> tuple[str, ...]:
+    return comparison.verdict(), comparison.default_verdict(), comparison.stacked_verdict()
 
 
 def _badge(comparison: Comparison) -> tuple[str, str]:

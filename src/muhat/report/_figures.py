@@ -21,7 +21,7 @@ MOST_DRAWN, MOST_READ, MOST_LISTED = 1500, 240, 20
 
 MOST_TICKS, LEAST_TICKS = 6, 3
 
-TICK_LENGTH, SHORT_NAMES = 12, 36
+TICK_LENGTH, SHORT_NAMES = 12, 24
 """Characters of a name on an axis, and of all its names where they fit on the narrowest screen."""
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -157,11 +157,13 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
 
 def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
     side = "left" if name == "x" else "bottom"
-    kind = " short" if axis.ticks and sum(len(text) for _, text in ticks) <= SHORT_NAMES else ""
+    kind = " named" if axis.ticks else ""
+    if axis.ticks and sum(len(text) for _, text in ticks) <= SHORT_NAMES:
+        kind += " short"
     return "".join(
-        f'<span class="tick {name}{kind}" aria-hidden="true" style="{side}:{100 * float(_share(axis, value)):.2f}%">'
+        f'<span class="tick {name}{kind}" aria-hidden="true" style="{side}:{place:.2f}%;--place:{place:.0f}%">'
         f"{escape(text)}</span>"
-        for value, text in ticks
+        for place, text in ((100 * float(_share(axis, value)), text) for value, text in ticks)
     )
 
 

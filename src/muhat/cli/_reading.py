@@ -1,0 +1,84 @@
+"""How every command reads files: the options that they share, and what is told of columns and rows left out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from muhat._files import FileError
+from muhat._messages import Note, lacks_columns, no_column
+from muhat.data import ROWS, DataSet, FileBatches, open_batches
+from muhat.data._formats import NoColumnError, RowsError, Wanted
+
+Drop = Annotated[
+    list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
+]
+OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")]
+OneHot = Annotated[bool, Option("--one-hot", help="Turn columns of text or categories into 0/1 indicators.")]
+Missing = Annotated[
+    str, Option(metavar="error|drop", help="Missing values: stop with an error, or drop these rows and say how many.")
+]
+Separator = Annotated[
+    str | None,
+    Option(metavar="CHARACTER", show_default="detected", help="Field separator of text files; also 'tab' or 'space'."),
+]
+Decimal = Annotated[str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")]
+
+
+def show_notes(*samples: DataSet | FileBatches) -> None:
+    """Tell the user what of files was left out; a report has it too."""
+    for sample in samples:
+        for sentence in sample.notes:
+            warnings.warn(sentence, Note, stacklevel=2)
+
+
+def read_with_target(file: Path, target: str, reading: dict[str, Any]) -> DataSet:
+    """Return the rows of a file in which a column of numbers is to be predicted, or refuse one that has none such."""
+    try:
+        return _opened_with_target(file, target, reading).read()
+    except RowsError as problem:
+        if problem.args[1] == f"column {target!r} must be numeric":
+            raise _text_target(file, target) from problem
+        raise
+
+
+def _opened_with_target(file: Path, target: str, reading: dict[str, Any]) -> FileBatches:
+    """Return a file that has the target, as far as its first rows say, and columns to predict it from."""
+    batches = open_batches(file, **reading)
+    if target in (*batches.text_columns, *batches.left_out) and target not in reading["drop"]:
+        raise _text_target(file, target)
+    names = (*batches.columns, *batches.left_out)
+    if target not in batches.columns:
+        raise FileError(no_column(str(file), target, [name for name in names if name not in reading["drop"]]))
+    if len(batches.columns) == 1:
+        raise FileError(f"{file} has no column beside {target!r} to predict it from.")
+    return batches
+
+
+def _text_target(file: Path, target: str) -> FileError:
+    return FileError(f"{file}: column {target!r} is text; --target must be a column of numbers.")
+
+
+def open_like(
+    file: Path,
+    names: Sequence[str],
+    reading: dict[str, Any],
+    *,
+    optional: Sequence[str] = (),
+    whose: str = "the model was trained on",
+) -> FileBatches:
+    """Return a file to be read with the columns that a model knows, indicators too, in their order.
+
+    Other columns are ignored, but for optional ones, which come last. A file that lacks some is refused, and said to
+    lack what ``whose`` says of them.
+    """
+    options = {name: reading[name] for name in ("missing", "decimal") if name in reading}
+    wanted = Wanted(tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options)
+    try:
+        return FileBatches(Path(file), wanted, ROWS, reading.get("separator"))
+    except NoColumnError as problem:
+        raise FileError(lacks_columns(problem.who, problem.missing, whose)) from problem

@@ -1,0 +1,272 @@
+"""Categories, missing values and decimal commas in every command, and what is told of what is left out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from muhat import load, open_batches, read_table
+from muhat.__main__ import command_line
+from muhat._files import FileError
+from muhat.data import _text
+
+RNG = np.random.default_rng(5)
+N = 60
+CITIES = np.array(["Zürich", "Bern", "Genf"])[RNG.integers(0, 3, N)]
+AGE, INCOME = RNG.normal(40, 9, N).round(2), RNG.normal(5e4, 9e3, N).round(2)
+MEMBER = RNG.random(N) < 0.5
+FRAME = pd.DataFrame({"age": AGE, "city": CITIES, "member": MEMBER, "income": INCOME})
+FRAME["y"] = np.where(CITIES == "Bern", 3.0, 0.0) + 0.1 * AGE + 0.01 * RNG.normal(size=N)
+ENCODED = np.column_stack([AGE, MEMBER, INCOME, FRAME["y"], *(name == CITIES for name in ("Bern", "Genf", "Zürich"))])
+NAMES = ("age", "member", "income", "y", "city = Bern", "city = Genf", "city = Zürich")
+FEW = ["--permutations", 99]
+
+
+def as_dictionary(path):
+    FRAME.astype({"city": "category"}).to_parquet(path, index=False)
+    assert pyarrow.types.is_dictionary(parquet.read_schema(path).field("city").type)
+
+
+def as_enum(path):
+    kind = pl.Enum(["Bern", "Genf", "Zürich"])
+    pl.DataFrame(FRAME.to_dict("list")).with_columns(pl.col("city").cast(kind)).write_parquet(path)
+
+
+WRITTEN = {
+    "text.csv": lambda path: FRAME.to_csv(path, index=False),
+    "text.parquet": lambda path: FRAME.to_parquet(path, index=False),
+    "category.parquet": as_dictionary,
+    "enum.parquet": as_enum,
+    "category.feather": lambda path: FRAME.astype({"city": "category"}).to_feather(path),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def run(*arguments):
+    return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
+
+
+def succeeded(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_categories_become_indicators_and_booleans_numbers(name):
+    WRITTEN[name](name)
+    table = read_table(name, one_hot=True)
+    assert table.feature_names == NAMES
+    np.testing.assert_array_equal(table.data, ENCODED)
+    batches = open_batches(name, rows=7, one_hot=True)
+    assert batches.categories == {"city": ["Bern", "Genf", "Zürich"]}
+    np.testing.assert_array_equal(np.concatenate(list(batches)), ENCODED)
+    with pytest.raises(FileError, match=r"column 'city' must be numeric, got .* make indicators .* one_hot=True"):
+        read_table(name)
+
+
+def commands(file):
+    """Every command on a file with a column of text, in which rows may be missing."""
+    return {
+        "test": ["test", file, "--by", "member", *FEW],
+        "two files": ["test", file, file, *FEW],
+        "independence": ["independence", file, "--x", "city,age", "--y", "y", *FEW],
+        "drift": ["drift", file, file],
+        "predict": ["predict", file, "--target", "y"],
+        "predict new": ["predict", file, file, "--target", "y"],
+        "compare": ["compare", file, "--filter", "f-kmse"],
+    }
+
+
+@pytest.mark.parametrize("command", commands("x"))
+def test_every_command_takes_categories_missing_values_and_decimal_commas(command):
+    gaps = FRAME.astype({"city": "category"})
+    gaps.loc[[3, 8], "age"] = np.nan
+    gaps.loc[8, "city"] = None
+    gaps.to_parquet("gaps.parquet", index=False)
+    gaps.to_csv("comma.csv", index=False, sep=";", decimal=",")
+    found = []
+    for file, options in (("gaps.parquet", []), ("comma.csv", ["--decimal", ","])):
+        arguments = commands(file)[command]
+        result = succeeded(*arguments, "--one-hot", "--missing", "drop", "--json", *options)
+        assert f"muhat: {file}: Dropped 2 of 60 rows with missing values (age 2, city 1).\n" in result.stderr
+        found.append(
+            {k: v for k, v in json.loads(result.stdout).items() if k not in ("data", "python", "samples", "shown")}
+        )
+        refused = run(*arguments, "--one-hot", *options)
+        assert refused.exit_code == 2
+        assert "drop these rows with --missing drop, or fill them in." in refused.stderr
+    if command not in ("drift", "predict new", "two files"):  # which name the files
+        assert found[0] == found[1]
+    without = run(*commands("comma.csv")[command], "--one-hot", "--missing", "drop")
+    assert without.exit_code == 2 or "age" in without.stderr
+
+
+def test_a_kept_model_encodes_new_rows_with_the_values_it_knows():
+    FRAME.to_csv("old.csv", index=False)
+    new = FRAME.iloc[:6].assign(city=["Basel", "Bern", "Bern", "Genf", "Basel", "Zürich"])
+    new[["city", "y", "age", "member", "income"]].to_csv("new.csv", index=False)
+    expected = pd.DataFrame(np.array(new[["age", "member", "income"]], float), columns=["age", "member", "income"])
+    for name in ("Bern", "Genf", "Zürich"):
+        expected[f"city = {name}"] = (new["city"] == name).to_numpy(float)
+    note = "muhat: new.csv: 2 rows with an unknown city ('Basel'): all its indicators are 0 there.\n"
+    succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model")
+    result = succeeded("apply", "model", "new.csv")
+    assert note in result.stderr
+    written = [float(line) for line in result.stdout.split()[1:]]
+    np.testing.assert_allclose(written, load("model").predict(expected), rtol=1e-12)
+    at_once = json.loads(succeeded("predict", "old.csv", "new.csv", "--target", "y", "--one-hot", "--json").stdout)
+    np.testing.assert_allclose([row["prediction"] for row in at_once["predictions"]], written, rtol=1e-9)
+    succeeded("compare", "old.csv", "--drop", "y", "--one-hot", "--filter", "f-kmse", "--save", "mean", "--json")
+    scores = [float(line) for line in succeeded("apply", "mean", "new.csv").stdout.split()[1:]]
+    np.testing.assert_allclose(scores, load("mean").score_samples(expected), rtol=1e-12)
+
+
+def test_a_foreign_file_is_said_to_lack_columns():
+    FRAME.to_csv("old.csv", index=False)
+    succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model")
+    Path("foreign.csv").write_text("bmi,age\n1.5,2\n2.5,3\n")
+    refused = run("apply", "model", "foreign.csv").stderr
+    assert refused == "muhat: foreign.csv lacks column 'member' (and 4 more) that the model was trained on.\n"
+    FRAME.assign(age="old").to_csv("words.csv", index=False)
+    assert (
+        "column 'age' must be numeric, got 'old' in line 2; write numbers" in run("apply", "model", "words.csv").stderr
+    )
+
+
+def test_a_second_file_is_read_with_the_indicators_of_the_first():
+    first = pd.DataFrame({"city": ["Bern", "Genf"], "age": [1.5, 2.5]})
+    first.to_csv("first.csv", index=False)
+    first.assign(city=["Genf", "Basel"]).to_parquet("second.parquet", index=False)
+    names = read_table("first.csv", one_hot=True).feature_names
+    assert names == ("age", "city = Bern", "city = Genf")
+    second = read_table("second.parquet", columns=names[::-1], one_hot=True)
+    assert second.feature_names == names[::-1]
+    assert second.data.tolist() == [[1, 0, 1.5], [0, 0, 2.5]]
+    assert second.notes == ("second.parquet: 1 row with an unknown city ('Basel'): all its indicators are 0 there.",)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("size", [None, 200])
+def test_dropping_rows_is_what_pandas_does(monkeypatch, ending, size):
+    frame = FRAME.copy()
+    rows, columns = np.nonzero(RNG.random(frame.shape) < 0.1)
+    for row, column in zip(rows, columns, strict=True):
+        if column != 2:
+            frame.iloc[row, column] = np.nan if column != 1 else None
+    path = f"gaps.{ending}"
+    getattr(frame, f"to_{ending}")(path, index=False)
+    if size:
+        monkeypatch.setattr(_text, "CHUNK_CHARACTERS", size)
+    kept = frame.dropna()
+    batches = open_batches(path, one_hot=True, missing="drop", rows=7)
+    table = batches.read()
+    np.testing.assert_array_equal(table.data[:, :4], kept[["age", "member", "income", "y"]].to_numpy(float))
+    np.testing.assert_array_equal(np.concatenate(list(batches)), table.data)
+    assert batches.words("city") == kept["city"].tolist()
+    assert batches.n == len(kept)
+    np.testing.assert_array_equal(batches.dropped, frame.index.difference(kept.index))
+    counts = frame.isna().sum()
+    (note,) = table.notes
+    assert note.startswith(f"{path}: Dropped {len(frame) - len(kept)} of 60 rows with missing values (")
+    assert all(f"{name} {count}" in note for name, count in counts.items() if count)
+
+
+def test_infinite_values_are_not_dropped_and_all_rows_missing_is_refused():
+    Path("inf.csv").write_text("a,b\n1,2\n,3\ninf,4\n")
+    with pytest.raises(FileError, match=r"got an infinite value in line 4, column 'a'; replace"):
+        read_table("inf.csv", missing="drop")
+    Path("gone.csv").write_text("a,b\n1,\n,3\n")
+    with pytest.raises(FileError, match="only rows with missing values"):
+        read_table("gone.csv", missing="drop")
+
+
+def test_rows_of_a_test_have_the_numbers_of_the_file_without_those_dropped():
+    frame = FRAME[["age", "income"]].assign(group=["a", "b"] * 30)
+    frame.loc[[0, 7], "age"] = np.nan
+    frame.loc[11, "group"] = None
+    frame.to_csv("both.csv", index=False)
+    found = json.loads(succeeded("test", "both.csv", "--by", "group", "--missing", "drop", "--json", *FEW).stdout)
+    assert (found["n"], found["m"]) == (29, 28)
+    assert set(frame["group"][found["rows_x"]]) == {"a"}
+    assert set(frame["group"][found["rows_y"]]) == {"b"}
+    assert not {0, 7, 11} & {*found["rows_x"], *found["rows_y"]}
+
+
+def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen():
+    FRAME[["age", "income"]].to_csv("comma.csv", sep=";", decimal=",", index=False)
+    table = read_table("comma.csv", decimal=",")
+    np.testing.assert_array_equal(table.data, FRAME[["age", "income"]])
+    refused = run("compare", "comma.csv").stderr
+    first = f"{AGE[0]}".replace(".", ",")
+    assert refused == (
+        f"muhat: comma.csv: column 'age' has decimal commas ({first!r} in line 2); use --decimal , or convert them.\n"
+    )
+    FRAME[["age", "city"]].assign(n=range(N)).to_csv("some.csv", sep=";", decimal=",", index=False)
+    left_out = read_table("some.csv", only_numeric=True, drop=["n"], decimal=",")
+    assert left_out.notes == (f"some.csv: Left out: city (not numbers: {CITIES[0]!r}).",)
+    FRAME[["age", "income"]].assign(n=RNG.normal(size=N).round()).to_csv("m.csv", sep=";", decimal=",", index=False)
+    Path("m.csv").write_text(Path("m.csv").read_text().replace(",0\n", "\n"))
+    result = succeeded("compare", "m.csv", "--only-numeric", "--filter", "f-kmse", "--json")
+    assert f"muhat: m.csv: Left out: age, income (not numbers: {first!r}).\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a;b\n1,5;2.5\n3,5;4\n", "column 'b' must be numeric, got '2.5' in line 2"),
+        ("a;b\n1.000,5;2\n3,5;4\n", "column 'a' must be numeric, got '1.000,5' in line 2"),
+    ],
+)
+def test_points_beside_decimal_commas_are_refused(text, sentence):
+    Path("mixed.csv").write_text(text)
+    with pytest.raises(FileError, match=sentence):
+        read_table("mixed.csv", decimal=",")
+
+
+def test_options_of_text_files_and_their_values_are_checked():
+    FRAME.to_parquet("f.parquet")
+    FRAME.to_csv("f.csv")
+    with pytest.raises(FileError, match="decimal is an option of text files"):
+        read_table("f.parquet", decimal=",")
+    with pytest.raises(FileError, match="separator and decimal must be two characters, got ',' for both"):
+        read_table("f.csv", decimal=",", separator=",")
+    with pytest.raises(ValueError, match="missing must be 'error' or 'drop', got 'mean'"):
+        read_table("f.csv", missing="mean")
+    with pytest.raises(ValueError, match=r"decimal must be '.' or ',', got ';'"):
+        read_table("f.csv", decimal=";")
+
+
+def test_a_label_is_warned_of_once_and_constant_columns_are():
+    frame = FRAME[["age", "income"]].assign(target=[0, 1] * 30, same=2.5)
+    for name in ("one.csv", "two.csv", "three.csv"):
+        frame.to_csv(name, index=False)
+    lines = succeeded("drift", "one.csv", "two.csv", "three.csv").stderr.splitlines()
+    label = "column 'target' looks like a class label; exclude it with --drop target if it is not a feature."
+    assert lines.count(f"muhat: warning: {label}") == 1
+    assert "muhat: warning: one.csv: column 'same' is constant: the same value in every row." in lines
+    assert "class label" not in succeeded("independence", "one.csv", "--x=age", "--y=target", *FEW).stderr
+    assert "class label" not in succeeded("predict", "one.csv", "--target", "target").stderr
+
+
+def test_names_that_two_columns_have_are_numbered_with_a_warning():
+    Path("twice.csv").write_text("a,a,a (2),b\n1,2,3,4\n5,6,7,9\n")
+    with pytest.warns(UserWarning, match="two columns are named 'a'; the later one is called 'a \\(3\\)' here"):
+        table = read_table("twice.csv", drop=["b"])
+    assert table.feature_names == ("a", "a (3)", "a (2)")
+    np.testing.assert_array_equal(table.data, [[1, 2, 3], [5, 6, 7]])
+    twice = pyarrow.table([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"])
+    parquet.write_table(twice, "twice.parquet")
+    with pytest.raises(FileError, match="every column must have a name of its own, got 'a' twice"):
+        read_table("twice.parquet")
