@@ -32,7 +32,7 @@ MOSTLY_DISTINCT = (0.8, 1.0)
 OUTER_FOLDS = 5
 """Folds that the gain is estimated on."""
 
-SCORING_FREQUENCIES = 256
+SCORING_FREQUENCIES = 1024
 """Random frequencies that the gain is estimated with."""
 
 FEWEST = 3
