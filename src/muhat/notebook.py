@@ -127,7 +127,7 @@ def _of_stack(mean: StackedMean) -> Summary:
     order = np.argsort(-mean.weights_, kind="stable")
     rows = [(mean.names_[place], f"{mean.weights_[place]:.3f}", f"{100 * mean.gains_[place]:.3g} %") for place in order]
     gain = f"{100 * mean.gain_:.3g} ± {100 * mean.gain_error_:.2g} %"
-    sentence = f"The stacked mean of {mean.n_samples_seen_} rows is below KME's risk by {gain}, by leave-one-out."
+    sentence = f"The stacked mean of {mean.n_samples_seen_} rows is below KME's risk by {gain}, on held-out rows."
     return Summary(sentence, ("candidate", "weight", "alone"), rows[:LISTED], bars(mean.weights_, "weights"))
 
 

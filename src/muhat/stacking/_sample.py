@@ -56,6 +56,7 @@ class Sample:
     masses: Array
     size: int
     """The number of rows of the whole sample, from which this may be what is left."""
+
     @property
     def n(self) -> int:
         """The number of rows."""

@@ -154,9 +154,7 @@ def held_out_gain(
     return HeldOutGain(share * gain / slope, float(error * share / slope**2))
 
 
-def _scores(
-    measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def _scores(measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return the inner products of some estimates, and their values at rows: of shape (M, M) and (rows, M)."""
     if not has_law(left.kernel):
         span = Span.from_measures(left, measures, DRAWS_TO_CHOOSE, rng)

@@ -45,9 +45,7 @@ class LeftOutMoments:
     shares: Array
 
     @classmethod
-    def from_waves(
-        cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves
-    ) -> LeftOutMoments:
+    def from_waves(cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves) -> LeftOutMoments:
         """Return the moments as means over random frequencies; the first candidate's first estimate is KME."""
         left_out = np.stack([wave for each in candidates for wave in each.left_out(sample, folds, waves)], axis=1)
         parts = np.concatenate([left_out.real, left_out.imag], axis=-1)  # (folds, M, 2 frequencies)
