@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 import reference
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean, StackedMean
-from muhat.stacking._stack import HeldOutGain
 from muhat.comparison import Comparison
 from muhat.comparison import compare as compare_as_it_is
 from muhat.filters import AUTO, FILTERS, IteratedTikhonov
@@ -22,6 +21,7 @@ from muhat.gram import Nystrom
 from muhat.kernels import Gaussian
 from muhat.paper.datasets import standardized, wine
 from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
+from muhat.stacking._stack import HeldOutGain
 
 compare = partial(compare_as_it_is, standardize=True)
 """As the command compares."""
