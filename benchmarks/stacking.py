@@ -6,7 +6,6 @@ import numpy as np
 
 from benchmarks.timing import Ratio, medians
 from muhat import Gaussian, StackedMean, compare
-from muhat.stacking import stacked_means
 
 RNG = np.random.default_rng(0)
 
@@ -26,16 +25,6 @@ def many_rows(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
     yield Ratio(f"StackedMean().fit, n = {n}, against one eigh", ours, peer, 3.0)
 
 
-def many_samples(count: int = 1000, n: int = 50, rounds: int = 3, timed: int = 50) -> Iterator[Ratio]:
-    """Many small samples in one batch, against one by one (timed on some)."""
-    samples = RNG.normal(size=(count, n, 10))
-    batch, single = medians(
-        lambda: stacked_means(samples), lambda: [StackedMean().fit(X) for X in samples[:timed]], rounds=rounds
-    )
-    what = f"stacked_means of {count} samples of {n}, against StackedMean one by one (timed on {timed})"
-    yield Ratio(what, batch, single * count / timed, 5, larger_is_better=True)
-
-
 def growth(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
     """Twice the rows, where the time grows in proportion to them."""
     X = RNG.normal(size=(2 * n, 5))
@@ -49,7 +38,6 @@ def growth(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
 BENCHMARKS = {
     few_rows: {"n": 20, "rounds": 1},
     many_rows: {"n": 60, "rounds": 1},
-    many_samples: {"count": 4, "n": 20, "rounds": 1, "timed": 2},
     growth: {"n": 60, "rounds": 1},
 }
 """With the arguments of a tiny run."""

@@ -18,6 +18,6 @@ StackDisplay.from_estimator(mu).plot()
 
 best = mu.gains_.argmax()
 print(
-    f"The stacked mean is {100 * mu.gain_:.0f} ± {100 * mu.gain_error_:.0f} % below KME's risk by leave-one-out; "
-    f"{mu.names_[best]} alone is {100 * mu.gains_[best]:.0f} % below."
+    f"On rows that were held out, the stacked mean is {100 * mu.gain_:.0f} ± {100 * mu.gain_error_:.0f} % below the "
+    f"plain mean's risk. By leave-one-out, {mu.names_[best]} alone is {100 * mu.gains_[best]:.0f} % below."
 )

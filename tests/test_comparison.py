@@ -24,6 +24,7 @@ from muhat.kernels import Gaussian
 from muhat.paper.datasets import standardized, wine
 from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
 from muhat.selection._leave_one_out import _threshold
+from muhat.stacking._stack import HeldOutGain
 
 compare = partial(compare_as_it_is, standardize=True)
 """As the command compares."""
@@ -402,6 +403,6 @@ def test_the_wine_data_are_those_of_the_paper():
 
 def test_a_stacked_mean_that_seems_to_gain_more_than_all_risk_is_explained():
     comparison, stacked = compare(random_sample(30), filters=["s-kmse"]), StackedMean().fit(random_sample(30))
-    stacked.gain_ = 1.2
+    vars(stacked)["_held_out"] = HeldOutGain(1.2, 0.1)
     assert not comparison.notes
     assert "no more than all of KME's risk can be gained" in replace(comparison, stacked=stacked).notes[0]

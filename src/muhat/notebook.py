@@ -135,7 +135,8 @@ def _of_stack(mean: StackedMean) -> Summary:
     rows = [(mean.names_[place], f"{mean.weights_[place]:.3f}", f"{100 * mean.gains_[place]:.3g} %") for place in order]
     gain = f"{gain_text(100 * mean.gain_, 100 * mean.gain_error_)} %"
     sentence = (
-        f"Stacked mean of {mean.n_samples_seen_:,} rows: estimated gain over the plain average {gain} of its risk."
+        f"Stacked mean of {mean.n_samples_seen_:,} rows: estimated gain over the plain average {gain} of its risk, "
+        "on held-out rows."
     )
     return Summary(sentence, ("candidate", "weight", "alone"), rows[:LISTED], bars(mean.weights_, "weights"))
 

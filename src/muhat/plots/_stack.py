@@ -25,9 +25,9 @@ class StackDisplay:
     weights : array of shape (M,)
         Their weights.
     gains : array of shape (M,)
-        The improvement of each over KME by itself, as a share of KME's risk.
+        The improvement of each over KME by itself, as a share of KME's risk, by leave-one-out.
     gain, error : float
-        That of the stacked mean, with its standard error.
+        That of the stacked mean on held-out rows, with its standard error.
 
     Examples
     --------
@@ -76,6 +76,6 @@ class StackDisplay:
         self.ax_.set_xlim(0, 1.3 * max(self.weights.max(), 0.1))
         self.ax_.set_xlabel("weight")
         gain = f"{100 * self.gain:.0f} ± {100 * self.error:.0f} %"
-        self.ax_.set_title(f"leave-one-out: {gain} below KME's risk; Σw = {self.weights.sum():.2f}", loc="left")
+        self.ax_.set_title(f"{gain} below KME's risk, on held-out rows", loc="left")
         without_frame(self.ax_)
         return self

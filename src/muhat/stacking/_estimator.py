@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,10 +29,11 @@ from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._mixtures import has_closed_form
 from muhat.selection._base import LEAST_REST
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
+from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import Sample
 from muhat.stacking._span import combination
-from muhat.stacking._stack import HeldOutGain, Stack, has_law, held_out_gain
+from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
 
 CHECKED = 500
 """Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
@@ -49,12 +50,13 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
     stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after some numbers of steps, Gaussians,
-    mixtures of Gaussians on clusters, and features recombined in blocks. The weights minimise an estimate of the squared
-    distance ‖μ − μ_P‖² in the RKHS: wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products
-    ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain mean's risk.
+    mixtures of Gaussians on clusters, and features recombined in blocks. The weights minimise an estimate of the
+    squared distance ‖μ − μ_P‖² in the RKHS: wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner
+    products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain
+    mean's risk.
 
-    A row that is there several times counts as often. Where nearly all rows repeat a few values, the stacked mean is the
-    plain mean: counts of values are hard to improve on.
+    A row that is there several times counts as often. Where nearly all rows repeat a few values, the stacked mean is
+    the plain mean: counts of values are hard to improve on.
 
     Parameters
     ----------
@@ -63,8 +65,8 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
     candidates : list of Candidate, default=None
         What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean always takes part.
     unit_mass : bool, default=True
-        Whether the estimate has total mass one, as a distribution has. Without it the risk in the RKHS is a little lower
-        and the values μ(x) are too small on average.
+        Whether the estimate has total mass one, as a distribution has. Without it the risk in the RKHS is a little
+        lower, and the values μ(x) are too small on average.
     n_frequencies : int or None, default=128
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
@@ -85,8 +87,8 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         leave-one-out.
     gain_, gain_error_ : float
         The same of the stacked mean, estimated by five folds that neither estimates nor weights have seen, and its
-        standard error: by how much the gain that is realised on this sample may differ from it. Computed when first
-        asked for, in about four times the time of ``fit``.
+        standard error as an estimate of the expected gain, that of the average sample of this size. Computed when
+        first asked for, in about four times the time of ``fit``.
     embedding_ : Embedding or MixedEmbedding
         The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
         has no closed form, as for the Laplacian, Gaussians are points that were drawn from them.
@@ -167,24 +169,24 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         self.kernel_ = kernel
         self.n_samples_seen_ = len(rows)
         self._masses = masses
-        vars(self).pop("_held_out", None)  # of an earlier fit
+        self.__dict__.pop("_held_out", None)  # of an earlier fit
         return self
 
     @property
     def gain_(self) -> float:
-        """How much lower its risk is than the plain mean's, as a share of that, estimated on rows that were held out."""
+        """How much lower its risk is than the plain mean's, as a share of that, estimated on held-out rows."""
         return self._held_out.gain
 
     @property
     def gain_error_(self) -> float:
-        """The standard error of ``gain_`` as an estimate of the gain that is realised on this sample."""
+        """The standard error of ``gain_`` as an estimate of the expected gain, that of the average sample."""
         return self._held_out.error
 
     @cached_property
     def _held_out(self) -> HeldOutGain:
         check_is_fitted(self, "embedding_")
         element = self.embedding_
-        atoms = element if isinstance(element, Embedding) else element.atoms
+        atoms = element.atoms if isinstance(element, MixedEmbedding) else cast(Embedding, element)
         sample = Sample(self.kernel_, atoms.points[: self.n_samples_seen_], self._masses, self.n_samples_seen_)
         candidates = self._checked_candidates(self.kernel_)
         return held_out_gain(candidates, sample, self.n_frequencies, self.unit_mass)

@@ -109,9 +109,9 @@ class Sample:
 
     @cached_property
     def n_distinct(self) -> float:
-        """How many rows are distinct for the kernel: Σ_i 1/#{j : x_j = x_i}, where rows that are nearly equal count too.
+        """How many rows are distinct for the kernel, among 500 at most: Σ_i 1/Σ_j s_ij, with s_ij = 1 for equal rows.
 
-        Continuous in the rows: noise that the kernel cannot see does not make equal rows distinct. Among 500 rows at most.
+        Continuous in the rows: noise that the kernel cannot see does not make equal rows distinct.
         """
         X = self.X[:: -(-self.n // COUNTED_ROWS)]
         K = self.kernel(X)

@@ -32,7 +32,7 @@ MOSTLY_DISTINCT = (0.8, 1.0)
 OUTER_FOLDS = 5
 """Folds that the gain is estimated on."""
 
-SCORING_FREQUENCIES = 256
+SCORING_FREQUENCIES = 1024
 """Random frequencies that the gain is estimated with."""
 
 FEWEST = 3
@@ -76,8 +76,8 @@ def total_mass(measure: Measure) -> float:
 def trust_in_candidates(sample: Sample) -> float:
     """Return how much of the weights is kept, between zero and one; the rest goes to the plain mean.
 
-    On data of a few values left-out scores are skewed and correlated with the choice that they decide: what they promise
-    does not come true. It is continuous in the rows, with no threshold at which an estimate would jump.
+    On data of a few values left-out scores are skewed and correlated with the choice that they decide: what they
+    promise does not come true. It is continuous in the rows, with no threshold at which an estimate would jump.
     """
     return max(_ramp(sample.n_distinct, *FEW_DISTINCT), _ramp(sample.distinct_share, *MOSTLY_DISTINCT))
 

@@ -129,8 +129,8 @@ class LeftOutMoments:
 def _least_squares_with_total(root: Array, aim: Array, masses: Array) -> Array:
     """Return w ≥ 0 with Σ c_m w_m = 1, for masses c, that minimises ‖root w − aim‖.
 
-    With that total it is ‖Cw‖ that is to be least, C = root − aim cᵀ. So it is for w/cᵀw of the w that minimises ‖Cw‖² +
-    s² (cᵀw − 1)², for any s: the least value among the multiples of w increases with ‖Cw‖/cᵀw.
+    With that total it is ‖Cw‖ that is to be least, C = root − aim cᵀ. So it is for w/cᵀw of the w that minimises
+    ‖Cw‖² + s² (cᵀw − 1)², for any s: the least value among the multiples of w increases with ‖Cw‖/cᵀw.
     """
     s = np.abs(root).max()
     w = nnls(np.vstack([root - np.outer(aim, masses), s * masses]), np.append(np.zeros(len(root)), s))[0]
