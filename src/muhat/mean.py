@@ -182,7 +182,9 @@ def check_distances(who: str, X: Array) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(X.max(axis=0) - X.min(axis=0)).all()
     if not is_finite:
-        raise ValueError(refusal(who, "distances must be finite", "rows further apart than the largest float", "rescale X"))
+        raise ValueError(
+            refusal(who, "distances must be finite", "rows further apart than the largest float", "rescale X")
+        )
 
 
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:
