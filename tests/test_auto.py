@@ -155,12 +155,29 @@ class TestAuto:
             assert KernelMean(kernel=Laplacian(1.0)).fit(sample()).gram_ == Nystrom(60)
 
     def test_leave_one_out_is_exact_for_the_features(self, small):
-        X = sample(210)
+        X = sample(330)
         mu = KernelMean(kernel=Gaussian(1.0), filter="s-kmse").fit(X)
         Z = mu.features_(X)
         dense = KernelMean(kernel="precomputed", gram="dense", filter="s-kmse").fit(Z @ Z.T)
         assert mu.choice_.score == pytest.approx(dense.choice_.score, rel=1e-9)
         assert mu.choice_.parameter == pytest.approx(dense.choice_.parameter, rel=1e-6)
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_a_gain_of_shrinkage_outside_of_the_landmarks_is_not_lost(self, small, weighted):
+        rng = np.random.default_rng(SEED)
+        X = rng.choice([-3.0, 0.0, 3.0], size=(300, 8)) + 0.3 * rng.normal(size=(300, 8))
+        kernel, weights = Gaussian(2.0), rng.uniform(0.5, 1.5, size=300) if weighted else None
+        mu = KernelMean(kernel=kernel, filter="f-kmse").fit(X, sample_weight=weights)
+        dense = KernelMean(kernel=kernel, filter="f-kmse", gram="dense").fit(X, sample_weight=weights)
+        assert mu.gram_ == "dense"
+        assert "shrinkage could gain about" in mu.gram_reason_
+        np.testing.assert_allclose(mu.weights_, dense.weights_, rtol=1e-9)
+        assert KernelMean(kernel=kernel, filter="kme").fit(X, sample_weight=weights).gram_ != "dense"
+        many = np.concatenate([X, X + 0.1])  # more than 1.6 times the 200 rows that are always decomposed
+        assert (
+            "% of KME's risk outside of 30 landmarks, which is not seen"
+            in KernelMean(kernel=kernel).fit(many).gram_reason_
+        )
 
     def test_as_asked_nothing_is_added(self, small):
         assert KernelMean(gram="nystrom").fit(sample()).gram_reason_ == "as asked"

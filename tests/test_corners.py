@@ -129,6 +129,14 @@ def test_data_of_any_size_have_a_bandwidth(kernel, scale):
     np.testing.assert_allclose(mu.fit(X * scale).weights_, mu.fit(X).weights_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("filter", ["kme", "auto"])
+def test_rows_further_apart_than_the_largest_float_are_refused(filter):
+    rows = np.array([[0.0], [1.5e308], [-1.5e308], [1.0]])
+    for kernel in (Gaussian(1.0), Gaussian()):
+        with pytest.raises(ValueError, match="rows further apart than the largest float; rescale X"):
+            KernelMean(kernel=kernel, filter=filter).fit(rows)
+
+
 def test_a_bandwidth_too_small_for_the_data_is_refused():
     with pytest.raises(ValueError, match="must be finite"):
         KernelMean(kernel=Gaussian(1e-300)).fit(X * 1e20)

@@ -74,6 +74,23 @@ def test_the_limit_law_has_the_eigenvalues_of_the_centred_gram_matrix():
         assert on_landmarks.radius(method=method) == pytest.approx(MU.radius(method=method), rel=1e-3)
 
 
+@pytest.mark.parametrize("n", [2, 5, 20])
+@pytest.mark.parametrize("filter", ["kme", "f-kmse", "s-kmse"])
+@pytest.mark.parametrize("method", METHODS[:-1])
+def test_no_radius_is_larger_than_the_space_allows(n, filter, method):
+    rows = X[:n]
+    mu = KernelMean(kernel=4 * Gaussian(1.5), filter=filter).fit(rows)
+    signed = KernelMean(kernel=Signed(), filter=filter).fit(rows)
+    assert mu.radius(0.999, method) <= sqrt(2) * 2 * (1 + np.maximum(-mu.weights_, 0).sum()) ** 0.5
+    assert signed.radius(0.999, method) <= 2
+
+
+def test_the_largest_radius_reaches_every_distribution():
+    mu = KernelMean(kernel=Gaussian(1.5), filter="kme").fit(X[:3])
+    far = KernelMean(kernel=Gaussian(1.5), filter="kme").fit(X[:1] + 1e3).embedding_  # all of P in one place
+    assert mu.radius(0.999) == pytest.approx(mu.embedding_.distance(far), rel=1e-9)
+
+
 def test_a_shrunk_mean_is_further_away_by_what_it_was_moved():
     shrunk = KernelMean(kernel=Gaussian(1.5), filter="f-kmse").fit(X)
     moved = shrunk.embedding_.distance(MU.embedding_)

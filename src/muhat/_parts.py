@@ -13,7 +13,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal, unknown_name
 from muhat._validation import as_array
 from muhat.embedding import Element, Embedding
-from muhat.filters import ALIASES, AUTO, FILTERS, Shrinker
+from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker
 from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
 from muhat.gram._plan import access_of, check_batches
 from muhat.kernels import KERNELS, Function, Kernel, Precomputed, SklearnKernel, names_known_to_sklearn
@@ -192,6 +192,11 @@ class Parts:
     def has_choice(self) -> bool:
         """Whether there is something to choose: a parameter, or one of several filters."""
         return len(self.filters) > 1 or not self.filters[0].parameterless
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the mean is to be shrunk, if only where that helps."""
+        return any(not isinstance(each, KME) for each in self.filters)
 
     def check_enough(self, rules: Sequence[Rule], n: int) -> None:
         """Refuse fewer rows than the rules need to choose."""

@@ -129,7 +129,24 @@ def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any,
         v = kernel.bound if variance is None else positive(who, "variance", variance)
         r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
     moved = 0.0 if estimate is mean.element else (estimate - mean.element).norm()
-    return r + moved + mean.error
+    return min(r + moved + mean.error, _largest_distance(estimate))
+
+
+def _largest_distance(estimate: Element) -> float:
+    """Return how far any kernel mean can be from an estimate, by what the kernel allows; infinite without a bound.
+
+    ‖μ‖ ≤ κ for every distribution. Where the kernel is never negative, ⟨k(x, ·), μ⟩ is between 0 and κ², so that
+    ‖e − μ‖² ≤ ‖e‖² + κ² + 2κ² Σ max(−β_i, 0) for an estimate e with the weights β: at most 2κ² for the plain average.
+    """
+    bound = estimate.kernel.bound
+    if not np.isfinite(bound):
+        return np.inf
+    squared = max(float(estimate.squared_norm()), 0.0)
+    largest = sqrt(squared) + sqrt(bound)
+    if isinstance(estimate, Embedding) and _is_never_negative(estimate.kernel):
+        below_zero = float(np.maximum(-estimate.weights.astype(np.float64), 0).sum())
+        largest = min(largest, sqrt(squared + bound * (1 + 2 * below_zero)))
+    return largest
 
 
 def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, v: float) -> float:
@@ -145,10 +162,14 @@ def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, 
 
 def _diameter(kernel: Kernel) -> float:
     """Return D ≥ ‖k(x, ·) − k(y, ·)‖ for all x and y."""
+    return sqrt((2 if _is_never_negative(kernel) else 4) * kernel.bound)
+
+
+def _is_never_negative(kernel: Kernel) -> bool:
     inner = kernel
     while isinstance(inner, Scaled):
         inner = inner.kernel
-    return sqrt((2 if type(inner) in NEVER_NEGATIVE else 4) * kernel.bound)
+    return type(inner) in NEVER_NEGATIVE
 
 
 def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> float:
@@ -209,7 +230,9 @@ class HasRadius:
         """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
 
         It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and ``approximation_error_`` for one on
-        landmarks. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not part of them.
+        landmarks; never more than the largest distance that the kernel allows, √2 κ for the plain average and a kernel
+        that is never negative. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not
+        part of them.
 
         Parameters
         ----------

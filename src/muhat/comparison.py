@@ -402,7 +402,7 @@ class Comparison(Reportable, Shown):
         return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
 
     def verdict(self) -> str:
-        """Return one or two sentences: whether a filter is clearly better than the plain average, which, by how much."""
+        """Return whether a filter is clearly better than the plain average, which and by how much, in one sentence."""
         best, on = self.best, f"these {self.n:,} rows"
         among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
         if best.improvement is None:
@@ -411,7 +411,7 @@ class Comparison(Reportable, Shown):
             return f"No filter{among} is better than the plain average on {on}: shrinkage does not help here."
         if self.helps and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, which shrinks it all the way, "
+                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, which shrinks it to zero, "
                 "is estimated to save all of the plain average's risk."
             )
         gain, tried = f"{best.gain_text} %", sum(len(row.grid) for row in self.rows if row.scores is not None)

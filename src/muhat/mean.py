@@ -113,6 +113,8 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     """
     present = masses > 0
     n = int(present.sum())
+    if not isinstance(parts.kernel, Precomputed):
+        check_distances(parts.who, X)
     plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
     if isinstance(plan.gram, Approximation):
         rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
@@ -140,6 +142,7 @@ def solve_source(
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
     drawn = source.total(partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from))
+    check_distances(parts.who, drawn.rows)
     if plan is None:
         plan = plan_in_memory(parts.gram, parts.kernel, drawn.count, drawn.rows.itemsize)
         if plan.gram == "dense":
@@ -149,7 +152,9 @@ def solve_source(
     parts.check_enough(rules, drawn.count)
     empty = Accumulation.from_rows(parts.kernel, plan.gram, folds_of_rules(rules), drawn.rows)
     if parts.gram == "auto":
-        learnt = as_exact_as_needed(plan, empty, drawn, source)
+        learnt = as_exact_as_needed(plan, empty, drawn, source, shrinks=parts.shrinks)
+        if learnt.plan.gram == "dense":
+            return _solve_dense(parts, learnt.plan, source, drawn.rows, points, present)
         plan, empty = learnt.plan, learnt.accumulation
     accumulated = empty.add_source(source, drawn)
     kernel = accumulated.features.kernel
@@ -157,6 +162,29 @@ def solve_source(
     problem = accumulated.problem(source, target, target_weights(target, points, present))
     choices = _chosen(parts, rules, problem, kernel, drawn.rows)
     return Solution(kernel, plan, problem, choices, target, accumulated=accumulated, drawn=drawn.rows)
+
+
+def _solve_dense(
+    parts: Parts, plan: Plan, source: Source, drawn: Array, points: Array | None, present: Array | None
+) -> Solution:
+    """Hold the Gram matrix of rows after all, which are in memory or were all drawn."""
+    if points is None or present is None:
+        points, present = drawn, np.ones(len(drawn), bool)
+    weights = source.weights if isinstance(source, ArraySource) else None
+    masses = np.zeros(len(points))
+    masses[present] = 1 if weights is None else weights
+    solution = solve(replace(parts, gram="dense"), points, masses / masses.sum())
+    return replace(solution, plan=plan)
+
+
+def check_distances(who: str, X: Array) -> None:
+    """Refuse rows that are further apart than the largest float, of which no kernel has a value."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(X.max(axis=0) - X.min(axis=0)).all()
+    if not is_finite:
+        raise ValueError(
+            refusal(who, "distances must be finite", "rows further apart than the largest float", "rescale X")
+        )
 
 
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:
@@ -234,7 +262,8 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
     filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
         ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the
-        best is taken; ``'auto'`` is the list ``muhat.filters.AUTO``, the filters with a cheap exact score.
+        best is taken. ``'auto'`` is F-KMSE, or the plain average where that is not clearly worse: chosen by
+        ``LeaveOneOut(bias_factor="auto")``, which was below the plain average in none of 189 cells (docs/selection.md).
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``,
         ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``. Where a rule cannot choose

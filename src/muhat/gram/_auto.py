@@ -13,10 +13,11 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.data import ArraySource, ReservoirSample, Source, places_of
+from muhat.gram import _plan
 from muhat.gram._exact_mean import ExactMeanFeatures
 from muhat.gram._feature_problem import Accumulation
 from muhat.gram._nystrom import Nystrom, NystromFeatures
-from muhat.gram._plan import Plan
+from muhat.gram._plan import Plan, access_of, fits_in_memory
 
 ENOUGH = 0.1
 """The share of KME's standard error that an approximation may be off by."""
@@ -28,6 +29,10 @@ MOST_PAIRS, MOST_WORK = 50_000**2, 10**6 * 500**2
 """Pairs of rows of which the kernel is computed for an exact mean, and rows times squared landmarks that are worked on
 unasked: about half a minute and one."""
 
+LOST, BEYOND = 0.005, 1.6
+"""The share of KME's risk that shrinkage may lose by landmarks without notice, and how many times the rows that are
+always decomposed are decomposed instead: 8000, for four times the work."""
+
 LARGER = (1000, 2000, 4000)
 """Numbers of landmarks that are tried where 500 are too few."""
 
@@ -38,6 +43,13 @@ class Accuracy:
 
     error: float
     standard_error: float
+    lost: float = 0.0
+    """What shrinking the part that landmarks miss could gain, as a share of KME's risk."""
+
+    @property
+    def loses_shrinkage(self) -> bool:
+        """Whether what shrinkage could gain outside of the landmarks is worth a notice."""
+        return self.lost > LOST
 
     @property
     def is_enough(self) -> bool:
@@ -59,17 +71,28 @@ class Learnt:
     accumulation: Accumulation
 
 
-def as_exact_as_needed(plan: Plan, first: Accumulation, drawn: ReservoirSample, source: Source) -> Learnt:
+def as_exact_as_needed(
+    plan: Plan, first: Accumulation, drawn: ReservoirSample, source: Source, shrinks: bool = True
+) -> Learnt:
     """Return landmarks, as many as the error asks for and the work allows; or 500 of them and the exact mean.
 
     The exact mean takes rows that are in memory, or that were all drawn, and so few that all pairs can be paid for.
-    Where neither is enough, the most landmarks that can be paid for are taken, with a warning.
+    Where neither is enough, the most landmarks that can be paid for are taken, with a warning. Where the mean is to be
+    shrunk and landmarks miss the part in which that gains, up to 8000 rows are decomposed after all; of more, the
+    reason says what is not seen.
     """
     features, n = first.features, drawn.count
     assert isinstance(features, NystromFeatures)
     weights = source.weights if isinstance(source, ArraySource) else None
     accuracy = accuracy_on(features, drawn, weights)
     rows = source.X if isinstance(source, ArraySource) else drawn.rows
+    if shrinks and accuracy.loses_shrinkage:
+        few = f"outside of {features.n_components} landmarks"
+        why = f"shrinkage could gain about {100 * accuracy.lost:.2g} % of KME's risk {few}"
+        if len(rows) == n <= BEYOND * _plan.DENSE_UP_TO and fits_in_memory(n, rows.itemsize):
+            reason = f"{n} rows are many for an eigendecomposition, but {why}"
+            return Learnt(Plan("dense", reason, access_of("dense")), first)
+        plan = replace(plan, reason=f"{plan.reason}; {why}, which is not seen")
     if not accuracy.is_enough and len(rows) == n and n**2 <= MOST_PAIRS:
         masses = np.full(n, 1 / n) if weights is None else weights / weights.sum()
         exact = ExactMeanFeatures(features.kernel, rows, masses, places_of(features.landmarks, rows))
@@ -116,5 +139,10 @@ def accuracy_on(features: NystromFeatures, drawn: ReservoirSample, weights: Arra
     np.fill_diagonal(R, 0)
     pairs = 1 - p @ p
     deviation = np.sqrt(2 * (p**2 @ R**2 @ p**2)) / pairs
-    squared = max(p @ R @ p / pairs, 0) + deviation + residual / size
-    return Accuracy(float(np.sqrt(squared)), float(np.sqrt(max(own - p @ K @ p / pairs, 0) / size)))
+    signal = max(p @ R @ p / pairs, 0)
+    squared = signal + deviation + residual / size
+    variance = max(own - p @ K @ p / pairs, 0) / size
+    # What one factor for all that is missed could gain: noise²/(noise + signal), of KME's risk.
+    noise = max(residual - signal, 0) / size
+    lost = noise**2 / ((noise + signal) * variance) if noise * variance > 0 else 0.0
+    return Accuracy(float(np.sqrt(squared)), float(np.sqrt(variance)), float(lost))

@@ -250,7 +250,7 @@ class BlockProblem(InMemoryProblem):
         return self.gram.leading(1, tolerance=float(np.finfo(self.dtype).eps) ** 0.75).largest
 
     @cached_property
-    def effective_dimension(self) -> Array:  # type: ignore[override]
+    def effective_dimension(self) -> Array:
         """D, from the centred kernel values of all pairs, some rows at a time."""
         squared = sum((self.gram.centred(some, self.mean_values) ** 2).sum() for some in slices(0, self.n, AT_ONCE))
         return dimension_of(np.asarray(self.spread), np.asarray(squared))

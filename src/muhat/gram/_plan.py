@@ -58,11 +58,16 @@ def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: 
         return Plan("dense", "the Gram matrix was given", access_of("dense"))
     if n > DENSE_UP_TO:
         return Plan(Nystrom(), f"{n} rows are too many for an eigendecomposition", access_of("nystrom"))
-    needed = MATRICES * itemsize * n**2
-    if needed > SHARE * available_memory():
-        why = f"the matrices of {n} rows take {needed / 2**30:.3g} GiB, more than half of the available memory"
+    if not fits_in_memory(n, itemsize):
+        size = MATRICES * itemsize * n**2 / 2**30
+        why = f"the matrices of {n} rows take {size:.3g} GiB, more than half of the available memory"
         return Plan(Nystrom(), why, access_of("nystrom"))
     return Plan("dense", f"{n} rows are few enough for one eigendecomposition", access_of("dense"))
+
+
+def fits_in_memory(n: int, itemsize: int) -> bool:
+    """Whether the matrices of a dense fit to n rows take no more than half of the memory at hand."""
+    return MATRICES * itemsize * n**2 <= SHARE * available_memory()
 
 
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:

@@ -189,21 +189,21 @@ def run(settings: Settings, task: Task) -> list[Row]:
     losses: dict[str, list[float]] = {"kme": [], **{name: [] for name in RULES}}
     with limit_cores(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a median of zero, on discrete laws
-        for X, truth, problem in _problems(settings, task):
+        for truth, problem in _problems(settings, task):
             for name, weights in _estimates(problem):
                 losses[name].append(_loss(problem, weights, truth))
     case = {name: task[name] for name in ("law", "on", "n", "share")}
     return [{**case, "estimator": name, "losses": each} for name, each in losses.items()]
 
 
-def _problems(settings: Settings, task: Task) -> Iterator[tuple[Array, Truth, DenseProblem]]:
-    """Yield each sample with its truth under the kernel of that sample, and its problem."""
+def _problems(settings: Settings, task: Task) -> Iterator[tuple[Truth, DenseProblem]]:
+    """Yield the truth of each sample under its own kernel, and its problem."""
     for index in range(task["m"]):
         key = [settings["seed"], index, task["n"], int(1000 * task["share"]), *f"{task['law']} {task['on']}".encode()]
         X, law = LAWS[task["law"]](task["on"], task["n"], np.random.default_rng(key))
         median: Any = Gaussian().resolve(X)
         kernel = Gaussian(task["share"] ** 0.5 * median.bandwidth)
-        yield X, law.truth(kernel, X), DenseProblem(DenseGram.from_sample(kernel, X))
+        yield law.truth(kernel, X), DenseProblem(DenseGram.from_sample(kernel, X))
 
 
 def _estimates(problem: DenseProblem) -> Iterator[tuple[str, Array]]:

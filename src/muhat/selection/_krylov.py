@@ -103,10 +103,10 @@ class Krylov(Scores):
         problem: InMemoryProblem,
         folds: Sequence[Array],
         candidates: Sequence[Candidates],
-        bias_factor: Array = np.ones(()),
+        bias_factor: Array | float = 1.0,
     ) -> None:
         super().__init__(problem, candidates)
-        self.bias_factor = bias_factor
+        self.bias_factor = np.asarray(bias_factor)
         self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
         self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]
         self.unit = rounding(problem.root_masses)

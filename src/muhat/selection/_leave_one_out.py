@@ -313,7 +313,7 @@ class Without:
         crossed = (2 * self.towards * self.mean).sum(axis=-1) + self.mass * (self.mean**2).sum(axis=-1)
         return self.own.sum(axis=-1) - crossed.sum(axis=-1)
 
-    def terms(self, filter: Shrinker, grid: Array, bias_factor: Array = np.ones(())) -> Array:
+    def terms(self, filter: Shrinker, grid: Array, bias_factor: Array | float = 1.0) -> Array:
         """Return what each parameter gains by each set: shape (parameters, ..., sets).
 
         With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩ − Σ_F p_i ‖h‖².
@@ -322,7 +322,7 @@ class Without:
         components = Components(self.gamma, self.mean, self.target, self.effective_size[:, None])
         h = (1 - filter.on(components, grid)) * (self.mean - self.target)
         outside = np.multiply.outer((1 - filter.at_zero(grid)) ** 2, self.outside)
-        squared = bias_factor[..., None] * ((h**2).sum(axis=-1) + outside)
+        squared = np.asarray(bias_factor)[..., None] * ((h**2).sum(axis=-1) + outside)
         return -2 * (h * self.towards).sum(axis=-1) - self.mass * squared
 
     def gains(self, filter: Shrinker, grid: Array, bias_factor: Array) -> Array:
