@@ -266,7 +266,7 @@ class Table(ABC):
             dropped.n += int(missing.any(axis=1).sum())
             dropped.columns.update({name: int(n) for name, n in zip(names, missing.sum(axis=0), strict=True) if n})
         rows = np.flatnonzero(wrong)
-        complete = ~missing.any(axis=1)
+        complete: Array = ~np.asarray(missing.any(axis=1))
         if not rows.size:
             yield chunk[complete]
             return
@@ -275,7 +275,7 @@ class Table(ABC):
 
     def _bad_values(self, chunk: TableChunk, missing: Array) -> RowsError:
         """Return the error of rows with missing or infinite values."""
-        infinite = np.zeros_like(missing)
+        infinite: Array = np.zeros_like(missing)
         infinite[:, : chunk.values.shape[1]] = np.isinf(chunk.values)
         names = (*self.columns, *chunk.words)
         found = [repr(names[place]) for place in np.flatnonzero((missing | infinite).any(axis=0))]
