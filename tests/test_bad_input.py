@@ -1,14 +1,18 @@
 """Bad input gets one clear sentence: who, what was needed, what was got, what to do."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow
 import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
 from catalogue import SAMPLES
-from muhat import Embedding, KernelMean
+from muhat import ConditionalMean, Embedding, KernelMean
+from muhat._validation import as_columns, as_frame, as_rng, check_range, checked_seed
 from muhat.data import DataSet
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod
 from muhat.kernels import Function, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic, Scaled
@@ -43,6 +47,20 @@ SAMPLES_REFUSED = {
         r"got a generator; give rows as a list, as by list\(X\), or batches to fit_batches",
     ),
     "a data set": (DataSet("x", X, ("a", "b", "c")), r"got a DataSet; give its data, as in read_table\(path\).data"),
+    "a Series": (pd.Series(X[:, 0]), r"got shape \(12,\); Reshape your data with X.to_frame\(\) for one feature"),
+    "a set": ({1, 2}, "got a set; a set has no order and no repeats; give a list of rows"),
+    "a range": (range(9), r"got a range; give an array of two dimensions, as by numpy.arange"),
+    "a dict": ({"a": [1]}, r"got a dict; make it a data frame, as by pandas.DataFrame\(X\)"),
+    "two columns of one name": (pd.DataFrame(X, columns=["a", "b", "a"]), "must have a name of its own, got 'a' twice"),
+    "sparse columns": (pd.DataFrame.sparse.from_spmatrix(csr_array(X)), r"use X.sparse.to_dense\(\)"),
+    "a category": (pd.DataFrame({"c": pd.Categorical(["u", "v"])}), "in 'c'; encode text with pandas.get_dummies"),
+    "a category of polars": (pl.DataFrame({"c": pl.Series(["u", "v"], dtype=pl.Categorical)}), "in 'c'; encode text"),
+    "dates": (pd.DataFrame({"d": pd.to_datetime(["2020-01-01", "2020-01-02"])}), "text or dates in 'd'"),
+    "text of pyarrow": (pyarrow.table({"a": [1, 2], "c": ["u", "v"]}), "text or dates in 'c'"),
+    "integers that floats make equal": (
+        2**53 + 2 * np.arange(4).reshape(-1, 1) // 2,
+        r"exact up to 2\*\*53, got 4 different rows of larger whole numbers, of which 3 are left; subtract",
+    ),
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),
     "sparse": (csr_array(X), r"X must be dense, got a sparse matrix; use X.toarray\(\)"),
@@ -168,6 +186,7 @@ WEIGHTS_REFUSED = {
     "all zero": (np.zeros(12), "must not sum to zero, got only zeros"),
     "too few": (np.ones(5), r"one weight for each of 12 rows, got \(5,\)"),
     "NaN": (np.full(12, np.nan), "finite and not negative, got nan in sample_weight\\[0\\]"),
+    "masked": (np.ma.masked_equal(np.arange(1.0, 13), 3), "sample_weight must have a value everywhere, got masked"),
     "all but one zero": (np.eye(12)[0], "needs at least 2 rows, got n_samples = 1"),
 }
 
@@ -225,3 +244,89 @@ def test_a_median_bandwidth_without_a_sample_is_refused():
 def test_values_beyond_the_range_of_a_float_are_refused():
     with pytest.raises(ValueError, match="must be finite, got NaN or infinite ones; rescale X"):
         KernelMean(kernel=Polynomial(3)).fit(X * 1e150)
+
+
+DAYS = np.datetime64("2020-01-01") + np.arange(12)
+TARGETS_REFUSED = {
+    "masked": (np.ma.masked_equal(np.arange(12.0), 3), "y must have a value everywhere, got masked ones"),
+    "dates": (DAYS, "y must be real numbers, got dates or times; give a difference"),
+    "spans of time": (DAYS - DAYS[0], "got dates or times"),
+    "a Series of dates": (pd.Series(DAYS), "got dates or times"),
+    "a frame with dates": (pd.DataFrame({"a": range(12), "day": DAYS}), "got dates or times"),
+    "dates of polars": (pl.DataFrame({"day": DAYS}), "got dates or times"),
+    "a Series of polars": (pl.Series(DAYS), "got dates or times"),
+    "dates of pyarrow": (pyarrow.table({"day": DAYS}), "got dates or times"),
+    "dates of Python": (list(DAYS.tolist()), "got dates or times"),
+    "text": (["a"] * 12, "y must be real numbers, got text or objects"),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS_REFUSED)
+def test_a_bad_target_is_refused(case):
+    y, sentence = TARGETS_REFUSED[case]
+    with pytest.raises(ValueError, match=sentence) as refused:
+        ConditionalMean().fit(X, y)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_masked_array_without_a_mask_and_a_target_of_pyarrow_are_taken():
+    y = X[:, 0] + X[:, 1] ** 2
+    expected = ConditionalMean().fit(X, y).predict(X)
+    for same in (np.ma.masked_array(y), pyarrow.array(y), pl.Series(y), y.tolist()):
+        np.testing.assert_array_equal(ConditionalMean().fit(X, same).predict(X), expected)
+
+
+def test_a_pyarrow_table_is_a_sample_without_pandas(monkeypatch):
+    table = pyarrow.table({"a": X[:, 0], "b": pyarrow.array([True, False] * 6), "c": pyarrow.array(range(12))})
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    mean = KernelMean(filter="f-kmse").fit(table)
+    assert mean.feature_names_in_.tolist() == ["a", "b", "c"]
+    rows = np.column_stack([X[:, 0], [True, False] * 6, range(12)])
+    expected = KernelMean(filter="f-kmse").fit(rows).score_samples(rows)
+    np.testing.assert_array_equal(mean.score_samples(table), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        mean.score_samples(table.rename_columns(["a", "b", "z"]))
+
+
+def test_columns_of_pyarrow_keep_their_kinds():
+    table = pyarrow.table(
+        {
+            "number": pyarrow.array([1, None]),
+            "flag": pyarrow.array([None, True]),
+            "single": pyarrow.array([1.5, 2.5], pyarrow.float32()),
+            "decimal": pyarrow.array([1.25, 2.5]).cast(pyarrow.decimal128(5, 2)),
+        }
+    )
+    np.testing.assert_array_equal(np.asarray(as_frame(table)), [[1, np.nan, 1.5, 1.25], [np.nan, 1, 2.5, 2.5]])
+    words = as_frame(table.append_column("kind", pyarrow.array(["u", "v"]).dictionary_encode()))
+    assert words["kind"].tolist() == ["u", "v"]
+    assert words.iloc[:, [4, 2]].columns == ["kind", "single"]
+    assert np.asarray(as_frame(table.select(["single"]))).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "one", [X[:, 0], X[:, 0].tolist(), pd.Series(X[:, 0], name="a"), pl.Series("a", X[:, 0]), pyarrow.array(X[:, 0])]
+)
+def test_one_dimension_is_one_column_where_that_is_meant(one):
+    column = as_columns(one)
+    np.testing.assert_array_equal(np.asarray(column), X[:, :1])
+    assert list(getattr(column, "columns", ["a"])) == ["a"]
+    np.testing.assert_array_equal(as_columns(X), X)
+
+
+def test_a_random_state_is_a_number_a_generator_or_refused():
+    assert checked_seed("T", 3) == checked_seed("T", np.int64(3)) == checked_seed("T", np.random.RandomState(3))
+    assert checked_seed("T", np.random.default_rng(3)) == checked_seed("T", np.random.default_rng(3))
+    assert as_rng("T", 3).random() == as_rng("T", 3).random()
+    assert as_rng("T", None).random() != as_rng("T", None).random()
+    for wrong in ("seed", 1.5, True, -1, 2**32, [1]):
+        with pytest.raises((TypeError, ValueError), match="T: random_state must be None, a whole number"):
+            checked_seed("T", wrong)
+
+
+def test_rows_further_apart_than_the_largest_float_are_refused():
+    for rows in ([[-1.5e308], [1.5e308]], [[0.0, 0.0], [1.5e308, 1.5e308]]):
+        with pytest.raises(ValueError, match="got rows further apart than the largest float; rescale X"):
+            check_range("T", np.array(rows))
+    for scale in (0.0, 1e-320, 1.0, 1e200, 1e307):
+        check_range("T", scale * np.array([[0.0, 1.0], [1.0, 0.0]]))

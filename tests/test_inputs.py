@@ -215,7 +215,7 @@ def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen(
     )
     FRAME[["age", "city"]].assign(n=range(N)).to_csv("some.csv", sep=";", decimal=",", index=False)
     left_out = read_table("some.csv", only_numeric=True, drop=["n"], decimal=",")
-    assert left_out.notes == (f"some.csv: Left out: city (not numbers: {CITIES[0]!r}).",)
+    assert left_out.notes == (f"some.csv: Left out: city (not numbers: {str(CITIES[0])!r}).",)
     FRAME[["age", "income"]].assign(n=RNG.normal(size=N).round()).to_csv("m.csv", sep=";", decimal=",", index=False)
     Path("m.csv").write_text(Path("m.csv").read_text().replace(",0\n", "\n"))
     result = succeeded("compare", "m.csv", "--only-numeric", "--filter", "f-kmse", "--json")

@@ -385,12 +385,11 @@ def _as_target(who: str, y: Any) -> Array:
 
 def _columns_of(values: Any) -> list[Array]:
     """Return the columns of a data frame, each of its own type, or an array by itself."""
-    if hasattr(values, "columns"):
-        return [
-            np.asarray(values.iloc[:, place] if hasattr(values, "iloc") else values[name])
-            for place, name in enumerate(values.columns)
-        ]
-    return [as_array(values)]
+    if not hasattr(values, "columns"):
+        return [as_array(values)]
+    if isinstance(values, ColumnFrame) or not hasattr(values, "iloc"):
+        return [np.asarray(values[name]) for name in values.columns]
+    return [np.asarray(values.iloc[:, place]) for place in range(values.shape[1])]
 
 
 def _is_date(values: Array) -> bool:

@@ -290,7 +290,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         raise ValueError(refusal("--by", "one file is needed with it", len(files), "leave it out for two files"))
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
-    labels = sample.labels
+    labels = np.array(sample.labels)
     values = np.unique(labels)
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)

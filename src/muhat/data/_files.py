@@ -287,8 +287,8 @@ class FileBatches:
             if unknown:
                 self._unknown.setdefault(name, Counter()).update(unknown)
             parts.append(is_value.astype(chunk.values.dtype))
-        values = np.column_stack(parts)
-        return values if self._places is None else values[:, self._places]
+        together = np.column_stack(parts)
+        return together if self._places is None else together[:, self._places]
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:

@@ -212,6 +212,11 @@ class DroppedRows:
         return f"Dropped {self.n:,} of {self.of:,} {row} with missing values ({found})."
 
 
+def is_missing(words: Array) -> Array:
+    """Return where words are None."""
+    return np.array([word is None for word in words.tolist()], dtype=bool)
+
+
 class Table(ABC):
     """A table in a file of which little has been read yet; it is known to have a row."""
 
@@ -244,13 +249,13 @@ class Table(ABC):
 
     def _without_gaps(self, chunk: TableChunk, dropped: DroppedRows | None) -> Iterator[TableChunk]:
         """Yield the rows of a chunk that have all values, up to the first that is refused by its place in the file."""
-        is_whole = has_finite_sum(chunk.values)
-        if is_whole and not any((column == None).any() for column in chunk.words.values()):  # noqa: E711
+        gaps = {name: is_missing(column) for name, column in chunk.words.items()}
+        if has_finite_sum(chunk.values) and not any(column.any() for column in gaps.values()):
             if dropped is not None:
                 dropped.of += len(chunk.values)
             yield chunk
             return
-        missing = np.column_stack([np.isnan(chunk.values), *(column == None for column in chunk.words.values())])  # noqa: E711
+        missing: Array = np.column_stack([np.isnan(chunk.values), *gaps.values()])
         wrong = np.isinf(chunk.values).any(axis=1)
         if dropped is None:
             wrong |= missing.any(axis=1)
@@ -261,7 +266,7 @@ class Table(ABC):
             dropped.n += int(missing.any(axis=1).sum())
             dropped.columns.update({name: int(n) for name, n in zip(names, missing.sum(axis=0), strict=True) if n})
         rows = np.flatnonzero(wrong)
-        complete = ~missing.any(axis=1)
+        complete: Array = ~np.asarray(missing.any(axis=1))
         if not rows.size:
             yield chunk[complete]
             return
@@ -270,7 +275,7 @@ class Table(ABC):
 
     def _bad_values(self, chunk: TableChunk, missing: Array) -> RowsError:
         """Return the error of rows with missing or infinite values."""
-        infinite = np.zeros_like(missing)
+        infinite: Array = np.zeros_like(missing)
         infinite[:, : chunk.values.shape[1]] = np.isinf(chunk.values)
         names = (*self.columns, *chunk.words)
         found = [repr(names[place]) for place in np.flatnonzero((missing | infinite).any(axis=0))]

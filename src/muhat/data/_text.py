@@ -32,6 +32,7 @@ from muhat.data._formats import (
     as_floats,
     check_pyarrow,
     divided,
+    is_missing,
     no_rows,
     refuse_unreadable,
 )
@@ -206,7 +207,7 @@ class TextTable(Table):
             if refused.any():
                 return None
         found = {name: _as_words(table.column(each).to_pylist()) for name, each in of_words.items()}
-        if not with_gaps and any((column == None).any() for column in found.values()):  # noqa: E711
+        if not with_gaps and any(is_missing(column).any() for column in found.values()):
             return None
         return TableChunk(self.who, values, found, range(len(values)), "line")
 
