@@ -638,7 +638,9 @@ REFUSED = {
         X, Y, np.ma.masked_equal(np.arange(1, 21), 9)
     ),
     "y must be real numbers, got dates": lambda: ConditionalMean().fit(X, np.arange(20).astype("datetime64[D]")),
-    "y must be real numbers, got dates or times": lambda: ConditionalMean().fit(X, pd.Series(pd.to_timedelta(np.arange(20)))),
+    "y must be real numbers, got dates or times": lambda: ConditionalMean().fit(
+        X, pd.Series(pd.to_timedelta(np.arange(20)))
+    ),
     "sample_weight must be zero or at least 1e-30 of the largest": lambda: ConditionalMean().fit(
         X, Y, np.where(np.arange(20) < 3, 1e300, 1)
     ),
