@@ -1,4 +1,4 @@
-"""``muhat compare --save`` keeps the estimator that did best; ``muhat apply`` lets a kept model speak of new rows."""
+"""``muhat compare --save`` keeps the estimator that did best; ``muhat apply`` applies a saved model to new rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,16 @@ import numpy as np
 import pyarrow
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer import Argument, Option
+from typer import Argument, Option, echo
 
 from muhat._arrays import Array
-from muhat._files import atomic_write, check_writable
+from muhat._files import FileError, atomic_write, check_writable
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._progress import ProgressBatches
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
+from muhat.conditional._intervals import checked_confidence
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
@@ -120,6 +122,10 @@ def apply_command(
             )
         check_writable(out)
     asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
+    if confidence is not None:
+        checked_confidence("--interval", confidence)
+    if asked.columns is not None:
+        _check_columns(file, drop or (), separator, asked.columns)
     batches = open_batches(file, drop or (), columns=asked.columns, separator=separator)
     if asked.columns is not None:
         check_names(batches.name, [name for name in (*batches.columns, *batches.left_out) if name in asked.columns])
@@ -133,6 +139,21 @@ def apply_command(
         text = io.StringIO()
         write(asked, rows, text)
     atomic_write(out, text.getvalue().encode())
+    echo(f"Saved: {out}")
+
+
+def _check_columns(file: Path, drop: Sequence[str], separator: str | None, wanted: Sequence[str]) -> None:
+    """Refuse a file that lacks columns of the model, in words about the file; standard input is read once only."""
+    if str(file) == "-":
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        batches = open_batches(file, drop, only_numeric=True, separator=separator)
+    known = (*batches.columns, *batches.left_out)
+    lacking = [name for name in wanted if name not in known]
+    if lacking:
+        more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+        raise FileError(f"{file.name} lacks column {lacking[0]!r}{more} that the model was trained on.")
 
 
 def _levels(quantiles: str | None) -> list[float]:

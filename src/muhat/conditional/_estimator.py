@@ -303,7 +303,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration: tuple[ConditionalMean, Any, Array] | None = None
-        vars(self).pop("_residual_quantiles", None)  # of an earlier fit
+        self.__dict__.pop("_residual_quantiles", None)  # of an earlier fit
         return self
 
     def predict(self, X: Any) -> Array:
