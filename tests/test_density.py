@@ -656,7 +656,7 @@ def test_extreme_scales_are_right_or_refused(scale):
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = MatchedMixture(2, n_init=2)
     if not 1e-150 < scale < 1e150:
-        with pytest.raises(ValueError, match="MatchedMixture: points must vary by 1e-150 to 1e\\+150, .*; rescale X"):
+        with pytest.raises(ValueError, match=r"points must vary by 1e-150 to 1e\+150, .*; rescale X"):
             model.fit(scale * X)
         return
     same, scaled = MatchedMixture(2, n_init=2).fit(X), model.fit(scale * X)
