@@ -194,7 +194,7 @@ def test_bytes_after_the_end_are_refused(added, tmp_path):
     whole = (tmp_path / "model").read_bytes()
     for changed in (whole + added, whole[:-2] + len(added).to_bytes(2, "little") + added):  # the second is a comment
         (tmp_path / "model").write_bytes(changed)
-        with pytest.raises(ValueError, match="a model that muhat.save has written is needed"):
+        with pytest.raises(ValueError, match=r"a model that muhat\.save has written is needed"):
             muhat.load(tmp_path / "model")
 
 

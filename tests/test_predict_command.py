@@ -132,7 +132,7 @@ def elsewhere(n=60):
 def test_the_truth_of_new_rows_decides_the_verdict(folder):
     elsewhere().to_csv("far.csv", index=False)
     found = json.loads(run("train.csv", "far.csv", "--target", "y", "--json", "--report", "page.html").stdout)
-    assert found["verdict"].startswith("On far it does far worse than on left-out training rows: R² -")
+    assert found["verdict"].startswith("On far it does far worse than on left-out training rows: R² −")
     assert (
         "% of values are inside the 90 % intervals. far is distributed differently from train (p ≤ 0.001): a."
         in (found["verdict"])

@@ -138,7 +138,12 @@ class Evaluation:
         """Return one sentence: how well new rows are predicted, beside left-out training rows."""
         worse = self.standing != "as well"
         start = f"On {new} it does {self.standing} " + ("than" if worse else "as") + " on left-out training rows: "
-        r2 = "" if self.r2 is None else f"R² {self.r2:.2f} against {self.loo_r2:.2f}, "
+        r2 = "" if self.r2 is None else f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
         found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"
         return f"{start}{found}; {percent} of values are inside the {asked} intervals."
+
+
+def _signed(value: float) -> str:
+    """Return a number with two decimals and a true minus sign."""
+    return f"{value:.2f}".replace("-", "−")
