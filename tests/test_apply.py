@@ -83,7 +83,9 @@ def test_a_kept_prediction_finds_its_columns_by_their_names(option):
     found = applied("model", "new.csv")
     assert found["prediction"].tolist() == muhat.load("model").predict(NEW[["a", "<b>"]]).tolist()
     NEW[["γ", "a"]].to_csv("less.csv", index=False)
-    assert "<b>" in run("apply", "model", "less.csv").stderr
+    assert "less.csv lacks column '<b>' that the model was trained on." in run("apply", "model", "less.csv").stderr
+    NEW[["γ"]].to_csv("less.csv", index=False)
+    assert "less.csv lacks column 'a' (and 1 more) that" in run("apply", "model", "less.csv").stderr
 
 
 def test_several_outputs_have_a_column_each_and_json_holds_the_same():
@@ -91,7 +93,7 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     muhat.save(model, "model")
     found = applied("model", "new.csv")
     assert found.columns.tolist() == ["prediction_0", "prediction_1"]
-    assert run("apply", "model", "new.csv", "--out", "found.json").stdout == ""
+    assert run("apply", "model", "new.csv", "--out", "found.json").stdout == "Saved: found.json\n"
     written = json.loads(Path("found.json").read_text())
     assert written == {"model": "ConditionalMean", **found.to_dict("list")}
 

@@ -77,9 +77,10 @@ def test_intervals_of_batches_are_the_left_out_residuals_around_the_prediction()
     model = ConditionalMean(gram=Nystrom(40)).fit_batches([ROWS[:, :4]], 3)
     reach = np.sort(np.abs(model.loo_residuals_))[451 - 1]  # ⌈.9·501⌉
     middle = model.predict(NEW)
-    np.testing.assert_allclose(
-        model.predict_interval(NEW), np.column_stack([middle - reach, middle + reach]), atol=1e-12
-    )
+    found = model.predict_interval(NEW, method="jackknife+")  # the plain jackknife, as docs/conditional.md says
+    np.testing.assert_allclose(found, np.column_stack([middle - reach, middle + reach]), atol=1e-12)
+    in_memory = ConditionalMean(gram=Nystrom(40)).fit(X, Y[:, 0])
+    np.testing.assert_allclose(model.predict_interval(NEW), in_memory.predict_interval(NEW), rtol=1e-6)
 
 
 def test_a_bandwidth_is_chosen_for_batches_too():
@@ -105,15 +106,14 @@ def test_products_alone_predict_the_same(filter, parameter, tmp_path):
 def test_products_alone_choose_by_k_fold():
     """Scores and intervals against a refit without each fold, by the same filter."""
     rule = KFold(4, grid=[1e-4, 1e-2, 1.0])
-    model = ConditionalMean(kernel=Gaussian(1.5), gram="blocks", filter="tikhonov", selection=rule).fit(X, Y[:, 0])
+    settings = {"kernel": Gaussian(1.5), "filter": "tikhonov", "standardize": False}
+    model = ConditionalMean(gram="blocks", selection=rule, **settings).fit(X, Y[:, 0])
     folds = rule.folds(np.full(500, 1 / 500))
     scores, values, gaps = np.zeros(3), np.empty((7, 500)), np.empty(500)
     for place, lam in enumerate(rule.grid):
         for fold in folds:
             rest = np.setdiff1d(np.arange(500), fold)
-            refit = ConditionalMean(kernel=Gaussian(1.5), filter="tikhonov", selection=Fixed(lam)).fit(
-                X[rest], Y[rest, 0]
-            )
+            refit = ConditionalMean(selection=Fixed(lam), **settings).fit(X[rest], Y[rest, 0])
             residuals = Y[fold, 0] - refit.predict(X[fold])
             scores[place] += (residuals**2).sum() / 500
             if lam == model.choice_.parameter:
@@ -121,7 +121,8 @@ def test_products_alone_choose_by_k_fold():
     np.testing.assert_allclose(model.choice_.scores, scores, rtol=1e-6)
     assert model.choice_.parameter == rule.grid[int(np.argmin(scores))]
     low, high = np.sort(values - gaps, axis=1)[:, 50 - 1], np.sort(values + gaps, axis=1)[:, 451 - 1]
-    np.testing.assert_allclose(model.predict_interval(NEW), np.column_stack([low, high]), atol=1e-5)
+    found = model.predict_interval(NEW, method="jackknife+")
+    np.testing.assert_allclose(found, np.column_stack([low, high]), atol=1e-5)
 
 
 def test_solutions_that_memory_does_not_allow_to_settle_are_warned_about(monkeypatch):
@@ -143,7 +144,7 @@ REFUSED = {
     "rows in batches take kernel_y='linear'": lambda: ConditionalMean(kernel_y="gaussian").fit_batches(STREAMED, 3),
     "rows that come in batches need gram='nystrom'": lambda: ConditionalMean(gram="dense").fit_batches(STREAMED, 3),
     "weights and distributions take every output, got a fit in batches": lambda: (
-        ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_quantiles(NEW, 0.5)
+        ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_quantiles(NEW, 0.5, "weights")
     ),
     "conformal intervals take rows in memory": lambda: (
         ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_interval(NEW, method="conformal")

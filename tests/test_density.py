@@ -649,3 +649,16 @@ class TestBadInput:
         for call in (lambda: density.predict(X), density.sample, lambda: density.mixture_):
             with pytest.raises(NotFittedError):
                 call()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200, 1e-100, 1e100])
+def test_extreme_scales_are_right_or_refused(scale):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = MatchedMixture(2, n_init=2)
+    if not 1e-150 < scale < 1e150:
+        with pytest.raises(ValueError, match=r"points must vary by 1e-150 to 1e\+150, .*; rescale X"):
+            model.fit(scale * X)
+        return
+    same, scaled = MatchedMixture(2, n_init=2).fit(X), model.fit(scale * X)
+    np.testing.assert_allclose(scaled.variances_ / scale**2, same.variances_, rtol=1e-6)
+    np.testing.assert_allclose(scaled.score(scale * X), same.score(X) - 2 * np.log(scale), rtol=1e-6)

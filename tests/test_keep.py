@@ -168,6 +168,57 @@ def test_what_was_fitted_is_loaded_to_the_last_bit(name, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
+def test_a_regression_is_kept_without_matrices_of_all_pairs(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(442, 2))
+    model = ConditionalMean().fit(rows, rows[:, 0] ** 2)
+    muhat.save(model, tmp_path / "model")
+    assert (tmp_path / "model").stat().st_size < 100_000  # one matrix of all pairs has 1.5 MB
+    loaded = muhat.load(tmp_path / "model")
+    for ask in (
+        lambda m: m.predict(rows),
+        lambda m: m.predict_interval(rows),
+        lambda m: m.loo_residuals_,
+        lambda m: m.loo_score_,
+    ):
+        assert np.asarray(ask(loaded)).tobytes() == np.asarray(ask(model)).tobytes()
+    assert "decomposition" not in vars(loaded._fit)  # n³ operations, which none of these needs
+    for method in ("jackknife+", "conformal"):
+        found = loaded.predict_interval(rows[:9], method=method)
+        np.testing.assert_allclose(found, model.predict_interval(rows[:9], method=method), rtol=1e-9)
+    np.testing.assert_allclose(loaded.weights_at(rows[:9]), model.weights_at(rows[:9]), atol=1e-9)
+
+
+@pytest.mark.parametrize("added", [b"x", b"\0" * 22, b"PK\x05\x06" + b"\0" * 18, b"more" * 1000])
+def test_bytes_after_the_end_are_refused(added, tmp_path):
+    muhat.save(KernelMean().fit(X), tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    for changed in (whole + added, whole[:-2] + len(added).to_bytes(2, "little") + added):  # the second is a comment
+        (tmp_path / "model").write_bytes(changed)
+        with pytest.raises(ValueError, match=r"a model that muhat\.save has written is needed"):
+            muhat.load(tmp_path / "model")
+
+
+def test_a_file_of_format_1_is_read_or_says_what_to_do(tmp_path):
+    muhat.save(TwoSampleTest(n_permutations=9), tmp_path / "test")
+    muhat.save(ConditionalMean().fit(X, y), tmp_path / "regression")
+
+    def as_format_1(name):
+        data = (tmp_path / name).read_bytes()
+
+        def change(document):
+            for each in document["objects"]:
+                each["state"].pop("standardize", None)
+            return {**document, "format": 1}
+
+        (tmp_path / name).write_bytes(forged(data, change))
+
+    as_format_1("test")
+    assert muhat.load(tmp_path / "test").n_permutations == 9
+    as_format_1("regression")
+    with pytest.raises(ValueError, match="got a regression as muhat kept it in format 1; fit and save it again"):
+        muhat.load(tmp_path / "regression")
+
+
 def test_a_stream_goes_on_after_it_was_kept(tmp_path):
     begun = KernelMean(gram=Nystrom(8)).partial_fit(X[:15])
     muhat.save(begun, tmp_path / "model")
@@ -392,7 +443,7 @@ def test_the_forger_of_these_tests_can_write_a_file_that_loads(saved, tmp_path):
 def test_a_file_from_the_future_is_named_with_its_version(saved, tmp_path):
     (tmp_path / "model").write_bytes(HOSTILE["from the future"](saved[1]))
     with pytest.raises(
-        ValueError, match=r"format 1 or lower is needed, got one of format 7, saved by muhat 9\.1; load"
+        ValueError, match=r"format 2 or lower is needed, got one of format 7, saved by muhat 9\.1; load"
     ):
         muhat.load(tmp_path / "model")
 

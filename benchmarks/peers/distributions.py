@@ -45,7 +45,7 @@ def process(X: Any, y: Any, new: Any) -> Any:
 
 def ours(X: Any, y: Any, new: Any) -> Any:
     """Return quantiles of the default conditional mean."""
-    return ConditionalMean().fit(X, y).predict_quantiles(new, [*LEVELS, *MANY.tolist()])
+    return ConditionalMean().fit(X, y).predict_quantiles(new, [*LEVELS, *MANY.tolist()], "weights")
 
 
 def ours_on_y(X: Any, y: Any, new: Any) -> Any:

@@ -11,6 +11,9 @@ from textwrap import shorten
 TINY_PERCENT = 0.01
 """Gains and errors below this percentage are shown as zero."""
 
+LARGE_COUNT = 10**5
+"""Numbers of iterations from here on are shown with three digits."""
+
 IN_COMMAND: ContextVar[bool] = ContextVar("IN_COMMAND", default=False)
 """Whether sentences are for somebody who typed a command, to whom options are ``--drop a`` and not ``drop=['a']``."""
 
@@ -137,3 +140,18 @@ def lacks_columns(who: str, missing: Iterable[str], whose: str = "the model was 
     first, *others = missing
     more = f" (and {len(others)} more)" if others else ""
     return f"{who} lacks column {first!r}{more} that {whose}."
+
+
+def setting_text(symbol: str, parameter: float) -> str:
+    """Return a filter's parameter as text, with few digits; empty without a symbol.
+
+    Examples
+    --------
+    >>> setting_text("t", 12), setting_text("t", 26263317), setting_text("λ", 0.0012345), setting_text("", 0.0)
+    ('t = 12', 't = 2.63e+07', 'λ = 0.00123', '')
+    """
+    if not symbol:
+        return ""
+    is_count = symbol == "t" and parameter < LARGE_COUNT
+    shown = f"{parameter}" if is_count else f"{parameter:.3g}"
+    return f"{symbol} = {shown}".replace("inf", "∞")

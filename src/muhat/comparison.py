@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import refusal
+from muhat._messages import gain_text, refusal, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._shown import Shown
@@ -34,14 +34,8 @@ NUMBER = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 MISSED = 0.1
 """The share of the kernel that features may miss without a note."""
 
-SAMPLED, NO_ERROR = 1000, 1e-9
-"""Rows from which the standard errors of gains are estimated, and the percentage up to which there is none."""
-
-NOTHING = 0.01
-"""The percentage of the plain average's risk below which a gain is shown as zero."""
-
-ITERATIONS = 10**5
-"""Iterations from which on their number is shown with three digits."""
+SAMPLED = 1000
+"""Rows from which the standard errors of gains are estimated."""
 
 
 def compare(
@@ -196,15 +190,7 @@ class Row:
     @property
     def gain_text(self) -> str:
         """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
-        if self.improvement is None:
-            return "–"
-        error = self.standard_error or 0.0
-        if abs(self.improvement) < NOTHING and not error >= NOTHING:
-            return "0"
-        if not np.isfinite(error) or error < NO_ERROR:
-            return f"{self.improvement:.3g}"
-        digits = min(2, max(0, 1 - int(np.floor(np.log10(error)))))
-        return f"{_signed(self.improvement, digits)} ± {error:.{digits}f}"
+        return gain_text(self.improvement, self.standard_error)
 
     @property
     def symbol(self) -> str:
@@ -214,11 +200,7 @@ class Row:
     @property
     def setting(self) -> str:
         """The chosen parameter as text, such as 't = 12'; empty where there is none."""
-        if not self.symbol:
-            return ""
-        is_count = self.symbol == "t" and self.parameter < ITERATIONS
-        shown = f"{self.parameter}" if is_count else f"{self.parameter:.3g}"
-        return f"{self.symbol} = {shown}".replace("inf", "∞")
+        return setting_text(self.symbol, self.parameter)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.setting})" if self.symbol else self.name
@@ -522,12 +504,6 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
 def _is_plain(rule: Any) -> bool:
     """Whether a rule's gains are those of plain leave-one-out."""
     return isinstance(rule, LeaveOneOut) and rule.bias_factor in (None, 1)
-
-
-def _signed(value: float, digits: int) -> str:
-    """Return a number with so many decimals, without the sign of a zero."""
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _json_safe(value: Any) -> Any:

@@ -30,6 +30,9 @@ WIDEST, MARGIN = 1e3, 1.0
 """The largest variance of a component, and how far its mean may lie outside the box of the points, in units of their
 spread: what is wider is flat to the kernel, and what is further away no point attracts."""
 
+LARGEST = 1e150
+"""Largest spread of points, and one over the smallest, whose squares stay in the range of floats."""
+
 WINDOW, MEMORY = 20, 100
 """Steps of the solver over which ``tol`` is measured, as single ones are small where the path bends; and from which it
 learns curvature: where components overlap, ten take ten times the steps."""
@@ -60,8 +63,8 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         (docs/evidence.md). Such a stop is asked for and no convergence: ``converged_`` is False, without a warning.
     min_variance : float, default=1e-2
         The least variance of a component, as a share of the features' average one: none collapses onto a point.
-    random_state : int, RandomState or None, default=None
-        For K-means and for ``sample``.
+    random_state : int, RandomState or None, default=0
+        For K-means and for ``sample``; None draws anew each time.
 
     Attributes
     ----------
@@ -97,7 +100,7 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         max_iter: int = 5000,
         early_stopping: float | None = None,
         min_variance: float = 1e-2,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.n_components = n_components
         self.mean = mean
@@ -309,7 +312,12 @@ class _Objective:
             raise ValueError(refusal("MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)))
         points, weights = points[weights != 0], weights[weights != 0]
         moved = points - points[0]  # so that equal rows have no spread at all
-        unit = float(np.sqrt(moved.var(axis=0).mean())) or min(sigma for _, sigma in gaussians)
+        size = float(np.abs(moved).max())
+        spread = size * float(np.sqrt((moved / size).var(axis=0).mean())) if 0 < size < np.inf else size
+        unit = spread or min(sigma for _, sigma in gaussians)
+        if not 1 / LARGEST < unit < LARGEST:
+            needed = f"points must vary by {1 / LARGEST:g} to {LARGEST:g}, for variances to be numbers"
+            raise ValueError(refusal("MatchedMixture", needed, f"{unit:.3g}", "rescale X"))
         terms = [(factor, (sigma / unit) ** 2) for factor, sigma in gaussians]
         middle = moved.mean(axis=0)
         return cls((moved - middle) / unit, weights, terms, squared_norm, points[0] + middle, unit)

@@ -31,8 +31,17 @@ from muhat._arrays import Array
 from muhat._files import FileError, atomic_write
 from muhat._messages import refusal
 
-FORMAT = 1
+FORMAT = 2
 """The format that is written, and the newest that is read."""
+
+ADDED = {"standardize": False, "distinct": False}
+"""Parameters that estimators of format 1 did not have, with the values that say what these did."""
+
+REFITTED = ("SpectralFit", "BlockFit", "StreamFit")
+"""Fits of format 1 that are not read: they held what is no longer kept."""
+
+END = b"PK\x05\x06"
+"""How the last record of a zip archive begins, which is 22 bytes long where there is no comment."""
 
 CLASSES = {
     "muhat.kernels": (
@@ -68,8 +77,8 @@ CLASSES = {
     "muhat.testing._results": ("Witness",),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),
     "muhat.conditional._distribution": ("ConditionalDistribution",),
-    "muhat.conditional._fits": ("ConditionalChoice", "SpectralFit", "Coordinates"),
-    "muhat.conditional._left_out": ("Regression", "Whole"),
+    "muhat.conditional._fits": ("ConditionalChoice", "SpectralFit", "RegressionRows"),
+    "muhat.conditional._left_out": ("Whole",),
     "muhat.conditional._streams": ("StreamFit", "_Basis"),
     "muhat.conditional._products": ("BlockFit",),
     "sklearn.pipeline": ("Pipeline",),
@@ -152,7 +161,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         root = document["model"]
         if not isinstance(root, dict) or "object" not in root:
             raise _ModelError("a file whose model is no object")
-        return _Decoder(document["objects"], arrays).value(root)
+        return _Decoder(document["objects"], arrays, document["format"]).value(root)
 
 
 def _class_of(name: str) -> type | None:
@@ -223,9 +232,10 @@ class _Encoder:
         if isinstance(value, Enum):
             state = {"value": value.value}
         else:
+            attributes = value.to_keep() if hasattr(kind, "to_keep") else vars(value)
             state = {
                 attribute: self.value(each, f"{place}.{attribute}")
-                for attribute, each in vars(value).items()
+                for attribute, each in attributes.items()
                 if not isinstance(getattr_static(kind, attribute, None), cached_property)
             }
         self.objects.append({"class": name, "state": state})
@@ -238,16 +248,18 @@ def _not_kept(value: Any, place: str) -> str:
         got, advice = "a function of your own", "keep its code in a module, and fit again where the model is needed"
     else:
         got = f"a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
-        advice = "save the parts of muhat that are in it" if isinstance(value, BaseEstimator) else ""
+        advice = ""
+        if isinstance(value, BaseEstimator):
+            advice = "keep this one by skops.io.dump or joblib.dump, or save the muhat model alone and encode before it"
     needed = "only numbers, text, arrays and muhat's own classes can be kept without keeping code"
     return refusal(f"muhat.save: {place}", needed, got, advice)
 
 
 class _Decoder:
-    """Objects from JSON: each refers to those before it, so that there is neither a circle nor a depth without end."""
+    """Objects from JSON: each refers to those before it, so references are neither cyclic nor nested without end."""
 
-    def __init__(self, objects: list[Reference], arrays: list[Array]) -> None:
-        self.arrays = arrays
+    def __init__(self, objects: list[Reference], arrays: list[Array], number: int = FORMAT) -> None:
+        self.arrays, self.number = arrays, number
         self.objects: list[Any] = []
         for each in objects:
             self.objects.append(self._object(each["class"], each["state"]))
@@ -288,14 +300,27 @@ class _Decoder:
         attributes = {attribute: self.value(each) for attribute, each in state.items()}
         if issubclass(kind, Enum):
             return kind(attributes["value"])
+        if self.number == 1:
+            attributes = _from_format_1(kind, attributes)
         _check_attributes(kind, attributes)
         instance = object.__new__(kind)
         vars(instance).update(attributes)
         return instance
 
 
+def _from_format_1(kind: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an object of format 1 as those of today, where they differ."""
+    if issubclass(kind, BaseEstimator):
+        parameters = set(kind._get_param_names())  # type: ignore[attr-defined]
+        added = {name: value for name, value in ADDED.items() if name in parameters}
+        attributes = {**added, **attributes}
+    if kind.__name__ in REFITTED:
+        raise _ModelError("a regression as muhat kept it in format 1", "fit and save it again")
+    return attributes
+
+
 def _check_attributes(kind: type, attributes: dict[str, Any]) -> None:
-    """Refuse attributes that are not those of the class: parameters that lack, or what would stand for its methods."""
+    """Refuse attributes that are not those of the class: missing parameters, or names that would shadow methods."""
     needed = set()
     if is_dataclass(kind):
         needed = {field.name for field in fields(kind)}
@@ -351,6 +376,10 @@ def _member(number: int) -> str:
 def _read(file: BinaryIO) -> tuple[dict[str, Any], list[Array]]:
     """Return the document and the arrays of an archive in which nothing is larger than the file itself."""
     size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 22, 0))
+    last = file.read()
+    if last[:4] != END or last[-2:] != b"\0\0":
+        raise _ModelError("a file that does not end where the model ends")
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         if any(each.compress_type != zipfile.ZIP_STORED or each.flag_bits & 1 for each in members):
@@ -419,7 +448,8 @@ def _refused_in_one_sentence(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except _ModelError as problem:
-        needed = f"a model of format {FORMAT} or lower is needed" if problem.advice else needed
+        is_newer = "newer" in problem.advice
+        needed = f"a model of format {FORMAT} or lower is needed" if is_newer else needed
         raise FileError(refusal(str(path), needed, problem.got, problem.advice)) from None
     except OSError as problem:
         raise FileError(refusal(str(path), needed, problem.strerror or problem)) from None

@@ -1,4 +1,4 @@
-"""``muhat compare --save`` keeps the estimator that did best; ``muhat apply`` lets a kept model speak of new rows."""
+"""``muhat compare --save`` keeps the estimator that did best; ``muhat apply`` applies a saved model to new rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer import Argument, Option
+from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
@@ -25,6 +25,7 @@ from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import Decimal, Missing, Separator, open_like, show_notes
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
+from muhat.conditional._intervals import checked_confidence
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
@@ -121,6 +122,8 @@ def apply_command(
             )
         check_writable(out)
     asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
+    if confidence is not None:
+        checked_confidence("--interval", confidence)
     reading: dict[str, Any] = {"missing": missing, "separator": separator, "decimal": decimal}
     if asked.columns is None:
         batches = open_batches(file, drop or (), **reading)
@@ -140,6 +143,7 @@ def apply_command(
         write(asked, rows, text)
     show_notes(batches)
     atomic_write(out, text.getvalue().encode())
+    echo(f"Saved: {out}")
 
 
 def _levels(quantiles: str | None) -> list[float]:

@@ -1,4 +1,4 @@
-"""``muhat predict``: what y is and how sure, for new rows or for each row without itself; a table and a figure."""
+"""``muhat predict``: what y is and how sure, for new rows or for each row from all others; a verdict and a table."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import refusal, unknown_name
+from muhat._messages import refusal, setting_text, unknown_name
+from muhat._validation import positive
 from muhat.cli._apply import check_names
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._reading import Decimal, Missing, OneHot, Separator, open_like, read_with_target, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
-from muhat.conditional._distribution import checked_levels
-from muhat.conditional._intervals import INTERVALS, calibrated, check_calibration, checked_place, reach_of
+from muhat.conditional._evaluation import Drift, Evaluation, effects
+from muhat.conditional._intervals import INTERVALS, checked_confidence
 from muhat.data import DataSet
+from muhat.filters import Iteration, name_of
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
+from muhat.report._document import BAD, GOOD, NEUTRAL, UNSURE
 
 LISTED = 10
 """The most rows or features in a table."""
@@ -47,10 +48,10 @@ ON_PAGE = 1000
 """The most predictions on a page."""
 
 OWN = "leave-one-out residuals"
-"""How intervals of the rows that were learnt from are made: by a quantile of the residuals of these same rows."""
+"""How intervals of training rows are made: around each left-out prediction, by the residuals of these same rows."""
 
-LOOKED_AT = 500
-"""Rows by which features are told apart."""
+EFFECT = "effect on prediction (SD along this feature, others at median)"
+"""What the table of features shows."""
 
 
 def predict_command(
@@ -65,10 +66,11 @@ def predict_command(
     confidence: Annotated[float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")] = 0.9,
     intervals: Annotated[
         str, Option(metavar="NAME", help=f"How those of NEW are made: {', '.join(INTERVALS)}.")
-    ] = "jackknife+",
+    ] = "residuals",
     bandwidth: Annotated[
-        str | None, Option(metavar="loo", show_default="the median", help="'loo' chooses the bandwidth too.")
-    ] = None,
+        str,
+        Option(metavar="NUMBER|median|loo", help="A number, 'median', or 'loo' to choose it by leave-one-out."),
+    ] = "median",
     standardize: Annotated[
         bool, Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
     ] = True,
@@ -93,7 +95,7 @@ def predict_command(
     as_json: Annotated[bool, Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Predict a column from all others: a table with intervals, how well it does, and a figure."""
-    checked_levels("--confidence", confidence)
+    checked_confidence("--confidence", confidence)
     _check(target, intervals, out, save_predictions, keep)
     check_report(report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
@@ -101,9 +103,9 @@ def predict_command(
     with noted_warnings() as warned:
         sample = _Sample.from_file(file, target, reading)
         later = None if new is None else _Sample.from_file(new, target, reading, like=sample)
-    scaler = StandardScaler() if standardize else FunctionTransformer()
-    pipeline = make_pipeline(scaler, ConditionalMean(bandwidth=bandwidth)).fit(sample.X, sample.y)
-    result = _Result.from_pipeline(pipeline, sample, confidence)
+    model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
+    model.fit(sample.X, sample.y)
+    result = _Result.from_model(model, sample, confidence)
     if later is not None:
         result = result.on_new(later, intervals)
     if out is not None:
@@ -112,20 +114,38 @@ def predict_command(
         atomic_write(save_predictions, result.as_csv().encode())
     if report is not None:
         data = tuple(each.as_data_set() for each in (sample, later) if each is not None)
-        lines = predict_lines(file, target, reading, bandwidth, standardize)
+        lines = predict_lines(file, target, reading, model)
         settings = {"y": target, "confidence": confidence, "intervals": result.intervals, "standardize": standardize}
         context = Context(data, lines, settings, warned, sections=result.sections())
-        atomic_write(report, render(report_of(pipeline, context)).encode())
+        page = report_of(model, context)
+        if later is not None:
+            badge, tone = result.badge()
+            page = replace(page, verdict=result.verdict(), badge=badge, tone=tone)
+        atomic_write(report, render(page).encode())
     if keep is not None:
-        kept = pipeline if standardize else pipeline[-1]
-        (pipeline[0] if standardize else kept).feature_names_in_ = np.array(sample.names, dtype=object)
-        save_model(kept, keep)
+        model.feature_names_in_ = np.array(sample.names, dtype=object)
+        save_model(model, keep)
     with standard_output():
         if as_json:
             figure = None if out is None else str(out)
             echo(json.dumps({**result.to_dict(), "figure": figure}, allow_nan=False))
         else:
             result.print()
+            written = {"Figure": out, "Predictions": save_predictions, "Report": report, "Saved": keep}
+            for name, path in written.items():
+                if path is not None:
+                    echo(f"{name}: {path}")
+
+
+def _bandwidth(text: str) -> float | str:
+    """Return a bandwidth as ConditionalMean takes it, or refuse it."""
+    if text in ("median", "loo"):
+        return text
+    try:
+        return positive("--bandwidth", "it", float(text), ", 'median' or 'loo'")
+    except ValueError:
+        needed = "a positive number, 'median' or 'loo' is needed"
+        raise ValueError(refusal("--bandwidth", needed, repr(text))) from None
 
 
 def _check(target: str, intervals: str, out: Path | None, *files: Path | None) -> None:
@@ -183,7 +203,7 @@ class _Sample:
 class _Result:
     """What a model says of its own rows, each from all others, or of new ones."""
 
-    pipeline: Pipeline
+    model: ConditionalMean
     sample: _Sample
     confidence: float
     intervals: str
@@ -193,38 +213,62 @@ class _Result:
     predicted: Array
     ends: Array
     true: Array | None
+    evaluation: Evaluation | None = None
+    """How new rows are predicted beside left-out ones, where their true values are known."""
+    drift: Drift | None = None
 
     @classmethod
-    def from_pipeline(cls, pipeline: Pipeline, sample: _Sample, confidence: float) -> _Result:
-        """Return the left-out predictions of the rows that a pipeline was fitted to."""
-        model: ConditionalMean = pipeline[-1]
-        place = checked_place("--confidence", confidence, len(sample.X)) - 1
-        reach, predicted = np.sort(np.abs(model.loo_residuals_))[place], model.loo_predictions_
-        ends = np.column_stack([predicted - reach, predicted + reach])
-        some = sample.X[np.linspace(0, len(sample.X) - 1, min(len(sample.X), LOOKED_AT)).astype(int)]
-        importance = np.empty(sample.X.shape[1])
-        for column in range(len(importance)):
-            points = np.tile(np.median(sample.X, axis=0), (len(some), 1))
-            points[:, column] = some[:, column]
-            importance[column] = pipeline.predict(points).std()
+    def from_model(cls, model: ConditionalMean, sample: _Sample, confidence: float) -> _Result:
+        """Return the left-out predictions of the rows that a model was fitted to."""
+        around = model.predict_interval(sample.X, confidence) - model.predict(sample.X)[:, None]
+        predicted = model.loo_predictions_
+        ends = predicted[:, None] + around
         shown = f"{sample.name}, each row from all others"
-        return cls(pipeline, sample, confidence, OWN, importance, shown, predicted, ends, sample.y)
+        return cls(model, sample, confidence, OWN, effects(model, sample.X), shown, predicted, ends, sample.y)
 
     def on_new(self, new: _Sample, intervals: str) -> _Result:
         """Return what the same model says of new rows."""
-        X = self.pipeline[:-1].transform(new.X)
-        model: ConditionalMean = self.pipeline[-1]
-        is_conformal = intervals == "conformal"
-        ends = self._conformal(new) if is_conformal else model.predict_interval(X, self.confidence, intervals)
+        ends, predicted = self.model.predict_interval(new.X, self.confidence, intervals), self.model.predict(new.X)
         true = None if np.isnan(new.y).any() else new.y
-        return replace(self, intervals=intervals, shown=new.name, predicted=model.predict(X), ends=ends, true=true)
+        evaluation = None
+        if true is not None:
+            left_out = self.model.loo_residuals_, self.model.loo_score_
+            evaluation = Evaluation.from_predictions(true, predicted, ends, *left_out, self.confidence)
+        drift = Drift.from_rows(self.sample.X, new.X, self.sample.names)
+        shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true)
+        return replace(shown, intervals=intervals, evaluation=evaluation, drift=drift)
 
-    def _conformal(self, new: _Sample) -> Array:
-        """Return conformal intervals of new rows; the scaler, too, sees none of the rows that calibrate."""
-        check_calibration("--confidence", self.confidence, len(self.sample.X))
-        fitted, _, gaps = calibrated(self.pipeline, self.sample.X, self.sample.y)
-        middle, reach = fitted.predict(new.X), reach_of("--confidence", self.confidence, gaps)
-        return np.column_stack([middle - reach, middle + reach])
+    def verdict(self) -> str:
+        """Return one or two sentences: how well the rows shown are predicted, and what speaks against it."""
+        model = self.model
+        sentences = []
+        if self.evaluation is None:
+            error = float(np.sqrt(np.mean(model.loo_residuals_**2)))
+            symbol = "t" if isinstance(model.filter_, Iteration) else "λ"
+            how = f"{name_of(model.filter_)} filter, {setting_text(symbol, model.choice_.parameter)}"
+            how = how[0].upper() + how[1:]
+            sentences.append(f"Leave-one-out R² {model.loo_score_:.3f}, RMSE {error:.3g} ({how}).")
+        else:
+            sentences.append(self.evaluation.sentence(self.shown))
+        if self.drift is not None and self.drift.is_found:
+            sentences.append(self.drift.sentence(self.sample.name, self.shown))
+            if self.evaluation is None:
+                sentences.append("Predictions there are extrapolation.")
+        return " ".join(sentences)
+
+    def badge(self) -> tuple[str, str]:
+        """Return the verdict on new rows in a few words, and its kind."""
+        has_drift = self.drift is not None and self.drift.is_found
+        if self.evaluation is None:
+            return ("New rows are distributed differently", UNSURE) if has_drift else ("No drift detected", NEUTRAL)
+        match self.evaluation.standing:
+            case "far worse":
+                return "Far worse on new rows", BAD
+            case "worse":
+                return "Worse on new rows", UNSURE
+        if has_drift:
+            return "As good on new rows, which are distributed differently", UNSURE
+        return "As good on new rows", GOOD
 
     def figure(self) -> Any:
         """Return left-out predictions against the truth, and quantiles along the most telling feature, as a figure."""
@@ -232,11 +276,11 @@ class _Result:
 
         figure = Figure(figsize=(12.5, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        LeftOutDisplay.from_estimator(self.pipeline[-1]).plot(left)
+        LeftOutDisplay.from_estimator(self.model).plot(left)
         X, column = self.sample.X, int(np.argmax(self.importance))
         points = np.tile(np.median(X, axis=0), (POINTS, 1))
         points[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
-        quantiles = self.pipeline[-1].predict_quantiles(self.pipeline[:-1].transform(points), LEVELS)
+        quantiles = self.model.predict_quantiles(points, LEVELS)
         name = f"{self.sample.names[column]}, other features at their medians"
         QuantileDisplay(points[:, column], LEVELS, quantiles, X[:, column], self.sample.y, name).plot(right)
         right.set_ylabel(self.sample.target)
@@ -244,23 +288,19 @@ class _Result:
 
     def coverage(self) -> float | None:
         """Return the share of true values inside, where they are known and the intervals are not made from them."""
-        if self.true is None or self.intervals == OWN:
-            return None
-        return float(np.mean((self.ends[:, 0] <= self.true) & (self.true <= self.ends[:, 1])))
+        return None if self.evaluation is None else self.evaluation.coverage
 
     def share_explained(self) -> float | None:
         """Return R² on the rows shown, where their true values are known and vary."""
-        if self.true is None or np.ptp(self.true) == 0:
-            return None
-        return float(1 - np.mean((self.true - self.predicted) ** 2) / np.var(self.true))
+        return self.model.loo_score_ if self.intervals == OWN else getattr(self.evaluation, "r2", None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, as JSON can hold it."""
-        model = self.pipeline[-1]
+        model = self.model
         rows = [
-            {"row": number, "prediction": predicted, "low": low, "high": high}
-            for number, (predicted, (low, high)) in enumerate(
-                zip(self.predicted.tolist(), self.ends.tolist(), strict=True)
+            {"row": number, "prediction": predicted, "lower": lower, "upper": upper}
+            for number, (predicted, (lower, upper)) in enumerate(
+                zip(self.predicted.tolist(), self.ends.tolist(), strict=True), start=1
             )
         ]
         return {
@@ -278,6 +318,10 @@ class _Result:
             "shown": self.shown,
             "r2": self.share_explained(),
             "coverage": self.coverage(),
+            "rmse": None if self.evaluation is None else self.evaluation.rmse,
+            "drift_p_value": None if self.drift is None else self.drift.p_value,
+            "drift_columns": [] if self.drift is None else list(self.drift.columns),
+            "verdict": self.verdict(),
             "predictions": rows,
         }
 
@@ -285,26 +329,27 @@ class _Result:
         """Return all predictions with their intervals, and the true values where they are known."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
-        names = ["row", "prediction", "low", "high"]
+        names = ["row", "prediction", "lower", "upper"]
         writer.writerow(names if self.true is None else [*names, self.sample.target])
         for number, predicted in enumerate(self.predicted.tolist()):
-            cells = [number, predicted, *self.ends[number].tolist()]
+            cells = [number + 1, predicted, *self.ends[number].tolist()]
             writer.writerow(cells if self.true is None else [*cells, float(self.true[number])])
         return text.getvalue()
 
     def sections(self) -> list[Section]:
         """Return what a page shows beside the model: the predictions, and what they follow."""
-        titles = ["row", "predicted", "low", "high", *([] if self.true is None else ["true"])]
+        titles = ["row", "predicted", "lower", "upper", *([] if self.true is None else ["true"])]
         columns = [self.predicted, *self.ends.T, *([] if self.true is None else [self.true])]
         rows = [
             [Cell(str(place), place), *(Cell(as_text(value, 5), float(value)) for value in values)]
-            for place, values in enumerate(zip(*columns, strict=True))
+            for place, values in enumerate(zip(*columns, strict=True), start=1)
         ]
         more = f"The first {ON_PAGE:,} of {len(rows):,} rows." if len(rows) > ON_PAGE else ""
         coverage = self.coverage()
         held = "" if coverage is None else f" {100 * coverage:.1f} % of the true values are inside."
-        made = f"by {self.intervals}" + " of these same rows" * (self.intervals == OWN)
-        said = f"The intervals are made to hold {100 * self.confidence:g} % of all values, {made}.{held}"
+        made = f"by {_how(self.intervals)}" + " of these same rows" * (self.intervals == OWN)
+        said = f"The intervals are made to hold {100 * self.confidence:g} % of all values, {made}.{held} "
+        said += "Rows are counted from 1."
         table = PageTable(f"Predictions of {self.shown}", titles, rows[:ON_PAGE], note=more)
         order = np.argsort(-self.importance, kind="stable")[:LISTED]
         largest = float(self.importance[order[0]]) or 1.0
@@ -319,35 +364,34 @@ class _Result:
     def print(self) -> None:
         """Print how well the model does, what it looks at, and the first predictions."""
         console = Console(highlight=False, markup=False, emoji=False)
-        model, sample = self.pipeline[-1], self.sample
-        error = float(np.sqrt(np.mean(model.loo_residuals_**2)))
+        sample = self.sample
 
         def say(sentence: str) -> None:
             console.print(sentence, soft_wrap=not console.is_terminal)
 
-        say(f"{sample.name}: {len(sample.X)} rows, {len(sample.names)} features, predicting {sample.target!r}")
-        found = f"R² {model.loo_score_:.3f}, root mean squared error {error:.4g}"
-        say(f"{model.filter_!r} at {model.choice_.parameter:.3g}; without each row: {found}.")
+        say(f"{sample.name}: {len(sample.X):,} rows, {len(sample.names)} features, predicting {sample.target!r}")
+        say(self.verdict())
         looked = Table(box=SIMPLE_HEAD, pad_edge=False)
         looked.add_column("feature", no_wrap=True)
-        looked.add_column("moves the prediction by", justify="right")
+        looked.add_column(EFFECT, justify="right")
         for place in np.argsort(-self.importance)[:LISTED]:
             looked.add_row(sample.names[place], f"{self.importance[place]:.4g}")
         console.print(looked)
-        say(f"{self.shown}, {100 * self.confidence:g} % intervals by {self.intervals}:")
+        say(f"{self.shown}, {100 * self.confidence:g} % intervals by {_how(self.intervals)}; rows counted from 1:")
         console.print(self._table())
-        share, coverage = self.share_explained(), self.coverage()
-        if coverage is not None:
-            r2 = "" if share is None else f"R² {share:.3f}, "
-            say(f"Of the true values: {r2}{100 * coverage:.1f} % inside their intervals.")
 
     def _table(self) -> Table:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for title in ("row", "predicted", "low", "high", *(["true"] if self.true is not None else [])):
+        for title in ("row", "predicted", "lower", "upper", *(["true"] if self.true is not None else [])):
             table.add_column(title, justify="right")
         for number in range(min(LISTED, len(self.predicted))):
             values = [self.predicted[number], *self.ends[number], *([] if self.true is None else [self.true[number]])]
-            table.add_row(str(number), *(f"{value:.5g}" for value in values))
+            table.add_row(str(number + 1), *(f"{value:.5g}" for value in values))
         if len(self.predicted) > LISTED:
-            table.caption = f"… and {len(self.predicted) - LISTED} more"
+            table.caption = f"… and {len(self.predicted) - LISTED:,} more"
         return table
+
+
+def _how(intervals: str) -> str:
+    """Return in words how intervals were made."""
+    return OWN if intervals == "residuals" else intervals

@@ -103,19 +103,16 @@ def drift_lines(detector: DriftDetector, files: Sequence[Path], resume: Path | N
     return "\n".join([*start, f"for file in {new!r}:", f"    detector.update(read_table(file{given}), file)"])
 
 
-def predict_lines(file: Path, target: str, reading: dict[str, Any], bandwidth: str | None, standardize: bool) -> str:
+def predict_lines(file: Path, target: str, reading: dict[str, Any], model: Any) -> str:
     """Return the lines of Python that fit as ``muhat predict`` does."""
-    model = "ConditionalMean()" if bandwidth is None else f"ConditionalMean(bandwidth={bandwidth!r})"
-    made = f"make_pipeline(StandardScaler(), {model})" if standardize else model
     return "\n".join(
         [
             "import numpy as np",
-            *["from sklearn.pipeline import make_pipeline"] * standardize,
-            *_imports("ConditionalMean, read_table", standardize)[1:],
+            "from muhat import ConditionalMean, read_table",
             f"table = {_call('read_table', str(file), **{name: value for name, value in reading.items() if value})}",
             f"place = table.feature_names.index({target!r})",
             "X, y = np.delete(table.data, place, axis=1), table.data[:, place]",
-            f"model = {made}.fit(X, y)",
+            f"model = {model!r}.fit(X, y)",
         ]
     )
 

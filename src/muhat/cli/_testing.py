@@ -42,7 +42,7 @@ from muhat.cli._samples import (
     read_sample,
     values_of,
 )
-from muhat.data import DataSet, FileBatches, open_batches
+from muhat.data import DataSet, FileBatches
 from muhat.plots import PairDisplay, figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 

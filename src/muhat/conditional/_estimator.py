@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Real
 from os import PathLike
 from typing import Any, Self
@@ -303,7 +303,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration: tuple[ConditionalMean, Any, Array] | None = None
-        self._residual_quantiles: ResidualQuantiles | None = None
+        self.__dict__.pop("_residual_quantiles", None)  # of an earlier fit
         return self
 
     def predict(self, X: Any) -> Array:
@@ -424,12 +424,15 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
 
         return self._shaped(self._by_chunks(X, quantiles))
 
+    @cached_property
+    def _residual_quantiles(self) -> ResidualQuantiles:
+        """Quantiles of left-out residuals, for any x."""
+        points, numbers = self._fit.calibrating_rows()
+        residuals, masses = self._fit.residuals[numbers], self._fit.masses[numbers]
+        return ResidualQuantiles.from_residuals(self.kernel_, points, residuals, masses)
+
     def _quantiles_by_residuals(self, who: str, X: Array, levels: Array) -> Array:
         """Return predictions plus quantiles of left-out residuals."""
-        if self._residual_quantiles is None:
-            points, numbers = self._fit.calibrating_rows()
-            settings = self._fit.residuals[numbers], self._fit.masses[numbers]
-            self._residual_quantiles = ResidualQuantiles.from_residuals(self.kernel_, points, *settings)
         around = self._residual_quantiles
         around.check_levels(who, levels)
 
@@ -695,7 +698,7 @@ def _check_masses(masses: Array) -> None:
 
 
 def _leading(columns: int, rows: Array) -> Array:
-    return rows[:, :columns]
+    return np.ascontiguousarray(rows[:, :columns])  # sums of columns are rounded as those of an array of x alone
 
 
 def _standardized(moments: ColumnMoments, rows: Array) -> Array:

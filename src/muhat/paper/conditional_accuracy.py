@@ -123,7 +123,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         quantiles = at.quantiles(LEVELS)[:, 0]
         scores = {"crps": float(at.crps(true).mean()), "pinball": pinball(true, quantiles)}
         one(rows, model=name).update({key: value / np.sqrt(variance) for key, value in scores.items()})
-    ends = {"jackknife+": model.predict_interval(new, CONFIDENCE), "conformal": _conformal(X, y, new)}
+    ends = {"jackknife+": model.predict_interval(new, CONFIDENCE, "jackknife+"), "conformal": _conformal(X, y, new)}
     ends["quantiles"] = on_y.predict_quantiles(new, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     for method, (low, high) in ((method, each.T) for method, each in ends.items()):
         coverage, width = float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low) / np.sqrt(variance))

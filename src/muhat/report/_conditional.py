@@ -17,8 +17,8 @@ from muhat.kernels import Linear
 from muhat.report._comparison import colour_of
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
-    FOUND,
-    NOTHING,
+    GOOD,
+    NEUTRAL,
     UNSURE,
     Axis,
     Cell,
@@ -119,7 +119,7 @@ class _Outputs:
         low, high = float(min(X.min(), Y.min())), float(max(X.max(), Y.max()))
         margin = 0.04 * (high - low) or 1.0
         readings = [
-            (float(x), float(y), f"{number(y)}, predicted {number(x)} (row {row})")
+            (float(x), float(y), f"{number(y)}, predicted {number(x)} (row {row + 1})")
             for x, y, row in zip(X, Y, some, strict=True)
         ]
         drawn = f" {len(some):,} of {len(self.truth):,} rows are drawn." if len(some) < len(self.truth) else ""
@@ -165,10 +165,10 @@ def _correlation(x: Array, y: Array) -> float | None:
 
 def _badge(model: ConditionalMean, outputs: Sequence[_Outputs]) -> tuple[str, str]:
     if (outputs and outputs[0].share <= 0) or model.loo_score_ <= 0:
-        return "x does not help to predict y", NOTHING
+        return "x does not help to predict y", NEUTRAL
     if outputs and outputs[0].share <= 2 * outputs[0].error:
-        return "It cannot be told whether x helps", UNSURE
-    return "x helps to predict y", FOUND
+        return "Not clear whether x helps", UNSURE
+    return "x helps to predict y", GOOD
 
 
 def _verdict(model: ConditionalMean, outputs: Sequence[_Outputs], name: str) -> str:
@@ -211,7 +211,7 @@ def _fans(
         warnings.simplefilter("ignore", UserWarning)  # of names, which an array has not
         try:
             quantiles = np.asarray(model.predict_quantiles(transform(rows[some]), LEVELS))
-        except ValueError:  # a fit that does not hold the weight of each output has no quantiles
+        except ValueError:  # too few rows, or a fit that holds neither left-out residuals nor weights
             return []
     quantiles = quantiles[:, None] if quantiles.ndim == 2 else quantiles
     names = [name] if quantiles.shape[1] == 1 else [f"{name} {place}" for place in range(quantiles.shape[1])]
@@ -228,12 +228,13 @@ def _fan(name: str, quantiles: Array, rows: Array) -> Plot:
 
     def readings(lower: int, upper: int) -> list[tuple[float, float, str]]:
         return [
-            (x, float(q[upper]), f"{number(q[lower])} to {number(q[upper])} (row {row})")
+            (x, float(q[upper]), f"{number(q[lower])} to {number(q[upper])} (row {row + 1})")
             for x, q, row in zip(X.tolist(), quantiles, rows, strict=True)
         ]
 
     middle = [
-        (x, float(q[2]), f"{number(q[2])} (row {row})") for x, q, row in zip(X.tolist(), quantiles, rows, strict=True)
+        (x, float(q[2]), f"{number(q[2])} (row {row + 1})")
+        for x, q, row in zip(X.tolist(), quantiles, rows, strict=True)
     ]
     return Plot(
         f"{name}: the range of what is likely",
@@ -331,11 +332,11 @@ def _bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:
 def _assumptions(model: ConditionalMean) -> list[str]:
     return [
         "Every number on how well it predicts comes from leaving out: each row is predicted by what is fitted to all "
-        "others. This is exact, not sampled.",
+        "others, exactly; scaling, filter and bandwidth are those of all rows.",
         "Filter, parameter and, if asked for, bandwidth were chosen by the same error, so that it is slightly "
         "optimistic: more so the fewer the rows.",
-        "The bands are quantiles of y given x. They are as good as the model: where rows are few they are narrow or "
-        "wide by chance. ConditionalMean.predict_interval gives intervals with a guarantee.",
+        "The bands are predictions plus quantiles of the errors of left-out rows, wider where errors nearby are "
+        "larger. ConditionalMean.predict_interval(method='conformal') gives intervals with a guarantee.",
         "Assumed: rows are independent, and new rows come from the same distribution as these. For x far from all rows "
         "the prediction goes back to the mean of y.",
         "A prediction is no cause: changing x need not change y.",

@@ -1,0 +1,149 @@
+"""How well a conditional mean does on new rows beside left-out ones, and what its predictions follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import p_value_text
+from muhat._validation import ColumnFrame
+from muhat.testing import TwoSampleTest
+
+ROWS_LOOKED_AT = 500
+"""Rows along which the effect of a feature is measured."""
+
+DRIFT_LEVEL = 0.01
+"""The p-value of the two-sample test on x up to which new rows are called differently distributed."""
+
+MOST_NAMED = 4
+"""The most columns that a sentence names."""
+
+CLEAR, SLIGHT = 4.0, 2.0
+"""Standard errors by which new rows are predicted far worse, and worse, than left-out ones."""
+
+FAR_RATIO, FAR_COVERAGE = 1.5, 0.1
+"""What far worse also takes: an RMSE so many times larger, or so much less coverage."""
+
+
+def effects(model: Any, X: Array) -> Array:
+    """Return the standard deviation of predictions along each feature, the others at their medians."""
+    some = X[np.linspace(0, len(X) - 1, min(len(X), ROWS_LOOKED_AT)).astype(int)]
+    found = np.empty(X.shape[1])
+    for column in range(len(found)):
+        points = np.tile(np.median(X, axis=0), (len(some), 1))
+        points[:, column] = some[:, column]
+        found[column] = model.predict(points).std()
+    return found
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether x of new rows is distributed as x of the training rows, by a two-sample test."""
+
+    p_value: float
+    text: str
+    """The p-value as text."""
+    columns: tuple[str, ...]
+    """The columns that differ by themselves, the largest difference first."""
+
+    @classmethod
+    def from_rows(cls, X: Array, new: Array, names: Sequence[str]) -> Drift | None:
+        """Test new rows against training rows; None for a single new row, which no test can speak of."""
+        if min(len(X), len(new)) < 2:
+            return None
+        samples = (ColumnFrame(rows, list(names)) for rows in (X, new))
+        result = TwoSampleTest(random_state=0).test(*samples)
+        columns = tuple(each.name for each in result.features if each.p_value <= DRIFT_LEVEL)
+        text = p_value_text(result.p_value, result.n_permutations, result.is_complete)
+        return cls(result.p_value, text, columns)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the rows are distributed differently."""
+        return self.p_value <= DRIFT_LEVEL
+
+    def sentence(self, train: str, new: str) -> str:
+        """Return one sentence on a difference that was found."""
+        named = ", ".join(self.columns[:MOST_NAMED]) + ", …" * (len(self.columns) > MOST_NAMED)
+        found = f"{new} is distributed differently from {train} ({self.text})"
+        return f"{found}: {named}." if named else f"{found}."
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions of new rows beside those of left-out training rows."""
+
+    errors: Array
+    """True values minus predictions of new rows."""
+    left_out: Array
+    """The same of training rows, each predicted without it."""
+    inside: Array
+    """Whether each new value lies in its interval."""
+    confidence: float
+    r2: float | None
+    loo_r2: float
+
+    @classmethod
+    def from_predictions(
+        cls, true: Array, predicted: Array, ends: Array, left_out: Array, loo_r2: float, confidence: float
+    ) -> Evaluation:
+        """Compare true values with predictions and the ends of their intervals."""
+        spread = float(np.var(true))
+        r2 = None if spread == 0 else float(1 - np.mean((true - predicted) ** 2) / spread)
+        inside = (ends[:, 0] <= true) & (true <= ends[:, 1])
+        return cls(true - predicted, left_out, inside, confidence, r2, loo_r2)
+
+    @property
+    def rmse(self) -> float:
+        """The root mean squared error on new rows."""
+        return float(np.sqrt(np.mean(self.errors**2)))
+
+    @property
+    def loo_rmse(self) -> float:
+        """The same on left-out training rows."""
+        return float(np.sqrt(np.mean(self.left_out**2)))
+
+    @property
+    def coverage(self) -> float:
+        """The share of new values inside their intervals."""
+        return float(self.inside.mean())
+
+    @property
+    def coverage_error(self) -> float:
+        """The binomial standard error of the coverage, were the intervals as they should be."""
+        share = self.confidence * (1 - self.confidence)
+        return float(np.sqrt(share / len(self.inside) + share / len(self.left_out)))
+
+    @property
+    def standing(self) -> str:
+        """How new rows are predicted beside left-out ones: ``'far worse'``, ``'worse'`` or ``'as well'``.
+
+        Squared errors and coverage are compared with their standard errors. R² is not: it depends on how much the
+        new values vary.
+        """
+        mine, its = self.errors**2, self.left_out**2
+        error = float(np.sqrt(mine.var() / len(mine) + its.var() / len(its)))
+        excess = float(mine.mean() - its.mean())
+        lacking = (self.confidence - self.coverage) / self.coverage_error
+        far_off = excess > CLEAR * error and self.rmse > FAR_RATIO * self.loo_rmse
+        if far_off or (lacking > CLEAR and self.confidence - self.coverage > FAR_COVERAGE):
+            return "far worse"
+        return "worse" if excess > SLIGHT * error or lacking > SLIGHT else "as well"
+
+    def sentence(self, new: str) -> str:
+        """Return one sentence: how well new rows are predicted, beside left-out training rows."""
+        worse = self.standing != "as well"
+        start = f"On {new} it does {self.standing} " + ("than" if worse else "as") + " on left-out training rows: "
+        r2 = "" if self.r2 is None else f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
+        found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
+        percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"
+        return f"{start}{found}; {percent} of values are inside the {asked} intervals."
+
+
+def _signed(value: float) -> str:
+    """Return a number with two decimals and a true minus sign."""
+    return f"{value:.2f}".replace("-", "−")
