@@ -84,9 +84,9 @@ class Mixture:
     def _roots(self) -> Array:
         """Lower triangular factors L_j with S_j = L_j L_jᵀ, of shape (r, d, d).
 
-        Draws are made with these rather than with eigenvectors: the eigenvectors of a repeated eigenvalue are arbitrary,
-        and another LAPACK picks others, while L_j is unique. The loop also takes singular S_j, whose columns without
-        variance left are zero, where LAPACK's Cholesky factorization fails.
+        Draws are made with these rather than with eigenvectors: those of a repeated eigenvalue are arbitrary, and
+        another LAPACK picks others, while L_j is unique. The loop also takes singular S_j, where LAPACK's Cholesky
+        factorization fails: columns without variance left are zero.
         """
         rest = np.array(self.covariances, dtype=np.float64)
         roots = np.zeros_like(rest)

@@ -79,8 +79,9 @@ def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
     counts = np.floor(shares).astype(int)
     late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
     counts[late] += 1
+    variances, axes = P._eigenpairs
     drawn = []
-    for mean, root, count in zip(P.means, P._roots, counts, strict=True):
+    for mean, directions, spread, count in zip(P.means, axes, variances, counts, strict=True):
         half = rng.standard_normal((-(-count // 2), len(mean)))
-        drawn.append(mean + np.concatenate([half, -half])[:count] @ root.T)
+        drawn.append(mean + (np.concatenate([half, -half])[:count] * np.sqrt(spread)) @ directions.T)
     return np.concatenate(drawn)
