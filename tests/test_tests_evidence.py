@@ -91,6 +91,8 @@ def test_plain_tests_are_their_definitions():
     D = alternatives.distances(X)
     assert D[2, 5] == pytest.approx(np.linalg.norm(X[2] - X[5]))
     np.testing.assert_allclose(alternatives.gaussian(D), Gaussian().resolve(X)(X), rtol=1e-12)
+    yes_no = alternatives.distances(np.array([[0.0]] * 8 + [[1.0]]))
+    assert alternatives.gaussian(yes_no)[0, 8] == pytest.approx(np.exp(-0.5))
     A, B = (alternatives.distances(rows) for rows in (X, Y))
     a, b = (each - each.mean(0) - each.mean(1)[:, None] + each.mean() for each in (A, B))
     # Székely, Rizzo and Bakirov (2007), theorem 1: S1 + S2 − 2 S3

@@ -34,7 +34,8 @@ def _of_populations(folder: str | PathLike[str]) -> str:
     return (
         f"On real data sets, 50 rows drawn without replacement, the stacked mean removes {mine[0]} % of the plain "
         f"average's risk at the median bandwidth, {mine[1]} % at a tenth of its square, and {mine[2]} % with a "
-        f"Laplacian kernel, where the best filter of each set in hindsight removes {best[0]}, {best[1]} and {best[2]} %."
+        f"Laplacian kernel, where the best filter of each set in hindsight removes {best[0]}, {best[1]} and "
+        f"{best[2]} %."
     )
 
 

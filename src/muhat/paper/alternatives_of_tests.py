@@ -128,8 +128,9 @@ def distances(rows: Array) -> Array:
 
 
 def gaussian(D: Array) -> Array:
-    """Return a Gaussian kernel at distances, σ² the median of their squares over pairs."""
-    return np.exp(-(D**2) / (2 * np.median(D[np.triu_indices(len(D), 1)] ** 2)))
+    """Return a Gaussian kernel at distances, σ² the median of their squares over pairs, or one where that is zero."""
+    variance = np.median(D[np.triu_indices(len(D), 1)] ** 2) or 1.0
+    return np.exp(-(D**2) / (2 * variance))
 
 
 def _scaled(rows: Array) -> Array:
