@@ -392,8 +392,8 @@ EXPERIMENT = Experiment(
     text=(
         "Both samples are drawn from one distribution, or x and y independently of each other, and the share of "
         "p-values up to 0.05 is counted, for each public test on each route that it takes by itself or by an option. "
-        "Samples have 24 rows each (30 of categories, 12 and 36 where n ≠ m) and 19 permutations, with which 0.05 is the "
-        "only level that is attained exactly; the drift detector takes 39 or stops early, and its first batch, which "
+        "Samples have 24 rows each (30 of categories, 12 and 36 where n ≠ m) and 19 permutations, with which 0.05 is "
+        "the only level that is attained exactly; the drift detector takes 39 or stops early, and its first batch, which "
         "is what is counted, has the level 0.05. “Copies” are rows of both groups drawn from the same 15 points, for "
         "independence x and y from 10 points each; in place of n ≠ m, independence has one column and ten. Routes by "
         "option take three Gaussian kernels, so that a draw takes milliseconds; routes that only read rows in another "
