@@ -1,6 +1,8 @@
 """The experiments: every number that is computed fast is computed again slowly, one sample at a time."""
 
+import hashlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,24 +14,41 @@ from muhat._parts import as_filter
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
-from muhat.kernels import KERNELS, Gaussian, Mixture
+from muhat.kernels import Gaussian, Mixture
 from muhat.paper import PAGES
-from muhat.paper._estimators import BY_LOO, LEFT_OUT, NAMES, PAPER, filter_named, losses_by_rule
+from muhat.paper import finite_populations as populations
+from muhat.paper._estimators import BY_LOO, LEFT_OUT, NAMES, PAPER, filter_named, losses_by_rule, losses_of_default
 from muhat.paper._figures import COLOURS
 from muhat.paper._samples import blocks, exact_losses, gaussian_kernels, joined, median_bandwidth, risk_table
 from muhat.paper._statistics import improvement, mean_of
-from muhat.paper.datasets import NAMES as DATASETS
 from muhat.paper.datasets import SyntheticFamily, load_dataset, standardized
 from muhat.paper.figure_1 import probability_closer
 from muhat.paper.figure_3a import iterations
 from muhat.paper.figure_3b import scores_by_inverting, scores_by_iterating
-from muhat.paper.finite_populations import Population, removable
+from muhat.paper.finite_populations import Estimates, Population, fitted_mixture, kernel_for, measure_exactly
 from muhat.paper.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
 from muhat.selection import Fixed, KFold, LeaveOneOut
-from muhat.stacking import MixedEmbedding
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 SEED = 7
+
+DIGESTS = {
+    "family": "377961c1fd8fcae5",
+    "singular": "354bba59fcab7deb",
+    "rows": "86a44e11e6b69f59",
+    "yes/no .85/.15": "9f93368f5b274cc1",
+    "three levels": "a346c70f4b4395dc",
+    "Poisson": "b472bd7f2a3d1a6f",
+    "half zeros": "05f754044334f89b",
+    "N(0, I)": "b97b381af7556689",
+    "Cauchy": "1b70b112861a887a",
+    "t3": "f5e63e147a3c3961",
+    "ring": "b6f84e0861ab8895",
+    "roll": "d17e1c66cef240ba",
+    "rounded": "70d50132baa86359",
+    "tight clusters": "0c3f436f61aea54a",
+}
+"""Of the draws that every experiment begins with."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -105,6 +124,13 @@ def test_auto_takes_the_estimator_with_the_least_leave_one_out_score(draws):
         assert by_rule([draw])["auto", "loo"][0] == pytest.approx(exact, rel=1e-6)
 
 
+def test_the_default_is_that_of_a_fit(draws, found):
+    fits = [KernelMean(kernel=Gaussian(median_bandwidth(draw.X))).fit(draw.X) for draw in draws]
+    single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
+    assert found["default", "loo"] == pytest.approx(single, rel=1e-6)
+    assert losses_of_default(exact_losses(draws)).losses.tolist() == found["default", "loo"].tolist()
+
+
 def test_given_bandwidths_and_factors_are_those_of_the_kernel(draws):
     factor = exact_losses(draws, gaussian_kernels(draws, 2.0))
     kernel = Gaussian(2 * median_bandwidth(draws[0].X))
@@ -113,7 +139,7 @@ def test_given_bandwidths_and_factors_are_those_of_the_kernel(draws):
 
 def test_every_estimator_has_a_name_a_colour_and_a_marker_of_its_own():
     assert set(COLOURS) == set(NAMES)
-    assert {*PAPER, *LEFT_OUT, "auto", "stacked"} < set(NAMES)
+    assert {*PAPER, *LEFT_OUT, "auto", "default", "best", "stacked"} < set(NAMES)
     assert len(set(COLOURS.values())) == len(COLOURS)
 
 
@@ -246,63 +272,127 @@ def test_the_stacked_mean_is_that_of_a_fit(name, part):
         assert row["losses"][place] == pytest.approx(draw.distribution.squared_distance(mu.embedding_), rel=1e-6)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
-def test_losses_on_a_population_are_those_of_single_fits_and_all_pairs(kernel):
-    part = {"dataset": "wine", "kernel": kernel, "share": 0.1, "n": 10}
-    settings, [rows] = run_tasks("finite-populations", lambda task: part.items() <= task.items(), m=2)
-    X = standardized(load_dataset("wine").data)
-    k = KERNELS[kernel]().resolve(X)
-    k = k.set_params(bandwidth=0.1**0.5 * k.bandwidth)
-    P = Embedding(k, X, np.full(len(X), 1 / len(X)))
-    for place in range(2):
-        seed = [settings["seed"], DATASETS.index("wine"), 10, place]
-        sample = X[np.random.default_rng(seed).integers(len(X), size=10)]
-        for name in ("kme", "s-kmse", "landweber", "nu-method"):
-            expected = KernelMean(kernel=k, filter=name).fit(sample).embedding_.distance(P) ** 2
-            (row,) = (row for row in rows if row["estimator"] == name)
-            assert row["losses"][place] == pytest.approx(expected, rel=1e-6), name
-        distinct = np.unique(sample, axis=0)
-        once = Embedding(k, distinct, np.full(len(distinct), 1 / len(distinct)))
-        for name, mu in (
-            ("distinct", once),
-            ("stacked", StackedMean(kernel=k, random_state=place).fit(sample).embedding_),
-        ):
-            (row,) = (row for row in rows if row["estimator"] == name)
-            assert row["losses"][place] == pytest.approx(mu.distance(P) ** 2, rel=1e-6), name
+def slow_measures(kernel, rest, mu):
+    """The loss and the error of values by rows that were not drawn: sums over pairs and triples of different ones."""
+    M, K, values = len(rest), kernel(rest), mu(rest)
+    pairs = [K[j, m] for j in range(M) for m in range(M) if j != m]
+    loss = mu.squared_norm() - 2 * values.mean() + np.mean(pairs)
+    terms = []
+    for j in range(M):
+        others = [m for m in range(M) if m != j]
+        products = [K[j, m] * K[j, r] for m in others for r in others if m != r]
+        terms.append(values[j] ** 2 - 2 * values[j] * np.mean(K[j, others]) + np.mean(products))
+    return loss, np.mean(terms)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "matern", "rational-quadratic"])
-def test_a_loss_on_random_frequencies_is_the_exact_one_without_bias(kernel):
-    population = Population.from_dataset("wine", kernel, 0.25)
-    rows = population.draw(8, [SEED])
-    sample, k = population.X[rows], population.kernel
-    plain = Embedding(k, sample, np.full(8, 1 / 8))
-    smooth = Mixture([1.0], sample.mean(axis=0)[None], np.cov(sample.T)[None])
-    half = 0.5 * plain
-    mu = half if kernel == "laplacian" else MixedEmbedding(half, smooth, np.array([0.3]))
-    exact = population.loss(mu) - population.loss(plain)
+def test_measures_by_undrawn_rows_are_sums_over_pairs_and_triples():
     rng = np.random.default_rng(SEED)
-    found = np.array([population.excess(mu, rows, 64, rng) for _ in range(100)])
+    kernel = Gaussian(1.5)
+    population = Population(kernel, rng.normal(size=(22, 2)))
+    drawn = population.draw(10, [SEED])
+    assert len(set(drawn.tolist())) == 10
+    estimates = Estimates.from_sample(kernel, population.X[drawn], 0)
+    found = population.measure(drawn, estimates, 8, rng)
+    rest = np.delete(population.X, drawn, axis=0)
+    for place, (name, weights) in enumerate(estimates.weights.items()):
+        loss, values = slow_measures(kernel, rest, Embedding(kernel, population.X[drawn], weights))
+        assert found.losses[place] == pytest.approx(loss, abs=1e-12), name
+        assert found.values[place] == pytest.approx(values, abs=1e-12), name
+    loss, values = slow_measures(kernel, rest, estimates.stacked.embedding_)
+    assert (found.losses[-1], found.values[-1]) == pytest.approx((loss, values), abs=1e-10)
+
+
+def test_measures_by_undrawn_rows_have_no_bias():
+    """Over populations from a known law they have the mean of the exact loss and the exact error of values."""
+    rng, Q, k = np.random.default_rng(SEED), Mixture.isotropic([1.0], [[0.0]], [1.0]), Gaussian(1.0)
+    grid = np.linspace(-6, 6, 121)[:, None]
+    density = np.exp(-(grid[:, 0] ** 2) / 2)
+    density, truth = density / density.sum(), Q.mean(k, grid)
+    gaps, loss_gaps = [], []
+    weights, smooth = np.full(5, 1 / 5), 0.9
+    for _ in range(600):
+        population = Population(k, Q.sample(12, rng))
+        drawn = np.arange(5)
+        mu = Embedding(k, population.X[:5], smooth * weights)
+        estimates = Estimates(population.X[:5], {"kme": smooth * weights}, SimpleNamespace(embedding_=mu))
+        found = population.measure(drawn, estimates, 8, rng)
+        assert found.losses[0] == pytest.approx(found.losses[1])
+        loss_gaps.append(found.losses[0] - Q.squared_distance(mu))
+        gaps.append(found.values[0] - density @ (mu(grid) - truth) ** 2)
+    for each in (np.array(loss_gaps), np.array(gaps)):
+        assert abs(each.mean()) < 3.5 * each.std() / len(each) ** 0.5
+
+
+def test_a_loss_on_random_frequencies_is_the_exact_one_without_bias():
+    rows = populations.rows_of("sets", "wine", 0, 0)
+    kernel = kernel_for(rows, "laplacian", 1.0)
+    population = Population(kernel, rows)
+    drawn = population.draw(8, [SEED])
+    rest = np.delete(np.arange(len(rows)), drawn)
+    plain = Embedding(kernel, rows[drawn], np.full(8, 1 / 8))
+    mu = Embedding(kernel, rows[drawn] + 0.5, np.full(8, 0.1))
+    away = Embedding(kernel, rows[rest], np.full(len(rest), 1 / len(rest)))
+    exact = mu.distance(away) ** 2 - plain.distance(away) ** 2
+    rng = np.random.default_rng(SEED)
+    found = np.array([population._excess(mu, drawn, rest, 64, rng) for _ in range(100)])
     assert abs(found.mean() - exact) < 3.5 * found.std() / 10
-    assert found.std() / 10 < 0.05 * population.loss(plain)
+    assert found.std() / 10 < 0.1 * plain.distance(away) ** 2
 
 
-def test_whoever_knows_where_a_population_comes_from_has_the_risk_that_cannot_be_removed():
-    rng, n, N, repeats = np.random.default_rng(SEED), 15, 20, 400
-    Q, k = Mixture.isotropic([1.0], [[0.0, 0.0]], [1.0]), Gaussian(1.0)
-    losses, plain, spread = np.empty(repeats), np.empty(repeats), np.empty(repeats)
-    for i in range(repeats):
-        population = Population(k, Q.sample(N, rng))
-        rows = population.draw(n, [SEED, i])
-        seen = np.unique(rows)
-        atoms = Embedding(k, population.X[seen], np.full(len(seen), 1 / N))
-        losses[i] = population.loss(MixedEmbedding(atoms, Q, np.array([1 - len(seen) / N])))
-        plain[i] = population.exact_losses([rows]).of_multiples(np.ones(1))[0, 0]
-        spread[i] = 1 - (population.gram.sum() - N) / (N * (N - 1))  # 1 − U
-    floor = spread.mean() / N * (1 - 1 / N) ** n
-    assert losses.mean() == pytest.approx(floor, abs=3 * losses.std() / repeats**0.5)
-    assert plain.mean() == pytest.approx(spread.mean() * (N - 1) / (N * n), abs=3 * plain.std() / repeats**0.5)
-    assert removable(N, n) == pytest.approx(100 * (1 - floor / (spread.mean() * (N - 1) / (N * n))))
+def test_measures_on_a_mixture_are_exact():
+    P, rng = fitted_mixture("wine"), np.random.default_rng(SEED)
+    kernel, Z = Gaussian(4.0), P.sample(50, rng)
+    estimates = Estimates.from_sample(kernel, P.sample(15, rng), 0)
+    found = measure_exactly(P, kernel, estimates, Z)
+    means = [Embedding(kernel, estimates.X, weights) for weights in estimates.weights.values()]
+    for place, mu in enumerate([*means, estimates.stacked.embedding_]):
+        assert found.losses[place] == pytest.approx(P.squared_distance(mu), rel=1e-9)
+        assert found.values[place] == pytest.approx(np.mean((mu(Z) - P.mean(kernel, Z)) ** 2), rel=1e-9)
+
+
+def test_estimates_are_those_of_single_fits():
+    X, kernel = np.random.default_rng(SEED).normal(size=(20, 3)), Gaussian(2.0)
+    found = Estimates.from_sample(kernel, X, 4)
+    for name in ("kme", "s-kmse", "f-kmse", "nu-method"):
+        assert np.allclose(found.weights[name], KernelMean(kernel=kernel, filter=name).fit(X).weights_)
+    assert np.allclose(found.weights["default"], KernelMean(kernel=kernel).fit(X).weights_)
+    same = StackedMean(kernel=kernel, random_state=4).fit(X).embedding_
+    assert found.stacked.embedding_.distance(same) < 1e-9
+
+
+def test_sets_have_twice_as_many_rows_as_are_drawn_and_mixtures_a_closed_form():
+    settings = through_json(EXPERIMENTS["finite-populations"].settings(False))
+    for task in EXPERIMENTS["finite-populations"].tasks(settings):
+        assert task["family"] != "sets" or len(populations.rows_of("sets", task["law"], 0, 0)) >= 2 * task["n"]
+        assert task["family"] != "mixtures" or task["kernel"] == "gaussian"
+
+
+def digest_of(draws):
+    """A digest of draws to six digits, which no rounding of a BLAS reaches."""
+    text = " ".join(f"{value + 0.0:.6g}" for value in np.ravel(draws).tolist())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_draws_are_the_same_on_every_machine():
+    """No draw depends on which eigenvectors a LAPACK picks: a repeated eigenvalue has many."""
+    family = SyntheticFamily(20).draw(range(2), n=10, random_state=2014)
+    singular = Mixture([1.0], [[0.0] * 4], [np.diag([2.0, 2.0, 0.0, 2.0])])
+    found = {
+        "family": digest_of([draw.X for draw in family]),
+        "singular": digest_of(singular.sample(10, 1)),
+        "rows": digest_of(Population(Gaussian(1.0), np.zeros((100, 1))).draw(10, [2022, 0, 1, 10, 3])),
+        **{name: digest_of(draw(np.random.default_rng(1), 10)) for name, draw in populations.HARD.items()},
+    }
+    assert found == DIGESTS
+
+
+def test_roots_of_covariances_are_triangular_and_their_own_squares():
+    family = SyntheticFamily(6).distribution(0)
+    for P in (family, Mixture([1.0], [[0.0] * 3], [np.full((3, 3), 2.0)])):
+        roots = P._roots
+        np.testing.assert_allclose(roots @ roots.swapaxes(1, 2), P.covariances, atol=1e-12)
+        assert not np.triu(roots, 1).any()
+        assert (np.diagonal(roots, axis1=1, axis2=2) >= 0).all()
 
 
 def test_points_stand_for_the_gaussians_of_a_stacked_mean():

@@ -8,15 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muhat import IndependenceTest, Nystrom
+from muhat.kernels import Gaussian
 from muhat.paper import PAGES, Results, draw, evidence_page, read_finished
-from muhat.paper._claims import FAILS, HOLDS
-from muhat.paper.levels_of_tests import PEERS, SETTINGS
-from muhat.paper.power_of_tests import _bump, four_gaussians, paired_table, permutation_table, perturbed_uniform
+from muhat.paper import alternatives_of_tests as alternatives
+from muhat.paper import levels_of_tests as levels
+from muhat.paper._tables import one
+from muhat.paper.levels_of_tests import PEERS, PRECOMPUTED, ROUTES
+from muhat.paper.power_of_tests import _bump, four_gaussians, perturbed_uniform
 
 ROOT = Path(__file__).parents[1]
 PAGE = PAGES["tests-evidence"]
 PROVENANCE = {"commit": "0123abc", "seconds": 1.0, "versions": {}}
+
+
+def is_ready(cell):
+    """Whether the test takes this route: a Gram matrix that was computed before is not taken yet."""
+    return cell[1] != PRECOMPUTED
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +32,8 @@ def results():
     found = {}
     for name, experiment in PAGE.experiments.items():
         settings = experiment.settings(True)
+        if name == "test-levels":
+            settings["cells"] = [cell for cell in settings["cells"] if is_ready(cell)]
         rows = experiment.table(settings, [experiment.run(settings, task) for task in experiment.tasks(settings)])
         found[name] = Results(settings, rows, PROVENANCE)
     return found
@@ -35,40 +44,89 @@ def test_small_runs_have_a_page_and_figures(results, tmp_path):
     for name in PAGE.experiments:
         assert f"## {name}:" in text
         draw(PAGE.experiments[name], results[name]).draw_without_rendering()
-    assert {row["setting"] for row in results["test-levels"].rows} == set(SETTINGS)
-    assert all(row["smallest"] > 0 for row in results["test-levels"].rows)
+    assert "## Claims" not in text
     assert "| uniform, d = 1, P = 1 | " in text
 
 
-def test_a_level_fails_where_too_many_or_too_few_are_rejected(results):
-    experiment = PAGE.experiments["test-levels"]
-
-    def verdicts(**changes):
-        rows = [{**row, "rejected": row["level"], "error": 0.01, "kolmogorov_smirnov_p": 0.5} for row in few]
-        rows[4].update(changes)
-        return [claim.verdict for claim in experiment.claims(replace(results["test-levels"], rows=rows))]
-
-    few = results["test-levels"].rows
-    assert verdicts() == [HOLDS] * 4
-    assert verdicts(rejected=few[4]["level"] + 0.031)[0] == FAILS
-    assert verdicts(rejected=few[4]["level"] - 0.031)[1] == FAILS
-    assert verdicts(smallest=0.0)[2] == FAILS
-    assert verdicts(kolmogorov_smirnov_p=1e-6)[3] == FAILS
+def test_every_route_of_every_test_is_in_the_table_of_levels(results):
+    wanted = {(test, route) for test, routes in ROUTES.items() for route in routes if route != PRECOMPUTED}
+    assert {(row["test"], row["route"]) for row in results["test-levels"].rows} == wanted
+    full = levels.settings(False)["cells"]
+    assert {(test, route) for test, route, _ in full} == wanted | {(name, PRECOMPUTED) for name in list(ROUTES)[:2]}
+    assert all(row["smallest"] > 0 for row in results["test-levels"].rows)
 
 
-def test_power_is_judged_against_what_peers_published(results):
+@pytest.mark.xfail(strict=True, reason="Precomputed is not taken by the tests on this branch", raises=ValueError)
+@pytest.mark.parametrize("test", ["TwoSampleTest", "IndependenceTest"])
+def test_a_gram_matrix_that_was_computed_before_is_a_route(test):
+    X, Y = np.random.default_rng(0).normal(size=(2, 24, 2))
+    assert 0 < ROUTES[test][PRECOMPUTED](X, Y, {"n_permutations": 19, "random_state": 0, "n_jobs": 1}) <= 1
+
+
+def test_a_cell_that_rejects_too_often_is_named_with_what_chance_makes_of_so_many():
+    rows = [
+        {"test": "T", "route": "dense", "null": null, "draws": 400, "rejected": share, "error": 0.01, "smallest": 0.05}
+        for null, share in (("ties", 0.05), ("copies", 0.09), ("Cauchy", 0.01))
+    ]
+    rows = [{**row, "z": (row["rejected"] - 0.05) / row["error"]} for row in rows]
+    largest, above, smallest = levels.findings(Results(levels.settings(False), rows, PROVENANCE))
+    assert largest.number.startswith("4.0 standard errors (0.0900: T, dense, copies); the largest of 3 ")
+    assert largest.number.endswith("is 0.8 in the mean")
+    assert above.number == "T, dense, copies: 0.090"
+    assert smallest.number == "0.05"
+
+
+def test_power_stands_beside_what_peers_published(results):
     experiment = PAGE.experiments["test-power"]
+    settings = experiment.settings(False)
+    rows = experiment.table(settings, [[{"cell": 2, "p_values": [0.0] * 300 + [1.0] * 200}]])
+    found = [row for row in rows if (row["problem"], row["d"], row["P"]) == ("uniform", 1, 3)]
+    (finding,) = experiment.findings(replace(results["test-power"], rows=found))
+    assert finding.number == "0.600 ± 0.022; MMDAgg 0.602 ± 0.022"
 
-    def verdicts(power):
-        settings = experiment.settings(False)
-        p_values = [0.0] * round(500 * power) + [1.0] * round(500 * (1 - power))
-        rows = experiment.table(settings, [[{"cell": 2, "group": "default", "p_values": p_values}]])
-        found = [row for row in rows if (row["problem"], row["d"], row["P"]) == ("uniform", 1, 3)]
-        return [claim.verdict for claim in experiment.claims(replace(results["test-power"], rows=found))]
 
-    assert verdicts(0.6) == [HOLDS, FAILS]
-    assert verdicts(0.5) == [FAILS, FAILS]
-    assert verdicts(0.7) == [HOLDS, HOLDS]
+def test_plain_tests_are_their_definitions():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(9, 2)), rng.normal(size=(9, 3))
+    D = alternatives.distances(X)
+    assert D[2, 5] == pytest.approx(np.linalg.norm(X[2] - X[5]))
+    np.testing.assert_allclose(alternatives.gaussian(D), Gaussian().resolve(X)(X), rtol=1e-12)
+    yes_no = alternatives.distances(np.array([[0.0]] * 8 + [[1.0]]))
+    assert alternatives.gaussian(yes_no)[0, 8] == pytest.approx(np.exp(-0.5))
+    A, B = (alternatives.distances(rows) for rows in (X, Y))
+    a, b = (each - each.mean(0) - each.mean(1)[:, None] + each.mean() for each in (A, B))
+    # Székely, Rizzo and Bakirov (2007), theorem 1: S1 + S2 − 2 S3
+    sums = (A * B).mean() + A.mean() * B.mean() - 2 * (A.mean(axis=1) * B.mean(axis=1)).mean()
+    assert (a * b).mean() == pytest.approx(sums)
+    x, y = X[:4, :1], X[4:, :1]
+    energy = 2 * np.abs(x - y.T).mean() - np.abs(x - x.T).mean() - np.abs(y - y.T).mean()
+    w = np.concatenate([np.full(4, 1 / 4), np.full(5, -1 / 5)])
+    assert -w @ alternatives.distances(X[:, :1]) @ w == pytest.approx(energy)
+
+
+def test_plain_tests_find_what_is_there_and_hold_their_level():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 1))
+    assert set(alternatives.plain_dependence(x, x + 0.3 * rng.normal(size=(40, 1)), 99, rng).values()) == {0.01}
+    assert set(alternatives.plain_difference(x, x + 2, 99, rng).values()) == {0.01}
+    pairs = [alternatives.plain_dependence(*rng.normal(size=(2, 12, 1)), 19, rng) for _ in range(200)]
+    samples = [alternatives.plain_difference(*rng.normal(size=(2, 12, 1)), 19, rng) for _ in range(200)]
+    for found in (pairs, samples):
+        for name in found[0]:
+            assert np.mean([each[name] <= 0.05 for each in found]) < 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_the_default_stands_beside_the_better_plain_test():
+    powers = {"default": 0.6, "distance covariance": 0.7, "HSIC": 0.5}
+    cell = {"problem": "independence", "alternative": "linear", "n": 30, "smooth": True, "draws": 100, "error": 0.05}
+    rows = [{**cell, "test": test, "power": power} for test, power in powers.items()]
+    (finding,) = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
+    assert finding.number == "−0.100 in the mean of 1; least −0.100 (linear), most −0.100 (linear)"
+    table = alternatives.table(
+        {"cells": [["independence", "linear"]]},
+        [[{**cell, "test": "HSIC", "rejected": 3, "draws": 4}], [{**cell, "test": "HSIC", "rejected": 1, "draws": 4}]],
+    )
+    assert one(table, test="HSIC")["power"] == 0.5
 
 
 def test_perturbed_uniforms_have_their_density():
@@ -91,29 +149,6 @@ def test_perturbed_uniforms_have_their_density():
     wide = (Z > 0).all(axis=1)
     assert Z[wide].std(axis=0) == pytest.approx([1.3, 1.3], rel=0.03)
     assert Z[(Z < 0).all(axis=1)].std(axis=0) == pytest.approx([1.0, 1.0], rel=0.03)
-
-
-def test_the_default_of_the_evidence_is_the_default():
-    rng = np.random.default_rng(0)
-    table, names = permutation_table(rng.random((20, 1)), rng.random((15, 1)), Nystrom(10), 9, rng)
-    assert table.values.shape == (20 * 16, 10)
-    assert [names.count([name]) for name in ("mmd", "tsvd", "f-kmse", "shrunk-means")] == [20, 100, 100, 100]
-    chosen = np.array([name == ["mmd"] for name in names])
-    assert table.only(chosen).standardized.tolist() == table.standardized[chosen].tolist()
-
-
-def test_so_it_is_for_independence():
-    X, Y = np.random.default_rng(0).random((2, 30, 1))
-    table, names = paired_table(X, Y, Nystrom(10), 9, np.random.default_rng(1))
-    default = np.array(["shrunk-means" not in each for each in names])
-    seed = int(np.random.default_rng(1).integers(2**31))
-    options = {"gram": Nystrom(10), "n_permutations": 9, "random_state": seed}
-    result = IndependenceTest(statistics=("mmd", "spectral"), **options).test(X, Y)
-    assert table.only(default).p_value == result.p_value
-    np.testing.assert_allclose(table.only(default).values[:, 0], [each.value for each in result.tests])
-    assert names.count(["mmd", "mmd"]) == 16
-    assert names.count(["shrunk-means", "shrunk-means"]) == 144
-    assert not any(len({each == "shrunk-means" for each in some}) == 2 for some in names)
 
 
 def test_the_committed_page_is_what_its_results_say():

@@ -80,6 +80,25 @@ class Mixture:
         variances, axes = np.linalg.eigh(self.covariances)
         return np.maximum(variances, 0), axes
 
+    @cached_property
+    def _roots(self) -> Array:
+        """Lower triangular factors L_j with S_j = L_j L_jᵀ, of shape (r, d, d).
+
+        Draws are made with these rather than with eigenvectors: those of a repeated eigenvalue are arbitrary, and
+        another LAPACK picks others, while L_j is unique. The loop also takes singular S_j, where LAPACK's Cholesky
+        factorization fails: columns without variance left are zero.
+        """
+        rest = np.array(self.covariances, dtype=np.float64)
+        roots = np.zeros_like(rest)
+        least = 10 * rest.shape[-1] * rounding(rest) * np.diagonal(rest, axis1=-2, axis2=-1).max(axis=-1)
+        for column in range(rest.shape[-1]):
+            pivots = rest[:, column, column]
+            kept = pivots > least
+            scale = np.sqrt(pivots, out=np.ones_like(pivots), where=kept)
+            roots[:, column:, column] = np.where(kept, rest[:, column:, column].T / scale, 0.0).T
+            rest[:, column:, column:] -= roots[:, column:, None, column] * roots[:, None, column:, column]
+        return roots
+
     @classmethod
     def isotropic(cls, weights: Any, means: Any, variances: Any) -> Mixture:
         """Return Σ_j π_j N(θ_j, σ_j² I) from the variances σ_j², of shape (r,)."""
@@ -96,8 +115,7 @@ class Mixture:
         n, rng = whole_number(self, "n", n), np.random.default_rng(random_state)
         components = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
         X = rng.standard_normal((n, self.means.shape[1]))
-        variances, axes = self._eigenpairs
-        for j, root in enumerate(axes * np.sqrt(variances)[:, None, :]):
+        for j, root in enumerate(self._roots):
             X[components == j] = self.means[j] + X[components == j] @ root.T
         return X
 

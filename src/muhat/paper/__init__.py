@@ -5,6 +5,7 @@ write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else 
 """
 
 from muhat.paper import (
+    alternatives_of_tests,
     appendix,
     conditional_accuracy,
     conditional_saturation,
@@ -22,13 +23,15 @@ from muhat.paper import (
     times_of_tests,
     when_it_pays,
 )
-from muhat.paper._claims import Claim
+from muhat.paper._claims import Claim, Finding
 from muhat.paper._experiment import Experiment, Results
 from muhat.paper._figures import draw
 from muhat.paper._page import Page, evidence_page
 from muhat.paper._results import read_finished, read_results
 from muhat.paper._run import reproduce
 from muhat.paper._workers import TaskError
+
+TESTS = (levels_of_tests, alternatives_of_tests, power_of_tests, times_of_tests)
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
@@ -44,8 +47,10 @@ PAGES: dict[str, Page] = {
     "stacking-evidence": Page(
         {finite_populations.EXPERIMENT.name: finite_populations.EXPERIMENT},
         title="The stacked mean: the evidence",
-        preface="What `StackedMean` gains on real data whose kernel mean is known, by `muhat reproduce stacking`.",
-        says="claim",
+        preface=(
+            "What `StackedMean` and the default `KernelMean()` gain over the plain average on real data, on mixtures "
+            "fitted to them and on hard laws, by `muhat reproduce stacking`. Results are as they came out."
+        ),
     ),
     "conditional-evidence": Page(
         {
@@ -53,14 +58,12 @@ PAGES: dict[str, Page] = {
             for module in (conditional_accuracy, conditional_saturation, radius_coverage)
         },
         title="Conditional means and the radius: the evidence",
-        preface="Claims of `ConditionalMean` and of `KernelMean.radius`, measured by `muhat reproduce conditional`.",
-        says="claim",
+        preface="`ConditionalMean` and `KernelMean.radius`, measured by `muhat reproduce conditional`.",
     ),
     "tests-evidence": Page(
-        {module.EXPERIMENT.name: module.EXPERIMENT for module in (levels_of_tests, power_of_tests, times_of_tests)},
-        title="Tests of two samples and of independence: the evidence",
-        preface="Levels, power and times of `TwoSampleTest` and `IndependenceTest`, by `muhat reproduce tests`.",
-        says="claim",
+        {module.EXPERIMENT.name: module.EXPERIMENT for module in TESTS},
+        title="Tests of two samples, of independence and of drift: the evidence",
+        preface="Levels, power and times of the tests, measured by `muhat reproduce tests`.",
     ),
 }
 """The pages of results, by the names of their files; those after the first are of what the paper does not have."""
@@ -70,6 +73,7 @@ __all__ = [
     "PAGES",
     "Claim",
     "Experiment",
+    "Finding",
     "Page",
     "Results",
     "TaskError",

@@ -1,4 +1,4 @@
-"""What a claim is, and how its number and its verdict are written."""
+"""What a claim of the paper and a result of our own are, and how their numbers and verdicts are written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 from muhat.paper._estimators import display_name
 
 HOLDS, FAILS = "holds", "does not hold"
-
-NOT_IN_PAPER = "not in the paper"
 
 NEXT_TO_NOTHING = 0.1
 """An improvement, in percent, that we call none."""
@@ -38,6 +36,22 @@ class Claim:
     verdict: str
 
 
+@dataclass(frozen=True)
+class Finding:
+    """A result on something that the paper does not state: it has no verdict, as any threshold would be our own.
+
+    Attributes
+    ----------
+    what : str
+        What was measured.
+    number : str
+        The result, with its error.
+    """
+
+    what: str
+    number: str
+
+
 def with_interval(
     row: Mapping[str, Any], name: str = "improvement", unit: str = " %", digits: int | None = None
 ) -> str:
@@ -62,18 +76,6 @@ def decimal(value: float, digits: int) -> str:
 def in_one_cell(lines: Iterable[str]) -> str:
     """Return lines one under the other, inside a cell of a table."""
     return "<br>".join(lines)
-
-
-def verdict_at_least(row: Mapping[str, Any], bound: float, name: str = "improvement") -> str:
-    """Return the verdict on a number that must reach a bound; also if the bound is inside its interval.
-
-    Examples
-    --------
-    >>> verdict_at_least({"improvement": 2.6, "improvement_low": 2.1, "improvement_high": 3.2}, 2.5)
-    'holds, by less than the error'
-    """
-    verdict = HOLDS if row[name] >= bound else FAILS
-    return verdict + ", by less than the error" if row[f"{name}_low"] < bound < row[f"{name}_high"] else verdict
 
 
 def verdict_for(holding: list[str], asked: Iterable[str]) -> str:

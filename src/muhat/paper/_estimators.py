@@ -12,6 +12,7 @@ from muhat.embedding import Element
 from muhat.filters import FILTERS, Shrinker
 from muhat.gram import Components, Problem
 from muhat.kernels import Kernel
+from muhat.mean import KernelMean
 from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, LeaveOneOut
 from muhat.stacking import StackedMean
@@ -24,6 +25,9 @@ BY_GCV = ("tsvd",)
 
 BY_LOO = tuple(name for name in PAPER if name not in BY_GCV)
 """Those whose parameter the paper chooses by leave-one-out."""
+
+SMOOTH = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method")
+"""Those with a cheap exact leave-one-out score, of which the best in hindsight is taken."""
 
 LEFT_OUT = ("tsvd", "componentwise")
 """Those whose exact leave-one-out score takes n decompositions."""
@@ -41,8 +45,9 @@ NAMES = {
     "showalter": "Showalter",
     "tsvd": "truncated SVD",
     "componentwise": "component-wise",
-    "auto": "auto",
-    "distinct": "KME of distinct rows",
+    "auto": "largest leave-one-out gain",
+    "default": "default",
+    "best": "best filter in hindsight",
     "stacked": "stacked mean",
     "maximum likelihood": "maximum likelihood",
     "k-means": "k-means",
@@ -89,7 +94,8 @@ class EstimatorLosses:
     Attributes
     ----------
     estimator : str
-        Its name, "auto" for the best of all filters, or "stacked" for the stacked mean.
+        Its name, "auto" for the filter with the largest leave-one-out gain, "default" for ``KernelMean()``, or
+        "stacked" for the stacked mean.
     rule : str
         "paper", "loo" (our exact leave-one-out where the paper has none), or "oracle", which knows the loss.
     losses : array of shape (m,)
@@ -106,7 +112,7 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
 
     Truncated SVD is chosen by the number of components, which is the same as a threshold between a sample's own
     eigenvalues. "auto" has the largest leave-one-out gain of those in ``BY_LOO`` and, up to ``LEFT_OUT_UP_TO`` points,
-    in ``LEFT_OUT``, whatever ``KernelMean(filter="auto")`` tries.
+    in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of the same Gram matrix.
     """
     ours = LEFT_OUT if exact.problem.n <= LEFT_OUT_UP_TO else ()
     chosen, auto = _by_leave_one_out(exact, (*BY_LOO, *ours), kappa2)
@@ -116,15 +122,25 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
         EstimatorLosses("tsvd", "paper", truncated),
         *(EstimatorLosses(name, "loo", chosen[name]) for name in ours),
         auto,
+        losses_of_default(exact),
         *_oracles(exact, chosen, kappa2),
     ]
 
 
 def losses_of_auto(exact: ExactLosses) -> list[EstimatorLosses]:
-    """Return the losses of the filters with a cheap exact score, by leave-one-out, and of the best of each sample."""
-    names = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method")
-    chosen, auto = _by_leave_one_out(exact, names, KAPPA2)
+    """Return the losses of every smooth filter by leave-one-out, and of "auto", that of the largest gain."""
+    chosen, auto = _by_leave_one_out(exact, SMOOTH, KAPPA2)
     return [*(EstimatorLosses(name, "loo", losses) for name, losses in chosen.items()), auto]
+
+
+def losses_of_default(exact: ExactLosses) -> EstimatorLosses:
+    """Return the losses of ``KernelMean()``, whatever its default filter and rule are."""
+    losses = []
+    for matrix, cross, squared_norm in zip(exact.matrices, exact.cross, exact.squared_norms, strict=True):
+        gram = len(matrix) * matrix
+        weights = KernelMean(kernel="precomputed").fit(gram).weights_
+        losses.append(max(float(weights @ gram @ weights - 2 * weights @ cross + squared_norm), 0.0))
+    return EstimatorLosses("default", "loo", np.array(losses))
 
 
 def _by_leave_one_out(
@@ -147,8 +163,8 @@ def _by_leave_one_out(
 
 def stacked_embeddings(samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]) -> list[Element]:
     """Return the stacked mean of each sample, whose number is its random state."""
-    fits = zip(samples, kernels, places, strict=True)
-    return [StackedMean(kernel=kernel, random_state=place).fit(X).embedding_ for X, kernel, place in fits]
+    given = zip(samples, kernels, places, strict=True)
+    return [StackedMean(kernel=kernel, random_state=place).fit(X).embedding_ for X, kernel, place in given]
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:

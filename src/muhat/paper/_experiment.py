@@ -1,4 +1,4 @@
-"""What an experiment is: settings, independent tasks, the table of their results, figure, text and claims."""
+"""What an experiment is: settings, independent tasks, the table of their results, figure, text, claims, findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from muhat.paper._claims import Claim
+from muhat.paper._claims import Claim, Finding
 
 Settings: TypeAlias = dict[str, Any]
 """Everything that the numbers of an experiment depend on; JSON can hold it."""
@@ -52,6 +52,11 @@ def no_claims(results: Results) -> list[Claim]:
     return []
 
 
+def no_findings(results: Results) -> list[Finding]:
+    """Return the findings of an experiment that has none beyond the paper's claims."""
+    return []
+
+
 def no_details(results: Results) -> str:
     """Return what stands under a figure that needs nothing."""
     return ""
@@ -86,6 +91,8 @@ class Experiment:
         ``table(settings, results)`` returns the tidy table, from the rows of all tasks in their order.
     claims : callable, default=no_claims
         ``claims(results)`` returns what the paper claims, with our number and a verdict.
+    findings : callable, default=no_findings
+        ``findings(results)`` returns results on what the paper does not state, without verdicts.
     details : callable, default=no_details
         ``details(results)`` returns Markdown that stands under the figure on the evidence page.
     alone : bool, default=False
@@ -101,6 +108,7 @@ class Experiment:
     tasks: Callable[[Settings], list[Task]] = single_task
     table: Callable[[Settings, list[list[Row]]], list[Row]] = rows_of_tasks
     claims: Callable[[Results], list[Claim]] = no_claims
+    findings: Callable[[Results], list[Finding]] = no_findings
     details: Callable[[Results], str] = no_details
     alone: bool = False
 

@@ -20,7 +20,8 @@ from muhat.plots._style import require_matplotlib, style, without_frame, zero_is
 STYLES = {
     **FILTER_STYLES,
     "auto": ("#5D5D5D", "X"),
-    "distinct": ("#999999", "P"),
+    "default": ("#111111", "o"),
+    "best": ("#999999", "P"),
     "stacked": ("#AA0044", "*"),
     "maximum likelihood": ("#808080", "d"),
     "k-means": ("#B3B3B3", "p"),
@@ -149,8 +150,8 @@ def place_of(row: Row) -> tuple[int, int]:
 
 
 def as_in_the_paper(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of the paper's estimators with the paper's rules, and of auto and the stacked mean; no KME."""
-    ours = ("auto", "stacked")
+    """Return the rows of the paper's estimators with the paper's rules, and of ours; no KME."""
+    ours = ("auto", "default", "stacked")
     return [row for row in rows if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] in ours)]
 
 

@@ -1,4 +1,4 @@
-"""The evidence page: the paper's claims beside our numbers, written from results alone."""
+"""The evidence page: the paper's claims beside our numbers, and results beyond it, written from results alone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ class Page:
     experiments: Mapping[str, Experiment]
     title: str = "The paper's evidence"
     preface: str = PREFACE
-    says: str = "the paper says"
-    """The title of the column of claims."""
 
 
 def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, beside: Path) -> str:
@@ -47,7 +45,9 @@ def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, besi
     """
     links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
     found = [(experiment, results[name]) for name, experiment in page.experiments.items() if name in results]
-    parts = [f"# {page.title}", _preface(page, found), "## Claims", _claims(page, found)]
+    parts = [f"# {page.title}", _preface(page, found)]
+    for title, table in (("Claims", _claims(found)), ("Results", _findings(found))):
+        parts += [f"## {title}", table] if table else []
     for experiment, result in found:
         parts += [f"## {experiment.name}: {experiment.title}", _section(experiment, result, links)]
     return "\n\n".join(parts) + "\n"
@@ -66,13 +66,28 @@ def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
     return "\n\n".join(lines)
 
 
-def _claims(page: Page, found: list[tuple[Experiment, Results]]) -> str:
-    lines = [f"| where | {page.says} | we find | verdict |", "|---|---|---|---|"]
+def _claims(found: list[tuple[Experiment, Results]]) -> str:
+    """Return the table of what the paper claims, with a verdict on each; nothing if it claims nothing."""
+    lines = []
     for experiment, results in found:
         for claim in experiment.claims(results):
             verdict = QUICK if experiment.is_quick(results) else f"**{claim.verdict}**"
             lines.append(f"| {claim.place} | {claim.says} | {claim.number} | {verdict} |")
-    return "\n".join(lines)
+    return _table("| where | the paper says | we find | verdict |", lines)
+
+
+def _findings(found: list[tuple[Experiment, Results]]) -> str:
+    """Return the table of results on what the paper does not state; nothing if there are none."""
+    lines = [
+        f"| {experiment.name} | {finding.what} | {finding.number} |"
+        for experiment, results in found
+        for finding in experiment.findings(results)
+    ]
+    return _table("| experiment | measured | result |", lines)
+
+
+def _table(head: str, lines: list[str]) -> str:
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *lines]) if lines else ""
 
 
 def _section(experiment: Experiment, results: Results, links: str) -> str:

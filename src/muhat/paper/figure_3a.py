@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.paper._claims import NEXT_TO_NOTHING, NOT_IN_PAPER, Claim, in_one_cell, verdict_for, with_interval
+from muhat.paper._claims import NEXT_TO_NOTHING, Claim, Finding, in_one_cell, verdict_for, with_interval
 from muhat.paper._estimators import display_name, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
@@ -133,10 +133,14 @@ def claims(results: Results) -> list[Claim]:
         f"at the end {with_interval(each.rows[-1])}"
         for each in ends
     )
-    found.append(Claim(place, says, number, holding(_Curve.returns)))
-    says = "Stopped too early, both shrink too much and are worse than KME."
-    number = in_one_cell(f"{each.label} {with_interval(each.rows[0])} after one iteration" for each in ends)
-    return [*found, Claim(NOT_IN_PAPER, says, number, holding(lambda each: each.rows[0]["improvement_high"] < 0))]
+    return [*found, Claim(place, says, number, holding(_Curve.returns))]
+
+
+def findings(results: Results) -> list[Finding]:
+    """Return what stopping far too early costs."""
+    ends = [_Curve.from_results(results, name, sampling) for name, sampling in _iterated(results)]
+    number = in_one_cell(f"{each.label} {with_interval(each.rows[0])}" for each in ends)
+    return [Finding("Improvement over KME after one iteration, which shrinks too much.", number)]
 
 
 def _iterated(results: Results) -> list[tuple[str, str]]:
@@ -227,5 +231,6 @@ EXPERIMENT = Experiment(
     run=run,
     table=table,
     claims=claims,
+    findings=findings,
     figure=figure,
 )
