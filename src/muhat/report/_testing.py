@@ -118,8 +118,8 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     dependent = result.p_value <= context.level
     verb = "Does" if len(y) == 1 else "Do"
     strength = (
-        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 (independent) to 1. It compares "
-        "all kinds of dependence the kernels can see, so it is smaller than a linear correlation of the same data."
+        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 (independent) to 1. It is not a "
+        "linear correlation: it counts dependence of every kind, and 0.1 can be a clear one."
     )
     return Report(
         kind="Test of independence",
