@@ -107,7 +107,8 @@ def test_so_it_is_for_independence():
     table, names = paired_table(X, Y, Nystrom(10), 9, np.random.default_rng(1))
     default = np.array(["shrunk-means" not in each for each in names])
     seed = int(np.random.default_rng(1).integers(2**31))
-    result = IndependenceTest(gram=Nystrom(10), n_permutations=9, random_state=seed).test(X, Y)
+    options = {"gram": Nystrom(10), "n_permutations": 9, "random_state": seed}
+    result = IndependenceTest(statistics=("mmd", "spectral"), **options).test(X, Y)
     assert table.only(default).p_value == result.p_value
     np.testing.assert_allclose(table.only(default).values[:, 0], [each.value for each in result.tests])
     assert names.count(["mmd", "mmd"]) == 16

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat._validation import as_points, as_two_samples
-from muhat.gram import Approximation, Nystrom, RandomFeatures
+from muhat.gram import Approximation, FeatureMap, Nystrom, RandomFeatures
 from muhat.kernels import Kernel
 
 
@@ -88,8 +88,12 @@ def _ranks(reference: Array, X: Array) -> Array:
     return np.array(columns, dtype=np.float64).T / 2
 
 
-def gram_for(kernel: Kernel, gram: str | Approximation) -> str | Approximation:
-    """Return how the Gram matrix of a kernel is held: distances have landmarks where others have random features."""
+def features_for(kernel: Kernel, gram: Approximation, X: Array) -> FeatureMap:
+    """Return the features that stand for a kernel, learnt from rows; for distances, landmarks in any case.
+
+    Where others have random features, there are as many landmarks as these, or as rows.
+    """
     if isinstance(kernel, Distance) and isinstance(gram, RandomFeatures):
-        return Nystrom(gram.n_components, random_state=gram.random_state)
-    return gram
+        size = gram.n_components
+        gram = Nystrom(None if size is None else min(size, len(X)), random_state=gram.random_state)
+    return gram.resolve(kernel, X)

@@ -15,6 +15,7 @@ from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
+from muhat.testing._distances import features_for
 from muhat.testing._permutations import Law
 from muhat.testing._statistics import MMD, Statistic
 
@@ -144,7 +145,7 @@ class PooledSpectrum(PooledGram):
     def from_rows(cls, kernel: Kernel, Z: Array, gram: str | Approximation = "dense") -> PooledSpectrum:
         """Decompose the centred Gram matrix of the rows, or that of features which stand for it."""
         if isinstance(gram, Approximation):
-            return cls.from_features(gram.resolve(kernel, Z), Z)
+            return cls.from_features(features_for(kernel, gram, Z), Z)
         K = gram_matrix(kernel, Z)
         largest = float(K.diagonal().max())
         centre(K)

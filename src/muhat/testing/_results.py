@@ -382,7 +382,8 @@ class IndependenceResult(Result):
         rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
         if self.constant:
             who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
-            return f"No dependence of {y} on {x} can be seen: {who} is the same in all rows ({rows})."
+            are = "are" if len(self.constant) > 1 else "is"
+            return f"No dependence of {y} on {x} can be seen: {who} {are} the same in all rows ({rows})."
         if self.p_value > level:
             return f"No dependence of {y} on {x} detected ({rows}).{self._on_copies}"
         verb = "depend" if len(self.y_names or ()) > 1 else "depends"

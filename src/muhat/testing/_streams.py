@@ -14,6 +14,7 @@ from muhat._validation import check_finite
 from muhat.data import SampleBatch
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
+from muhat.testing._distances import features_for
 from muhat.testing._gram import PooledGram, PooledSpectrum, is_kept
 from muhat.testing._marginals import FeatureDifference, column_cuts, counts_between, differences_at_cuts
 from muhat.testing._pool import Found, Pool, Sample, Share
@@ -53,7 +54,7 @@ class SourcePool(Pool):
         """Return what work gives for the spectrum of every kernel; one pass over the rows serves all new ones."""
         new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
         if new:
-            maps = tuple(self.gram.resolve(kernel, self.rows) for kernel in new)
+            maps = tuple(features_for(kernel, self.gram, self.rows) for kernel in new)
             centres = tuple(each(self.rows).mean(axis=0) for each in maps)
             cuts = column_cuts(self.rows, len(self.observed))
             self.sums = tuple(

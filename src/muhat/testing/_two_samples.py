@@ -20,10 +20,11 @@ from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, check_flag, checked_names, numbered
 from muhat.testing._copies import distinct_rows
+from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
 from muhat.testing._marginals import FeatureDifference, shifts_between
-from muhat.testing._permutations import Law, PermutationTable, Relabelings
+from muhat.testing._permutations import Family, Law, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool, Sample, as_named_source
 from muhat.testing._results import DEFAULT_NAMES, Candidates, TwoSampleResult, Witness, of_table
 from muhat.testing._sequential import permute_until_clear
@@ -36,6 +37,9 @@ DENSE_UP_TO = 2000
 
 LANDMARKS = 300
 """How many landmarks stand for more rows than that, if nothing else is asked for."""
+
+KERNELS, DISTANCES = 0.8, 0.1
+"""Weights of the default's families: all kernels; the energy distance, and that of ranks (docs/tests.md)."""
 
 
 class TwoSampleTest(PermutationTest):
@@ -155,7 +159,7 @@ class TwoSampleTest(PermutationTest):
         moments = self._moments(x, y)
         scaled = (x, y) if moments is None else (x.standardized(moments), y.standardized(moments))
         pool = self._pool(*scaled, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
-        ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows)
+        ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows) + self._distances(pool.rows)
         is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
         is_constant = _are_equal(x, y)
         if is_constant:
@@ -209,14 +213,32 @@ class TwoSampleTest(PermutationTest):
         """Return the values of all permutations, the labels of these, and the statistics."""
         labels = draw(self.n_permutations)
 
-        def values_of(gram: PooledGram) -> tuple[list[Statistic], Array, Array, Law]:
+        def values_of(gram: PooledGram, statistics: list[Statistic]) -> tuple[list[Statistic], Array, Array, Law]:
             resolved = gram.resolve(statistics)
             return resolved, *gram.statistics(resolved, labels), gram.law(resolved, labels)
 
-        resolved, values, scales, laws = zip(*pool.map(values_of, ladder, self._map), strict=True)
-        candidates = _candidates(ladder, resolved)
-        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws))
+        kernels = [each for each in ladder if not isinstance(each, Distance)]
+        distances = [each for each in ladder if isinstance(each, Distance)]
+        if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
+            pool.map(lambda gram: None, ladder, self._map)
+        found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
+        found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map) if distances else []
+        resolved, values, scales, laws = zip(*found, strict=True)
+        candidates = _candidates([*kernels, *distances], resolved)
+        families = _families([each for (each,), _ in candidates])
+        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws), families)
         return table, labels, candidates
+
+    def _distances(self, rows: Array) -> list[Kernel]:
+        """Return what the default has beside kernels: distances of the rows, and of their ranks in each column.
+
+        Not where kernels or statistics are given, nor with early stopping, where the ranks that combine families would
+        change with every permutation that is drawn.
+        """
+        is_default = isinstance(self.statistics, Sequence) and tuple(self.statistics) == DEFAULT_STATISTICS
+        if self.kernel is not None or not is_default or self.early_stopping is not None:
+            return []
+        return [Distance(ranks).resolve(rows) for ranks in (False, True)]
 
     def _sequential_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
         """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
@@ -330,6 +352,18 @@ Draw = Callable[[int], Array]
 """From a number of permutations to columns of labels, the first as observed."""
 
 Drawn = tuple[PermutationTable, Array, Candidates]
+
+
+def _families(kernels: list[Kernel]) -> tuple[Family, ...]:
+    """Return the families of the statistics of some kernels: one for all kernels but distances, which have their own.
+
+    Effect size and witness are those of a kernel, whose units do not depend on the data's.
+    """
+    distances = [number for number, kernel in enumerate(kernels) if isinstance(kernel, Distance)]
+    if not distances:
+        return ()
+    others = [Family(DISTANCES, np.array([number]), explains=False) for number in distances]
+    return Family(KERNELS, np.setdiff1d(np.arange(len(kernels)), distances)), *others
 
 
 def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:

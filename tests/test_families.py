@@ -1,0 +1,225 @@
+"""Families of statistics on one scale, the kernel of distances, and what the test of independence takes and says."""
+
+from fractions import Fraction
+from itertools import combinations, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
+
+from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
+from muhat.kernels import Function, Gaussian, Precomputed
+from muhat.paper._alternatives import DEPENDENCE, DIFFERENCES
+from muhat.testing._distances import Distance
+from muhat.testing._permutations import Family, PermutationTable
+
+CLOSE = 1e-10
+SEED = 12
+
+
+def rng():
+    return np.random.default_rng(SEED)
+
+
+def combined_by_loops(z, families):
+    """C(b) by the formula, one permutation and one comparison at a time."""
+    columns = z.shape[1]
+    total = np.zeros(columns)
+    for weight, rows in families:
+        s = [np.log(np.mean([np.exp(5 * z[j, b]) for j in rows])) / 5 for b in range(columns)]
+        for b in range(columns):
+            p = sum(other >= s[b] - 1e-9 * np.abs(s).max() for other in s) / columns
+            total[b] += weight * np.tan(np.pi * (0.5 - min(p, 1 - 0.5 / columns)))
+    return total
+
+
+def test_families_are_combined_by_the_formula():
+    values = rng().normal(size=(5, 40))
+    values[4, :7] = values[4, 0]  # ties
+    families = (Family(0.6, np.array([0, 2, 3])), Family(0.3, np.array([1])), Family(0.1, np.array([4])))
+    table = PermutationTable(values, np.abs(values).max(axis=1), None, families)
+    expected = combined_by_loops(table.standardized, [(each.weight, each.rows) for each in families])
+    np.testing.assert_allclose(table.combined, expected, rtol=CLOSE)
+    assert table.p_value == np.mean(expected >= expected[0] - 1e-9)
+    least, largest = np.empty((3, 40)), [table.standardized[each.rows].max(axis=0) for each in families]
+    for number, each in enumerate(families):
+        least[number] = [np.mean(largest[number] >= one) / each.weight for one in largest[number]]
+    for number, each in enumerate(families):
+        for row in each.rows:
+            within = np.mean(largest[number] >= table.standardized[row, 0]) / each.weight
+            assert table.corrected[row] == pytest.approx(np.mean(least.min(axis=0) <= within * (1 + 1e-9)))
+    assert (table.corrected >= table.p_values).all()
+
+
+def test_a_family_that_never_changes_has_no_say():
+    values = np.array([[3.0, 1.0, 2.0, 0.0], [7.0, 7.0, 7.0, 7.0]])
+    families = (Family(0.5, np.array([0])), Family(0.5, np.array([1])))
+    table = PermutationTable(values, np.array([3.0, 7.0]), None, families)
+    assert table.p_value == 0.25
+    assert table.loudest == 0
+    assert table.corrected.tolist() == [0.25, 1.0]
+    nothing = PermutationTable(values[[1, 1]], np.array([7.0, 7.0]), None, families)
+    assert nothing.p_value == 1.0
+    assert nothing.corrected.tolist() == [1.0, 1.0]
+
+
+def test_over_all_orders_the_default_has_the_distribution_that_theory_says():
+    """Each order observed once: P(p ≤ k/120) ≤ k/120, and never zero."""
+    X, Y = rng().normal(size=(5, 2)), rng().normal(size=(5, 1))
+    found = [
+        Fraction(IndependenceTest().test(X, Y[list(order)]).p_value).limit_denominator(1000)
+        for order in permutations(range(5))
+    ]
+    assert all(sum(p <= Fraction(k, 120) for p in found) <= k for k in range(121))
+    assert len(set(found)) > 100
+
+
+def test_over_all_relabelings_the_default_of_two_samples_has_it_too():
+    Z, found = rng().normal(size=(7, 2)), []
+    for rows in combinations(range(7), 3):
+        result = TwoSampleTest(bandwidths=2).test(Z[list(rows)], Z[np.setdiff1d(np.arange(7), rows)])
+        found.append(Fraction(result.p_value).limit_denominator(1000))
+    assert all(sum(p <= Fraction(k, 35) for p in found) <= k for k in range(36))
+    assert len(set(found)) > 25
+
+
+@pytest.mark.parametrize("ranks", [False, True])
+def test_the_kernel_of_distances_gives_energy_distance_and_distance_covariance(ranks):
+    X, Y = rng().standard_t(2, size=(12, 2)), rng().normal(1.0, size=(12, 3))
+    kernel, other = Distance(ranks).resolve(X), Distance(ranks).resolve(Y)
+    x, y = (rankdata(each, axis=0) if ranks else each for each in (X, Y))
+    H = np.eye(12) - 1 / 12
+    A, B = H @ cdist(x, x) @ H, H @ cdist(y, y) @ H
+    np.testing.assert_allclose(H @ kernel(X) @ H * kernel.unit, -A / 2, atol=CLOSE)
+    np.testing.assert_allclose(kernel(X).diagonal(), kernel.diagonal(X), rtol=CLOSE)
+    assert np.linalg.eigvalsh(kernel(X)).min() > -CLOSE
+    hsic = np.trace(kernel(X) @ H @ other(Y) @ H) / 144
+    assert 4 * hsic * kernel.unit * other.unit == pytest.approx((A * B).sum() / 144, rel=CLOSE)
+    w = np.repeat([1 / 5, -1 / 7], [5, 7])
+    energy = -w @ cdist(x, x) @ w
+    assert 2 * w @ kernel(X) @ w * kernel.unit == pytest.approx(energy, rel=CLOSE)
+
+
+def test_distances_are_those_of_the_data_whatever_its_units():
+    X = rng().normal(size=(9, 2))
+    for factor in (1e-200, 1e200, 1e308 / np.abs(X).max()):
+        np.testing.assert_allclose(
+            Distance().resolve(factor * X)(factor * X), Distance().resolve(X)(X), rtol=CLOSE, atol=CLOSE
+        )
+
+
+@pytest.mark.parametrize("gram", ["dense", Nystrom(39), RandomFeatures(60)])
+def test_two_samples_have_their_distances_however_kernels_are_held(gram):
+    X, Y = rng().normal(size=(20, 2)), rng().normal(0.5, size=(19, 2))
+    result = TwoSampleTest(gram=gram, bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
+    assert [str(each) for each in result.tests[-2:]] == ["MMD of Distance()", "MMD of Distance(ranks)"]
+    dense = TwoSampleTest(gram="dense", bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
+    for one, other in zip(result.tests[-2:], dense.tests[-2:], strict=True):  # as many landmarks as rows: all of them
+        assert one.p_value == other.p_value
+        assert one.value == pytest.approx(other.value, rel=1e-8)
+    assert not isinstance(result.best.kernels[0], Distance)  # effect size and witness are of a kernel
+
+
+def test_distances_of_samples_in_bins_and_batches(monkeypatch):
+    X, Y = rng().normal(size=(300, 2)), rng().normal(0.1, size=(300, 2))
+    options = {"gram": Nystrom(20), "bandwidths": 1, "n_permutations": 19, "random_state": 0}
+    assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 11 + 2
+    monkeypatch.setattr("muhat.testing._two_samples.ROWS_ONE_BY_ONE", 500)
+    in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
+    assert [str(each) for each in in_batches.tests[-2:]] == ["MMD of Distance()", "MMD of Distance(ranks)"]
+    assert in_batches.tests[-2].value > 0
+    asked = TwoSampleTest(statistics="mmd", **options).test(X, Y)
+    assert len(asked.tests) == 2  # what is given means what it says
+    sequential = TwoSampleTest(early_stopping=5, **options).test(X, Y)
+    assert not any(isinstance(each.kernels[0], Distance) for each in sequential.tests)
+
+
+def test_what_is_asked_for_is_all_there_is():
+    X, Y = rng().normal(size=(20, 1)), rng().normal(size=(20, 1))
+    quick = {"n_permutations": 9, "bandwidths": 2}
+    assert len(IndependenceTest(**quick).test(X, Y).tests) == 2 * 4 + 4 + 3
+    assert len(IndependenceTest("gaussian", **quick).test(X, Y).tests) == (2 * 4) ** 2
+    assert len(IndependenceTest(statistics="mmd", **quick).test(X, Y).tests) == 4
+    assert len(IndependenceTest(kernel_y="laplacian", **quick).test(X, Y).tests) == (2 * 4) ** 2
+
+
+def test_a_linear_and_a_fine_dependence_are_both_found():
+    x = rng().normal(size=60)
+    linear = IndependenceTest(n_permutations=199).test(x, x + rng().normal(size=60)[::-1])
+    assert linear.p_value == 1 / 200
+    wave = IndependenceTest(n_permutations=199).test(x, np.sin(5 * x))
+    assert wave.p_value == 1 / 200
+    assert wave.correlation <= 1
+
+
+@pytest.mark.parametrize("side", ["x", "y", "both"])
+def test_a_constant_depends_on_nothing(side):
+    x = np.ones(20) if side in ("x", "both") else rng().normal(size=20)
+    y = np.ones(20) if side in ("y", "both") else rng().normal(size=20)
+    result = IndependenceTest(n_permutations=19).test(x, y)
+    assert result.p_value == 1.0
+    assert result.correlation == 0.0
+    who = "x and y" if side == "both" else side
+    assert f": {who} {'are' if side == 'both' else 'is'} the same in all rows (20 rows, p = 1)." in result.verdict()
+
+
+def test_precomputed_matrices_and_lists_of_objects_are_tested():
+    x, words = rng().normal(size=(20, 1)), ["a" * (1 + number % 5) for number in range(20)]
+    quick = {"n_permutations": 39, "statistics": "mmd", "standardize": False}
+    plain = IndependenceTest(Gaussian(1.0), **quick).test(x, x**2)
+    K, L = Gaussian(1.0)(x), Gaussian(1.0)(x**2)
+    numbers = np.arange(20)
+    by_matrix = IndependenceTest(Precomputed(K), kernel_y=Precomputed(L), **quick).test(numbers, numbers[:, None])
+    given = IndependenceTest("precomputed", **quick).test(K, L)
+    for each in (by_matrix, given):
+        assert each.p_value == plain.p_value
+        assert each.tests[0].value == pytest.approx(plain.tests[0].value, rel=CLOSE)
+    length = Function(lambda a, b: np.exp(-((len(a) - len(b)) ** 2) / 2), rows=True)
+    of_words = IndependenceTest(length, kernel_y=Gaussian(1.0), **quick).test(words, x)
+    of_lengths = IndependenceTest(Gaussian(1.0), **quick).test(np.array([float(len(word)) for word in words]), x)
+    assert of_words.p_value == of_lengths.p_value
+
+
+def test_verdicts_name_the_columns():
+    frame = pd.DataFrame(rng().normal(size=(50, 2)), columns=["cement", "water"])
+    frame["strength"] = frame["cement"] + frame["water"]
+    found = IndependenceTest().test(frame[["cement", "water"]], frame["strength"])
+    assert found.verdict() == (
+        "strength depends on cement, water (50 rows, p ≤ 0.001; kernel correlation "
+        f"{found.correlation:.2g} on a scale from 0 to 1)."
+    )
+    frame["other"] = rng().normal(size=1050)[1000:]
+    nothing = IndependenceTest().test(frame[["cement"]], frame["other"])
+    assert nothing.verdict() == f"No dependence of other on cement detected (50 rows, p = {nothing.p_value:.2g})."
+    assert found.to_dict()["n_copies"] == 0
+
+
+def test_copies_are_counted_said_and_dropped():
+    x, y = rng().normal(size=(40, 1)), rng().normal(size=(40, 2))
+    X, Y = (np.concatenate([each, each[:10]]) for each in (x, y))
+    result = IndependenceTest(n_permutations=19).test(X, Y)
+    assert result.n_copies == 10
+    assert result.verdict().endswith(
+        " 10 of 50 rows are exact copies of others; p assumes independent rows (distinct=True drops copies)."
+    )
+    dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
+    assert (dropped.n, dropped.n_copies) == (40, 10)
+    assert dropped.p_value == IndependenceTest(n_permutations=19).test(x, y).p_value
+    assert dropped.verdict().endswith(" 10 exact copies of rows were dropped before the test.")
+    yes_or_no = rng().integers(2, size=(2, 60))
+    ties = IndependenceTest(n_permutations=19).test(*yes_or_no)
+    assert ties.n_copies == 56
+    assert "copies" not in ties.verdict()  # values that repeat are no copies
+
+
+@pytest.mark.parametrize("name", [*DEPENDENCE, *DIFFERENCES])
+def test_every_alternative_gives_rows(name):
+    alternative = {**DEPENDENCE, **DIFFERENCES}[name]
+    X, Y = alternative.draw(rng(), 30)
+    assert len(X) == len(Y) == 30
+    assert X.ndim == Y.ndim == 2
+    assert np.isfinite(X).all()
+    assert np.isfinite(Y).all()
+    np.testing.assert_array_equal(alternative.draw(rng(), 30)[1], Y)
