@@ -156,9 +156,9 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
             raise ValueError(refusal(who, needed, type(other).__name__))
         if any(each.matrix is None for each in precomputed):
             return _rows_of_matrix(who, samples)
-        found = [Precomputed(checked_gram(who, np.asarray(each.matrix))) for each in precomputed]
-        size = min(len(np.asarray(each.matrix)) for each in found)
-        return Numbered(list(found), tuple(_row_numbers(who, each, size) for each in samples))
+        matrices = [checked_gram(who, np.asarray(each.matrix)) for each in precomputed]
+        size = min(map(len, matrices))
+        return Numbered(list(map(Precomputed, matrices)), tuple(_row_numbers(who, each, size) for each in samples))
     functions = [each for each in kernels if isinstance(each, Function) and callable(each.function)]
     if len(functions) < len(kernels) or not any(map(_has_objects, samples)):
         return None

@@ -229,8 +229,8 @@ class TwoSampleResult(Result):
         An approximate 95 % confidence interval of that distance between the distributions the samples come from. The
         distance of the samples is larger by its noise, and may lie above the interval where there is no difference.
     witness : Witness
-        The function that the largest statistic is the mean difference of: above zero where the first sample has more
-        mass. It takes rows in the units of the samples.
+        The function whose mean over X less that over Y is the largest statistic: the larger, the more of the first
+        sample is there. It is known up to a constant, and takes rows in the units of the samples.
     witness_x, witness_y : arrays of shape (n,) and (m,)
         Its values at the rows of both samples; beyond 20,000 rows in both, at some of them drawn at random.
     numbers_x, numbers_y : arrays of shape (n,) and (m,)
