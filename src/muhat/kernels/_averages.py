@@ -14,7 +14,7 @@ from muhat._validation import positive
 from muhat.kernels._own import Gaussian, InverseMultiquadric, Matern, RationalQuadratic
 
 AVERAGES = (Gaussian, Matern, RationalQuadratic, InverseMultiquadric)
-"""The kernels that are."""
+"""Kernels that are scale mixtures of Gaussians."""
 
 STEP = 0.3
 """Between the nodes of the trapezoidal rule in log g, in units of the width 1/√(1 + a) of its density."""
