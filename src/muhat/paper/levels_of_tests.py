@@ -395,9 +395,9 @@ EXPERIMENT = Experiment(
         "Samples have 24 rows each (30 of categories, 12 and 36 where n ≠ m) and 19 permutations, with which 0.05 is "
         "the only level that is attained exactly; the drift detector takes 39 or stops early, and its first batch, "
         "which is what is counted, has the level 0.05. “Copies” are rows of both groups drawn from the same 15 points, "
-        "for independence x and y from 10 points each; in place of n ≠ m, independence has one column and ten. Routes by "
-        "option take three Gaussian kernels, so that a draw takes milliseconds; routes that only read rows in another "
-        "way are run under two null hypotheses. “Sums only” is what happens beyond 20,000 rows, forced on few; "
+        "for independence x and y from 10 points each; in place of n ≠ m, independence has one column and ten. Routes "
+        "by option take three Gaussian kernels, so that a draw takes milliseconds; routes that only read rows in "
+        "another way are run under two null hypotheses. “Sums only” is what happens beyond 20,000 rows, forced on few; "
         "“kernel function” is a Python function as the kernel, “precomputed” a Gram matrix. With ties and after an "
         "early stop fewer than 5 % may be rejected. Cells share no draws."
     ),
