@@ -44,7 +44,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 PAGES: dict[str, Page] = {
     "evidence": Page(EXPERIMENTS),
-    "stacking-evidence": Page(
+    "stacking-evidence": Page(  # default_rule, once it has an EXPERIMENT, stands here beside finite_populations
         {finite_populations.EXPERIMENT.name: finite_populations.EXPERIMENT},
         title="The stacked mean: the evidence",
         preface=(
