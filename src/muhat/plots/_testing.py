@@ -167,7 +167,7 @@ class WitnessDisplay:
             shares = np.full(len(values), 100 / len(values))
             label = f"{_shortened(name)}, {len(values):,} rows"
             self.ax_.hist(values, edges, weights=shares, color=colour, alpha=0.6, label=label)
-        self.ax_.set_xlabel(f"witness function (positive: more of {_shortened(self.names[0])})")
+        self.ax_.set_xlabel(f"witness function (larger: more of {_shortened(self.names[0])})")
         self.ax_.set_ylabel("% of the sample")
         self.ax_.set_title("The witness function at the rows of both samples", **TITLE)
         self.ax_.legend(frameon=False)
@@ -223,7 +223,7 @@ class WitnessAlongDisplay:
             self.ax_.scatter(x, y, s=8, color=colour, alpha=0.6, linewidths=0, label=_shortened(name))
         self.ax_.axhline(0, color="black", linewidth=0.8, zorder=1)
         self.ax_.set_xlabel(f"{_shortened(self.name)}{' (standardized)' if self.standardized else ''}")
-        self.ax_.set_ylabel(f"witness function (positive: more of {_shortened(self.names[0])})")
+        self.ax_.set_ylabel(f"witness function (larger: more of {_shortened(self.names[0])})")
         self.ax_.set_title(f"Where they differ, along {_shortened(self.name)}", **TITLE)
         self.ax_.legend(frameon=False)
         without_frame(self.ax_)

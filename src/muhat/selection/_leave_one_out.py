@@ -14,8 +14,7 @@ from operator import add
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtr, stdtrit
 
 from muhat._arrays import Array, rounding, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
@@ -223,13 +222,13 @@ def _threshold(terms: Array) -> float:
     The means have the correlations of these standardised terms: random signs of the rows, normal ones, give the law of
     the largest. With few rows, its tails are those of Student's distribution.
     """
-    n, level = len(terms), float(norm.cdf(SINGLE))
+    n, level = len(terms), float(ndtr(SINGLE))
     quantile = SINGLE
     if terms.shape[1]:
         multipliers = np.random.default_rng(0).standard_normal((MULTIPLIERS, n))
         largest = (multipliers @ terms).max(axis=1) / np.sqrt(n - 1)
         quantile = max(SINGLE, float(np.quantile(largest, level)))
-    return float(student.isf(norm.sf(quantile), n - 1))
+    return float(-stdtrit(n - 1, ndtr(-quantile)))
 
 
 def _terms_of_grid(problem: SpectralProblem, rows: Rows, choice: Choice) -> Array:

@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 from math import comb, factorial
 
 import numpy as np
+from scipy.special import ndtri
 
 from muhat._arrays import Array, quotient, slices
 
@@ -132,7 +133,8 @@ class PermutationTable:
 
     Within a family, scores are combined by their soft maximum. Scores of statistics that differ in kind are not on one
     scale, as some have far heavier tails than others: families are combined by the ranks p_g(b) of their soft maxima,
-    C(b) = Σ_g w_g tan(π(½ − p_g(b))), which is the Cauchy combination of p-values, ranked anew.
+    C(b) = Σ_g w_g tan(π(½ − p_g(b))), which is the Cauchy combination of p-values, ranked anew; it is shown as the
+    standard normal value that is as far out.
     """
 
     values: Array
@@ -181,7 +183,9 @@ class PermutationTable:
             return maxima[0]
         most = 1 - 0.5 / self.values.shape[1]  # at p = 1 the tangent is −∞, whatever the other families say
         p_values = np.array([np.minimum(_ranked(each), most) for each in maxima])
-        return np.array([each.weight for each in self.varying]) @ np.tan(np.pi * (0.5 - p_values))
+        weights = np.array([each.weight for each in self.varying])
+        cauchy = weights @ np.tan(np.pi * (0.5 - p_values)) / weights.sum()
+        return np.asarray(-ndtri(np.arctan2(1, cauchy) / np.pi))  # as far out as a standard normal value
 
     @property
     def p_value(self) -> float:
