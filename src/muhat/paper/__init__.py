@@ -9,6 +9,7 @@ from muhat.paper import (
     appendix,
     conditional_accuracy,
     conditional_saturation,
+    default_rule,
     figure_1,
     figure_2,
     figure_3a,
@@ -44,8 +45,8 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 PAGES: dict[str, Page] = {
     "evidence": Page(EXPERIMENTS),
-    "stacking-evidence": Page(  # default_rule, once it has an EXPERIMENT, stands here beside finite_populations
-        {finite_populations.EXPERIMENT.name: finite_populations.EXPERIMENT},
+    "stacking-evidence": Page(
+        {module.EXPERIMENT.name: module.EXPERIMENT for module in (finite_populations, default_rule)},
         title="The stacked mean: the evidence",
         preface=(
             "What `StackedMean` and the default `KernelMean()` gain over the plain average on real data, on mixtures "
