@@ -61,7 +61,7 @@ def test_a_p_value_is_that_of_the_test_of_batch_against_reference():
     assert result.features[0].shift > 0
     shift = result.features[0].shift
     expected = (
-        "today has drifted (30 rows, p ≤ 0.000125). "
+        "Drift detected in today (30 rows, p ≤ 0.000125). "
         f"Largest change: b, {shift:.2g} standard deviations higher than in the reference."
     )
     assert result.verdict() == expected
@@ -256,7 +256,7 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     assert lines[0].startswith("reference: 80 rows, 2 columns; alpha = 0.05, of which 0.00075 is spent on 3 batches")
     assert lines[-1] == "Figure: drift.svg"
     assert lines[-2].startswith("1 of 3 batches has drifted: week3.parquet. (The chance of any false alarm")
-    assert lines[-3].startswith("week3.parquet has drifted (30 rows, p ≤ 0.000125). Largest change: b, ")
+    assert lines[-3].startswith("Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: b, ")
     assert all(len(line) <= 80 for line in lines[1:-3])
     as_json = json.loads(run(*options, "--json").stdout)
     assert [each["is_alarm"] for each in as_json["batches"]] == [False, False, True]

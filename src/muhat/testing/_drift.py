@@ -118,7 +118,7 @@ class DriftResult(Shown):
             return f"No drift detected in {self.name} ({rows}, {p}).{few}"
         most = self.features[0]
         change = change_text(most.shift, self.n, max(2, self.n_reference)).format("than in the reference")
-        found = f"{self.name} has drifted ({rows}, {p}). Largest change: {most.name}, {change}."
+        found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {most.name}, {change}."
         names = ("the reference", self.name)
         return f"{found} {copies_note(self.n_copies, self.n_shared, self.n + self.n_reference, names)}".rstrip()
 

@@ -38,7 +38,7 @@ DENSE_UP_TO = 2000
 LANDMARKS = 300
 """How many landmarks stand for more rows than that, if nothing else is asked for."""
 
-KERNELS, DISTANCES = 0.8, 0.1
+KERNELS, DISTANCES = 0.95, 0.025
 """Weights of the default's families: all kernels; the energy distance, and that of ranks (docs/tests.md)."""
 
 
@@ -46,9 +46,9 @@ class TwoSampleTest(PermutationTest):
     """Test whether two samples come from one distribution, with one exact p-value for many kernels and statistics.
 
     Columns are standardized, and the rows pooled and shuffled. Bandwidths, λ and eigendecompositions come from the
-    pool whatever the labels are; then labels are permuted. All statistics share the permutations, and one soft maximum
-    of their normal scores is compared with that of every permutation: the p-value is exact for every sample size and
-    level, and never zero.
+    pool whatever the labels are; then labels are permuted. All statistics share the permutations, and one combination
+    of them is compared with that of every permutation: the p-value is exact for every sample size and level, and never
+    zero.
 
     Parameters
     ----------
