@@ -72,7 +72,7 @@ from muhat import TwoSampleTest
 
 columns = ["alcohol", "malic_acid", "ash"]
 first, second = (table.select(columns).filter(wine.target == grower) for grower in (1, 2))
-result = TwoSampleTest(random_state=0).test(first, second)
+result = TwoSampleTest().test(first, second, names=("grower 1", "grower 2"))
 """,
         "result.verdict()",
         lambda names, ax: FeatureDifferenceDisplay.from_result(names["result"], GROWERS).plot(ax),
