@@ -135,7 +135,9 @@ def test_what_cannot_be_applied_is_refused_in_one_sentence(model, options, words
 
 def test_a_name_that_two_columns_have_is_numbered_or_refused_where_one_of_them_is_meant():
     muhat.save(KernelMean().fit(OLD[["a"]]), "model")
-    Path("twice.csv").write_text("a,a,γ\n" + "".join(f"{row},{row**2},{row**3}\n" for row in range(9)))
+    Path("twice.csv").write_text(
+        "a,a,γ\n" + "".join(f"{row},{row**2},{row**3}\n" for row in range(20))
+    )  # 19 for an interval
     for arguments in (
         ["apply", "model", "twice.csv"],
         ["predict", "old.csv", "twice.csv", "--target", "γ", "--drop", "<b>"],

@@ -11,10 +11,11 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
 from catalogue import SAMPLES
-from muhat import ConditionalMean, Embedding, KernelMean
-from muhat._validation import as_columns, as_frame, as_rng, check_range, checked_seed
+from muhat import ConditionalMean, Embedding, KernelMean, MatchedMixture, StackedMean, TwoSampleTest
+from muhat._validation import as_frame, as_rng, check_range, checked_seed
 from muhat.data import DataSet
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod
+from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Function, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic, Scaled
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate
 
@@ -304,16 +305,6 @@ def test_columns_of_pyarrow_keep_their_kinds():
     assert np.asarray(as_frame(table.select(["single"]))).dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    "one", [X[:, 0], X[:, 0].tolist(), pd.Series(X[:, 0], name="a"), pl.Series("a", X[:, 0]), pyarrow.array(X[:, 0])]
-)
-def test_one_dimension_is_one_column_where_that_is_meant(one):
-    column = as_columns(one)
-    np.testing.assert_array_equal(np.asarray(column), X[:, :1])
-    assert list(getattr(column, "columns", ["a"])) == ["a"]
-    np.testing.assert_array_equal(as_columns(X), X)
-
-
 def test_a_random_state_is_a_number_a_generator_or_refused():
     assert checked_seed("T", 3) == checked_seed("T", np.int64(3)) == checked_seed("T", np.random.RandomState(3))
     assert checked_seed("T", np.random.default_rng(3)) == checked_seed("T", np.random.default_rng(3))
@@ -322,6 +313,30 @@ def test_a_random_state_is_a_number_a_generator_or_refused():
     for wrong in ("seed", 1.5, True, -1, 2**32, [1]):
         with pytest.raises((TypeError, ValueError), match="T: random_state must be None, a whole number"):
             checked_seed("T", wrong)
+
+
+DRAWN = {
+    "StackedMean": lambda state: StackedMean(random_state=state).fit(X).score_samples(X),
+    "MatchedMixture": lambda state: MatchedMixture(2, n_init=1, random_state=state).fit(X).sample(5)[0],
+    "sample": lambda state: ConditionalMean().fit(X, X[:, 0]).sample(X, 3, random_state=state),
+    "Nystrom": lambda state: Nystrom(4, random_state=state).resolve(Gaussian(1.0), X).landmarks,
+    "Nystrom by k-means": lambda state: Nystrom(4, "k-means++", state).resolve(Gaussian(1.0), X).landmarks,
+    "RandomFeatures": lambda state: RandomFeatures(8, random_state=state).resolve(Gaussian(1.0), X)(X),
+    "TwoSampleTest": lambda state: TwoSampleTest(n_permutations=19, random_state=state).test(X, X + 0.5).permuted,
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_everything_that_draws_takes_the_same_random_states(name):
+    draw = DRAWN[name]
+    for make in (lambda seed: seed, np.random.default_rng, np.random.RandomState):
+        np.testing.assert_array_equal(draw(make(3)), draw(make(3)))
+        assert not np.array_equal(draw(make(3)), draw(make(4)))
+    stream = np.random.default_rng(3)
+    assert not np.array_equal(draw(stream), draw(stream))
+    for wrong in ("seed", 1.5, True, -1, 2**32):
+        with pytest.raises(ValueError, match=f"^{name.split()[0]}: random_state must be None, a whole number"):
+            draw(wrong)
 
 
 def test_rows_further_apart_than_the_largest_float_are_refused():

@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
 from muhat._files import FileError
+from muhat._messages import in_command
 from muhat.data import BatchError, open_batches, read_table
 from muhat.data._files import ENDINGS
 
@@ -91,7 +92,7 @@ def broken(path, batch, row, rows=4):
         read.extend(batches)
     assert (caught.value.batch, caught.value.row) == (batch, row)
     assert len(read) == batch
-    assert f"batch {batch}" in str(caught.value)
+    assert f"batch {batch} (counted from 0)" in str(caught.value)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -283,7 +284,16 @@ def test_a_place_in_a_folder_is_told_by_file_and_counted_through(tmp_path):
     second.loc[6, "b"] = np.nan
     sentence = broken(folder_of(tmp_path, FRAME, second), batch=7, row=1)
     assert "part-1.parquet: " in sentence
-    assert "a missing or infinite value in batch 7, row 6 of the file, column 'b';" in sentence
+    place = "data row 7 (counted from 1), column 'b', batch 7 (counted from 0)"
+    assert f"got a missing value in {place}; drop these rows with missing='drop', or fill them in." in sentence
+
+
+def test_a_command_names_the_line_and_not_its_own_batches(tmp_path):
+    path = said(tmp_path, numbered(60, line52="1,red"))
+    with in_command(), pytest.raises(BatchError) as caught:
+        list(open_batches(path, rows=4))
+    assert "got 'red' in line 52; leave it out with --drop b or --only-numeric" in str(caught.value)
+    assert caught.value.batch == 12
 
 
 def test_a_folder_without_parquet_files_is_refused(tmp_path):
@@ -303,15 +313,16 @@ def test_an_empty_file_in_a_folder_is_refused(tmp_path):
 def test_a_hole_is_told_with_batch_row_and_column(tmp_path, ending, value):
     frame = FRAME.copy()
     frame.loc[[14, 15], "c"] = value
-    name, places = ("c", "lines 16, 17") if ending == ".csv" else ("c", "rows 14, 15 of the file")
-    name = "column 3" if ending == ".npy" else name
+    places = "lines 16, 17" if ending == ".csv" else "data rows 15, 16 (counted from 1)"
+    name = "column 3" if ending == ".npy" else "c"
+    kind, advice = ("missing", "drop these rows with missing='drop'") if np.isnan(value) else ("infinite", "replace")
     sentence = broken(written(tmp_path, ending, frame), batch=3, row=2)
-    assert f"missing or infinite values in batch 3, {places}, column '{name}'; drop or impute" in sentence
+    assert f"got {kind} values in {places}, column '{name}', batch 3 (counted from 0); {advice}" in sentence
 
 
 def test_a_null_of_parquet_is_a_hole(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4, 5, None]}), tmp_path / "data.parquet")
-    assert "batch 1, row 5 of the file, column 'a'" in broken(tmp_path / "data.parquet", batch=1, row=1)
+    assert "data row 6 (counted from 1), column 'a', batch 1" in broken(tmp_path / "data.parquet", batch=1, row=1)
     singles = pyarrow.table({"a": pyarrow.array([1, None], pyarrow.float32())})
     parquet.write_table(singles, tmp_path / "data.parquet")
     broken(tmp_path / "data.parquet", batch=0, row=1)
@@ -320,15 +331,16 @@ def test_a_null_of_parquet_is_a_hole(tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("NA,1", "a missing or infinite value in batch 12, line 52, column 'a'"),
-        ("1,2,3", "as many fields as the first, 2, got 3 in batch 12, line 52"),
-        ("1", "as many fields as the first, 2, got 1 in batch 12, line 52"),
-        ("1,red", "column 'b' must be numeric, got 'red' in batch 12, line 52; drop or encode"),
-        ('"1,5",2', "column 'a' must be numeric, got '1,5' in batch 12, line 52; write decimals with a point"),
-        ("1,1_000", "got '1_000' in batch 12, line 52"),
-        ("1,2\0", "binary data in batch 12, line 52"),
-        ('"1,2', "broken quotes or fields (unexpected end of data) in batch 12, line 52"),
-        ('"1"x,2', "broken quotes or fields (',' expected after '\"') in batch 12, line 52"),
+        ("NA,1", "got a missing value in line 52, column 'a', batch 12"),
+        ("inf,1", "got an infinite value in line 52, column 'a', batch 12"),
+        ("1,2,3", "as many fields as the first, 2, got 3 in line 52, batch 12"),
+        ("1", "as many fields as the first, 2, got 1 in line 52, batch 12"),
+        ("1,red", "column 'b' must be numeric, got 'red' in line 52, batch 12 (counted from 0); leave it out"),
+        ('"1,5",2', "column 'a' has decimal commas, as '1,5' in line 52, batch 12 (counted from 0); use decimal=','"),
+        ("1,1_000", "got '1_000' in line 52, batch 12"),
+        ("1,2\0", "binary data in line 52, batch 12"),
+        ('"1,2', "broken quotes or fields (unexpected end of data) in line 52, batch 12"),
+        ('"1"x,2', "broken quotes or fields (',' expected after '\"') in line 52, batch 12"),
     ],
 )
 def test_a_bad_line_is_told_with_batch_and_line(tmp_path, line, told):
@@ -338,7 +350,7 @@ def test_a_bad_line_is_told_with_batch_and_line(tmp_path, line, told):
 
 def test_blank_lines_count_as_lines_and_not_as_rows(tmp_path):
     path = said(tmp_path, numbered(30, line5="", line12="x,1"))
-    assert "'x' in batch 2, line 12" in broken(path, batch=2, row=1)
+    assert "'x' in line 12, batch 2" in broken(path, batch=2, row=1)
 
 
 def test_a_quote_never_closed_does_not_draw_in_the_file(tmp_path):
@@ -348,7 +360,8 @@ def test_a_quote_never_closed_does_not_draw_in_the_file(tmp_path):
 
 def test_bytes_that_are_no_text_are_told_with_the_batch(tmp_path):
     path = said(tmp_path, numbered(20_000).encode() + "ä,1\n".encode("latin-1"))
-    with pytest.raises(BatchError, match=r"UTF-8 is needed, got other bytes in batch 20, line 20002;"):
+    place = r"in line 20002, batch 20 \(counted from 0\);"
+    with pytest.raises(BatchError, match=rf"UTF-8 is needed, got other bytes {place}"):
         list(open_batches(path, rows=1000))
 
 
@@ -364,7 +377,9 @@ def test_a_damaged_page_of_parquet_is_told_with_its_batch(tmp_path):
 
 def test_parquet_words_are_refused_when_opened(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "colour": [None, "red"]}), tmp_path / "data.parquet")
-    with pytest.raises(FileError, match="column 'colour' must be numeric, got 'red' in row 1"):
+    with pytest.raises(
+        FileError, match=r"column 'colour' must be numeric, got 'red' in data row 2 \(counted from 1\);"
+    ):
         open_batches(tmp_path / "data.parquet")
 
 
@@ -390,7 +405,8 @@ def test_a_file_that_is_not_there_and_columns_that_are_not_are_refused(tmp_path)
     with pytest.raises(FileError, match="no such file"):
         open_batches(tmp_path / "data.csv")
     for ending in ENDINGS:
-        with pytest.raises(FileError, match="column to drop"):
+        names = "column 1, column 2, column 3" if ending in (".npy", ".npz") else "a, b, c"
+        with pytest.raises(FileError, match=f"has no column 'z'; its columns are {names}"):
             open_batches(written(tmp_path, ending), drop=["z"])
 
 
@@ -415,7 +431,7 @@ def test_a_file_that_changed_within_a_pass_is_refused(tmp_path, ending):
     batches = iter(open_batches(written(tmp_path, ending), rows=4))
     next(batches)
     written(tmp_path, ending, FRAME[:3])
-    with pytest.raises(BatchError, match="another size or time of change in batch 1;") as caught:
+    with pytest.raises(BatchError, match=r"another size or time of change in batch 1 \(counted from 0\);") as caught:
         next(batches)
     assert (caught.value.batch, caught.value.row) == (1, None)
 

@@ -232,7 +232,7 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(batches, options, se
 def test_a_nan_in_batch_700_is_told_by_batch_and_row():
     parts = [np.random.default_rng(0).normal(size=(3, 2)) for _ in range(702)]
     parts[700] = np.array([[0, 1], [np.nan, 1], [2, 3]])
-    with pytest.raises(ValueError, match=r"batch 700: .* NaN in its row 1 \(row 2101 of all\)"):
+    with pytest.raises(ValueError, match=r"batch 700: .* NaN in its row 1 \(row 2101 of all, counted from 0\)"):
         compare(parts)
 
 

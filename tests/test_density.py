@@ -628,7 +628,7 @@ class TestBadInput:
             fitted().sample(n_samples)
 
     def test_bad_points_are_refused_in_the_estimators_words(self):
-        with pytest.raises(ValueError, match=r"MatchedMixture: X must be finite, got 1 row with NaN \(first: row 1\)"):
+        with pytest.raises(ValueError, match=r"MatchedMixture: X must be finite, got 1 row with NaN \(first: X\[1\]\)"):
             MatchedMixture().fit([[0.0], [np.nan]])
         with pytest.raises(ValueError, match="n_samples = 1"):
             MatchedMixture().fit([[0.0]])

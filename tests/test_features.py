@@ -453,9 +453,9 @@ REFUSED = {
     "m odd": (RandomFeatures(11), "n_components must be even, as features come in pairs.*got 11; take 12"),
     "seed a fraction": (
         RandomFeatures(10, random_state=0.5),
-        "random_state must be a whole number of at least 0, got 0.5",
+        "random_state must be None, a whole number from 0 to .*, got 0.5",
     ),
-    "seed negative": (Nystrom(5, random_state=-1), "random_state must be a whole number of at least 0, got -1"),
+    "seed negative": (Nystrom(5, random_state=-1), "random_state must be None, a whole number from 0 to .*, got -1"),
     "rule misspelt": (Nystrom(5, landmarks="kmeans++"), "one of 'uniform'.*got 'kmeans..'; did you mean 'k-means..'"),
     "landmarks of other features": (
         Nystrom(landmarks=X[:, :2]),

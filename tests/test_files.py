@@ -178,7 +178,7 @@ def test_words_in_a_file_without_a_header_are_refused_in_line_1(tmp_path):
 
 def test_decimal_commas_are_refused_with_advice(tmp_path):
     sentence = refused(written(tmp_path, "a;b\n1,5;2,5\n3;4\n"))
-    assert "column 'a' has decimal commas ('1,5' in line 2); use decimal=',' or convert them." in sentence
+    assert "column 'a' has decimal commas, as '1,5' in line 2; use decimal=',' or convert them." in sentence
 
 
 def test_digits_grouped_by_underscores_are_no_number(tmp_path):

@@ -395,7 +395,7 @@ class TestRefusals:
     def test_a_nan_in_batch_700_is_named_with_its_row(self):
         batches = [X[:2] for _ in range(800)]
         batches[700] = np.array([[0.0, 1.0, 2.0], [0.0, np.nan, 2.0]])
-        problem = self.refused(r"^batch 700: .*NaN in its row 1 \(row 1401 of all\)", batches)
+        problem = self.refused(r"^batch 700: .*NaN in its row 1 \(row 1401 of all, counted from 0\)", batches)
         assert isinstance(problem, BatchError)
         assert (problem.batch, problem.row) == (700, 1)
 
@@ -429,11 +429,12 @@ class TestRefusals:
 
     def test_a_number_too_large_for_the_type_of_the_first_batch(self):
         batches = [X.astype(np.float32), np.full((2, 3), 1e39)]
-        self.refused(r"^batch 1: .*finite in float32.*too large in its row 0 \(row 60 of all\); .*float64", batches)
+        place = r"in its row 0 \(row 60 of all, counted from 0\)"
+        self.refused(rf"^batch 1: .*finite in float32.*too large {place}; .*float64", batches)
 
     def test_a_missing_whole_number_of_a_data_frame_is_named_with_its_row(self):
         frame = pd.DataFrame({"a": pd.array([1, 2, None], "Int64"), "b": [1.0, 2.0, 3.0], "c": [True, True, False]})
-        self.refused(r"^batch 0: .*NaN in its row 2;", [frame])
+        self.refused(r"^batch 0: .*NaN in its row 2 \(counted from 0\);", [frame])
 
     def test_a_masked_value_is_not_taken_for_a_number(self):
         self.refused(r"^batch 1: every value must be there, got masked ones", [X, np.ma.masked_greater(X, 1.0)])

@@ -211,7 +211,7 @@ def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen(
     refused = run("compare", "comma.csv").stderr
     first = f"{AGE[0]}".replace(".", ",")
     assert refused == (
-        f"muhat: comma.csv: column 'age' has decimal commas ({first!r} in line 2); use --decimal , or convert them.\n"
+        f"muhat: comma.csv: column 'age' has decimal commas, as {first!r} in line 2; use --decimal , or convert them.\n"
     )
     FRAME[["age", "city"]].assign(n=range(N)).to_csv("some.csv", sep=";", decimal=",", index=False)
     left_out = read_table("some.csv", only_numeric=True, drop=["n"], decimal=",")

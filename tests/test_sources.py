@@ -48,7 +48,7 @@ def test_empty_batches_only_are_refused(batches):
 
 
 def test_an_empty_batch_counts_in_the_number_of_a_bad_one():
-    with pytest.raises(BatchError, match=r"batch 2: .* row 1 \(row 41 of all\)"):
+    with pytest.raises(BatchError, match=r"batch 2: .* row 1 \(row 41 of all, counted from 0\)"):
         rows_of([X, X[:0], np.array([[1, 2, 3], [1, np.nan, 3]])])
 
 

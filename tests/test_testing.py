@@ -587,7 +587,7 @@ REFUSED = {
     "NaN": (
         A,
         np.where(np.arange(6)[:, None] == 4, np.nan, A),
-        r"Y must be finite, got 1 row with NaN \(first: row 4\)",
+        r"Y must be finite, got 1 row with NaN \(first: Y\[4\]\)",
     ),
     "text": (
         A,

@@ -21,19 +21,12 @@ PAGE = PAGES["tests-evidence"]
 PROVENANCE = {"commit": "0123abc", "seconds": 1.0, "versions": {}}
 
 
-def is_ready(cell):
-    """Whether the test takes this route: a Gram matrix that was computed before is not taken yet."""
-    return cell[1] != PRECOMPUTED
-
-
 @pytest.fixture(scope="module")
 def results():
     """Every experiment on the tests, run small."""
     found = {}
     for name, experiment in PAGE.experiments.items():
         settings = experiment.settings(True)
-        if name == "test-levels":
-            settings["cells"] = [cell for cell in settings["cells"] if is_ready(cell)]
         rows = experiment.table(settings, [experiment.run(settings, task) for task in experiment.tasks(settings)])
         found[name] = Results(settings, rows, PROVENANCE)
     return found
@@ -49,14 +42,13 @@ def test_small_runs_have_a_page_and_figures(results, tmp_path):
 
 
 def test_every_route_of_every_test_is_in_the_table_of_levels(results):
-    wanted = {(test, route) for test, routes in ROUTES.items() for route in routes if route != PRECOMPUTED}
+    wanted = {(test, route) for test, routes in ROUTES.items() for route in routes}
     assert {(row["test"], row["route"]) for row in results["test-levels"].rows} == wanted
     full = levels.settings(False)["cells"]
-    assert {(test, route) for test, route, _ in full} == wanted | {(name, PRECOMPUTED) for name in list(ROUTES)[:2]}
+    assert {(test, route) for test, route, _ in full} == wanted
     assert all(row["smallest"] > 0 for row in results["test-levels"].rows)
 
 
-@pytest.mark.xfail(strict=True, reason="Precomputed is not taken by the tests on this branch", raises=ValueError)
 @pytest.mark.parametrize("test", ["TwoSampleTest", "IndependenceTest"])
 def test_a_gram_matrix_that_was_computed_before_is_a_route(test):
     X, Y = np.random.default_rng(0).normal(size=(2, 24, 2))

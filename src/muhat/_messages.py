@@ -72,8 +72,17 @@ def p_value_text(p: float, n_permutations: int, is_complete: bool = False) -> st
     >>> p_value_text(0.001, 999), p_value_text(0.4712, 999), p_value_text(0.05, 19, is_complete=True)
     ('p ≤ 0.001', 'p = 0.47', 'p = 0.05')
     """
-    is_floor = not is_complete and p * (n_permutations + 1) < 1.5  # p is a whole number of such shares
-    return f"p {'≤' if is_floor else '='} {p:.2g}"
+    return p_text(p, is_at_floor(p, n_permutations, is_complete))
+
+
+def is_at_floor(p: float, n_permutations: int, is_complete: bool = False) -> bool:
+    """Whether a p-value is 1/(n_permutations + 1), the least that random permutations can give: a bound."""
+    return not is_complete and p * (n_permutations + 1) < 1.5  # p is a whole number of such shares
+
+
+def p_text(p: float, is_bound: bool) -> str:
+    """Return a p-value in two digits, with "≤" where it is a bound."""
+    return f"p {'≤' if is_bound else '='} {p:.2g}"
 
 
 def gain_text(gain: float | None, error: float | None) -> str:
@@ -86,9 +95,11 @@ def gain_text(gain: float | None, error: float | None) -> str:
     """
     if gain is None or not isfinite(gain):
         return "–"
-    if error is None or not isfinite(error) or error < TINY_PERCENT:
-        return "0" if abs(gain) < TINY_PERCENT else f"{gain:.3g}".replace("-", "−")
-    decimals = min(2, max(0, 1 - floor(log10(error))))
+    if abs(gain) < TINY_PERCENT and (error is None or not error >= TINY_PERCENT):
+        return "0"
+    if error is None or not isfinite(error):
+        return f"{gain:.3g}".replace("-", "−")
+    decimals = min(2, max(0, 1 - floor(log10(max(error, TINY_PERCENT)))))
     text = f"{gain:.{decimals}f}"
     if float(text) == 0:  # neither "−0.00" nor more digits than the error has
         text = text.removeprefix("-")

@@ -120,25 +120,6 @@ def as_frame(values: Any) -> Any:
     return ColumnFrame.from_arrow(values) if hasattr(values, "schema") else _arrow_column(values)
 
 
-def as_columns(values: Any) -> Any:
-    """Return a sample in which a Series or an array of one dimension is one column, and any other as it is.
-
-    For tests, where a single variable is a common thing to give; estimators take two dimensions only, as scikit-learn
-    asks of them.
-    """
-    values = as_frame(values)
-    if isinstance(values, list | tuple):
-        numbers = as_array(values)
-        values = numbers if numbers.ndim == 1 and numbers.dtype.kind in "fiub" else values
-    if len(getattr(values, "shape", ())) != 1 or is_dask(values):
-        return values
-    if isinstance(getattr(values, "name", None), str) and hasattr(values, "to_frame"):
-        return values.to_frame()
-    if isinstance(values, np.ma.MaskedArray):
-        return values.reshape(-1, 1)
-    return np.asarray(values).reshape(-1, 1)
-
-
 def as_array(values: Any) -> Array:
     """Return values as an array; lists of unequal lengths as one of objects, which no check takes for numbers."""
     try:
@@ -399,24 +380,37 @@ def _is_date(values: Array) -> bool:
     return values.dtype.kind in "Mm"
 
 
-def checked_seed(who: object, random_state: Any) -> int:
-    """Return a whole number below 2**31 that a random state gives, or refuse what is none.
+def check_is_random_state(who: object, random_state: Any) -> None:
+    """Refuse what is no random state, without drawing from one that is."""
+    if random_state is None or isinstance(random_state, np.random.Generator | np.random.RandomState):
+        return
+    is_number = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not is_number or not 0 <= int(random_state) < 2**32:
+        raise ValueError(refusal(who, RANDOM_STATE, repr(random_state)))
 
-    None is a new one each time; a number gives the same one each time; a RandomState or a Generator is drawn from.
+
+def as_random_state(who: object, random_state: Any) -> np.random.RandomState:
+    """Return numpy's older kind of generator, which scikit-learn takes, or refuse what is no random state.
+
+    None is a new one each time; equal numbers give the same draws; a RandomState or a Generator is drawn from.
     """
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    is_number = isinstance(random_state, Integral) and not isinstance(random_state, bool)
-    if is_number and not 0 <= int(random_state) < 2**32:
-        raise ValueError(refusal(who, RANDOM_STATE, repr(random_state)))
-    if not is_number and random_state is not None and not isinstance(random_state, np.random.RandomState):
-        raise TypeError(refusal(who, RANDOM_STATE, f"{type(random_state).__name__} {random_state!r}"))
-    return int(check_random_state(random_state).randint(2**31))
+        return np.random.RandomState(int(random_state.integers(2**31)))
+    check_is_random_state(who, random_state)
+    return check_random_state(random_state)
+
+
+def checked_seed(who: object, random_state: Any) -> int:
+    """Return a whole number below 2**31 that a random state gives, or refuse what is none."""
+    return int(as_random_state(who, random_state).randint(2**31))
 
 
 def as_rng(who: object, random_state: Any) -> np.random.Generator:
-    """Return a generator of random numbers, the same for equal numbers, or refuse what is no random state."""
-    return np.random.default_rng(checked_seed(who, random_state))
+    """Return numpy's kind of generator, seeded by a number itself, or refuse what is no random state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    seed = checked_seed(who, random_state)
+    return np.random.default_rng(int(random_state) if isinstance(random_state, Integral) else seed)
 
 
 RANDOM_STATE = "random_state must be None, a whole number from 0 to 2**32 - 1, a numpy Generator or a RandomState"

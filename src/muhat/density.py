@@ -12,14 +12,13 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._messages import refusal
 from muhat._parts import as_gram, as_kernel
 from muhat._shown import ShownEstimator
-from muhat._validation import checked_sample, positive, whole_number
+from muhat._validation import as_random_state, check_is_random_state, checked_sample, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.gram import RandomFeatures
 from muhat.kernels import Gaussian, Kernel, Mixture
@@ -63,7 +62,7 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         (docs/evidence.md). Such a stop is asked for and no convergence: ``converged_`` is False, without a warning.
     min_variance : float, default=1e-2
         The least variance of a component, as a share of the features' average one: none collapses onto a point.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
         For K-means and for ``sample``; None draws anew each time.
 
     Attributes
@@ -208,7 +207,7 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     def sample(self, n_samples: int = 1) -> tuple[Array, Array]:
         """Draw points from Q; return them, of shape (n_samples, d), and the component of each."""
         check_is_fitted(self, "weights_")
-        random, n = check_random_state(self.random_state), whole_number(self, "n_samples", n_samples)
+        random, n = as_random_state(self, self.random_state), whole_number(self, "n_samples", n_samples)
         y = random.choice(len(self.weights_), size=n, p=self.weights_)
         noise = random.standard_normal((n, self.means_.shape[1]))
         return self.means_[y] + np.sqrt(self.variances_[y])[:, None] * noise, y
@@ -236,6 +235,7 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         for name in ("n_components", "n_init", "max_iter"):
             whole_number(self, name, getattr(self, name))
+        check_is_random_state(self, self.random_state)
         positive(self, "tol", self.tol)
         if self.early_stopping is not None:
             positive(self, "early_stopping", self.early_stopping)
@@ -259,7 +259,8 @@ def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: An
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
-        clusters = KMeans(n_components, n_init=n_init, random_state=random_state).fit(X)
+        seed = as_random_state("MatchedMixture", random_state)
+        clusters = KMeans(n_components, n_init=n_init, random_state=seed).fit(X)
     member = np.eye(n_components)[clusters.labels_]
     counts = np.maximum(member.sum(axis=0), 1)
     squared = ((X - clusters.cluster_centers_[clusters.labels_]) ** 2).mean(axis=1)

@@ -73,6 +73,7 @@ CLASSES = {
         *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
         *("TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
     ),
+    "muhat.testing._distances": ("Distance", "_ResolvedDistance"),
     "muhat.testing._marginals": ("FeatureDifference",),
     "muhat.testing._results": ("Witness",),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),

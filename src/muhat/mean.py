@@ -22,6 +22,7 @@ from muhat._radius import HasRadius
 from muhat._shown import ShownEstimator
 from muhat._validation import (
     as_frame,
+    check_range,
     check_scale,
     checked_gram,
     checked_masses,
@@ -114,7 +115,7 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     present = masses > 0
     n = int(present.sum())
     if not isinstance(parts.kernel, Precomputed):
-        check_distances(parts.who, X)
+        check_range(parts.who, X)
     plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
     if isinstance(plan.gram, Approximation):
         rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
@@ -142,7 +143,7 @@ def solve_source(
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
     drawn = source.total(partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from))
-    check_distances(parts.who, drawn.rows)
+    check_range(parts.who, drawn.rows)
     if plan is None:
         plan = plan_in_memory(parts.gram, parts.kernel, drawn.count, drawn.rows.itemsize)
         if plan.gram == "dense":
@@ -175,16 +176,6 @@ def _solve_dense(
     masses[present] = 1 if weights is None else weights
     solution = solve(replace(parts, gram="dense"), points, masses / masses.sum())
     return replace(solution, plan=plan)
-
-
-def check_distances(who: str, X: Array) -> None:
-    """Refuse rows that are further apart than the largest float, of which no kernel has a value."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_finite = np.isfinite(X.max(axis=0) - X.min(axis=0)).all()
-    if not is_finite:
-        raise ValueError(
-            refusal(who, "distances must be finite", "rows further apart than the largest float", "rescale X")
-        )
 
 
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:

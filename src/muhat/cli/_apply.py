@@ -66,7 +66,7 @@ def fitted_winner(comparison: Comparison, sample: DataSet | FileBatches, options
         mean = StackedMean(kernel=comparison.kernel)
     rows: Any = sample.data if isinstance(sample, DataSet) else sample
     scaler = StandardScaler(with_mean=comparison.kernel.translation_invariant)
-    is_scaled = options.get("standardize", False)
+    is_scaled = comparison.standardize
     if is_scaled:
         for batch in [rows] if isinstance(sample, DataSet) else rows:
             scaler.partial_fit(batch)

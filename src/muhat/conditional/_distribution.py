@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from muhat._arrays import Array
 from muhat._messages import refusal
-from muhat._validation import as_array, whole_number
+from muhat._validation import as_array, as_random_state, whole_number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +87,7 @@ class ConditionalDistribution:
         """Return independent draws of y at each x, of shape (m, n_samples, n_outputs)."""
         count = whole_number("sample", "n_samples", n_samples)
         cumulated = np.cumsum(self.probabilities, axis=1)
-        draws = check_random_state(random_state).random_sample((len(cumulated), count)) * cumulated[:, -1:]
+        draws = as_random_state("sample", random_state).random_sample((len(cumulated), count)) * cumulated[:, -1:]
         rows = np.stack(
             [np.searchsorted(each, some, side="right") for each, some in zip(cumulated, draws, strict=True)]
         )

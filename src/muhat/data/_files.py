@@ -209,7 +209,7 @@ class FileBatches:
                 yield np.concatenate(waiting)
         except RowsError as problem:
             row = n_waiting if problem.at_row else None
-            raise FileBatchError(str(problem), batch, row) from problem.__cause__
+            raise FileBatchError(problem.sentence(batch), batch, row) from problem.__cause__
         self.n = batch * self.rows + n_waiting
 
     def read(self) -> DataSet:

@@ -16,7 +16,7 @@ import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
 from muhat._files import FileError
-from muhat._messages import no_column, option, refusal
+from muhat._messages import IN_COMMAND, no_column, option, refusal
 
 PARQUET_BUFFER = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
@@ -42,8 +42,20 @@ class RowsError(FileError):
         self.at_row = at_row
 
     def __str__(self) -> str:
-        who, needed, got, place, advice, _ = self.args
-        return refusal(who, needed, f"{got} in {place}" if place else got, advice)
+        return self.sentence()
+
+    def sentence(self, batch: int | None = None) -> str:
+        """Return the sentence, with the number of the batch where the reader of it chose to read in batches."""
+        who, needed, got, _, advice, _ = self.args
+        where = self._where(batch)
+        return refusal(who, needed, f"{got} in {where}" if where else got, advice)
+
+    def _where(self, batch: int | None) -> str:
+        place = self.args[3]
+        # A command's batches are its own affair: the file, the line or row, and the column say where to look.
+        if batch is None or IN_COMMAND.get():
+            return place
+        return ", ".join(filter(None, (place, f"batch {batch} (counted from 0)")))
 
 
 class NoColumnError(FileError):
@@ -63,9 +75,9 @@ class DecimalCommaError(RowsError):
     def __init__(self, who: str, name: str, value: str, place: str) -> None:
         super().__init__(who, name, value, place, f"use {option('decimal', ',')} or convert them", at_row=True)
 
-    def __str__(self) -> str:
-        who, name, value, place, advice, _ = self.args
-        return f"{who}: column {name!r} has decimal commas ({value!r} in {place}); {advice}."
+    def sentence(self, batch: int | None = None) -> str:
+        who, name, value, _, advice, _ = self.args
+        return f"{who}: column {name!r} has decimal commas, as {value!r} in {self._where(batch)}; {advice}."
 
 
 @contextmanager

@@ -208,7 +208,8 @@ def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None
     if np.isfinite(as_given[row]).all():
         needed, kind = f"numbers must be finite in {X.dtype}, the type of the first batch", "one that is too large"
         advice = f"give all batches as {as_given.dtype}"
-    where = f"{kind} in its row {row}" + ("" if first is None else f" (row {first + row} of all)")
+    of_all = "" if first is None else f"row {first + row} of all, "
+    where = f"{kind} in its row {row} ({of_all}counted from 0)"
     return _refused(number, needed, where, advice, row)
 
 

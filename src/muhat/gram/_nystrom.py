@@ -11,7 +11,14 @@ import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
 from muhat._messages import refusal, unknown_name
-from muhat._validation import check_semidefinite, check_values, whole_number
+from muhat._validation import (
+    as_random_state,
+    as_rng,
+    check_is_random_state,
+    check_semidefinite,
+    check_values,
+    whole_number,
+)
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Precomputed
@@ -102,8 +109,8 @@ class Nystrom(Approximation):
         How they are drawn from the rows, or the landmarks themselves. 'uniform' takes each row as likely as any other,
         'k-means++' spreads them out, 'leverage' prefers rows that others say little about (approximate ridge leverage
         scores). Where there are as many landmarks as rows, all rows are taken in their order.
-    random_state : int, default=0
-        The seed of the draw.
+    random_state : int, RandomState, Generator or None, default=0
+        For the draw; None draws anew each time.
 
     Examples
     --------
@@ -119,7 +126,7 @@ class Nystrom(Approximation):
 
     n_components: int | None = None
     landmarks: Any = "uniform"
-    random_state: int = 0
+    random_state: Any = 0
 
     @property
     def rows_to_learn_from(self) -> int:
@@ -134,7 +141,7 @@ class Nystrom(Approximation):
         if _needs_matrix(kernel):
             needed, advice = "a kernel that can be called on points is needed", "use gram='dense', or the kernel itself"
             raise ValueError(refusal("Nystrom", needed, repr(kernel), advice))
-        whole_number(self, "random_state", self.random_state, 0)
+        check_is_random_state(self, self.random_state)
         if self.n_components is not None:
             whole_number(self, "n_components", self.n_components, 1)
         if isinstance(self.landmarks, str) and self.landmarks not in RULES:
@@ -147,7 +154,7 @@ class Nystrom(Approximation):
         return NystromFeatures(kernel, chosen, X.dtype)
 
     def _drawn(self, kernel: Kernel, X: Array) -> Array:
-        n, rng = len(X), np.random.default_rng(self.random_state)
+        n, rng = len(X), as_rng(self, self.random_state)
         m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
@@ -162,7 +169,7 @@ class Nystrom(Approximation):
 
             # From the centre and in units of the spread, because scikit-learn's distances lose digits, and overflow.
             moved = X - X.mean(axis=0)
-            unit, seed = float(np.abs(moved).max()) or 1.0, np.random.RandomState(self.random_state)
+            unit, seed = float(np.abs(moved).max()) or 1.0, as_random_state(self, self.random_state)
             rows = kmeans_plusplus(moved / unit, m, random_state=seed)[1]
         else:
             pilot = NystromFeatures(kernel, X[rng.choice(n, m, replace=False)], X.dtype)

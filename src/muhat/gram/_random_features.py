@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat._messages import refusal
-from muhat._validation import whole_number
+from muhat._validation import as_rng, check_is_random_state, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Laplacian, Mixture, Scaled
@@ -140,8 +140,8 @@ class RandomFeatures(Approximation):
     ----------
     n_components : int, default=None
         The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if not given.
-    random_state : int, default=0
-        The seed of the frequencies.
+    random_state : int, RandomState, Generator or None, default=0
+        For the frequencies; None draws anew each time.
 
     Examples
     --------
@@ -154,10 +154,10 @@ class RandomFeatures(Approximation):
     """
 
     n_components: int | None = None
-    random_state: int = 0
+    random_state: Any = 0
 
     def check(self, kernel: Kernel) -> None:
-        whole_number(self, "random_state", self.random_state, 0)
+        check_is_random_state(self, self.random_state)
         m = self._size
         if m % 2:
             needed = "n_components must be even, as features come in pairs of a cosine and a sine"
@@ -167,7 +167,7 @@ class RandomFeatures(Approximation):
     def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
         """Return the features for points with as many columns as X, and of its type."""
         self.check(kernel)
-        rng = np.random.default_rng(self.random_state)
+        rng = as_rng(self, self.random_state)
         frequencies = frequency_law(kernel)(rng, (self._size // 2, X.shape[1]))
         return FourierFeatures(kernel, frequencies.astype(X.dtype, copy=False))
 

@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
@@ -20,6 +19,7 @@ from muhat._validation import (
     check_semidefinite,
     checked_masses,
     checked_sample,
+    checked_seed,
     checked_weights,
     is_dask,
     whole_number,
@@ -71,7 +71,7 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
         the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
         treated whose frequencies have no known law.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
         For frequencies, folds and draws.
 
     Attributes
@@ -157,7 +157,7 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         if not kernel.positive_semidefinite:
             check_semidefinite(np.linalg.eigvalsh(kernel(rows[:CHECKED])))
         _check_heaviest(masses)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        rng = np.random.default_rng(checked_seed("StackedMean", self.random_state))
         sample = Sample(kernel, rows, masses, len(rows))
 
         stack = Stack.from_sample(candidates, sample, self.n_frequencies, self.unit_mass, rng)

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, available_cores, limit_cores, share_between_cores
 from muhat._messages import refusal
 from muhat._parts import as_gram
-from muhat._validation import as_array, as_frame, checked_gram, checked_sample, whole_number
+from muhat._validation import as_array, as_frame, checked_gram, checked_sample, checked_seed, whole_number
 from muhat.data import DataSet
 from muhat.gram import Approximation
 from muhat.kernels import Function, Kernel, Precomputed
@@ -54,7 +53,7 @@ class PermutationTest(BaseEstimator):
         return as_statistics(self.statistics, self.names)
 
     def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(seed_from(type(self).__name__, self.random_state))
+        return np.random.default_rng(checked_seed(self, self.random_state))
 
     def _map(self, work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
         """Return what work gives for each part, a thread per core unless the rows are few."""
@@ -121,17 +120,6 @@ def check_flag(part: object, name: str, value: object) -> None:
     """Raise ValueError unless a parameter is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(refusal(part, f"{name} must be True or False", repr(value)))
-
-
-def seed_from(who: str, random_state: Any) -> int:
-    """Return a seed drawn from a random state: of a whole number always the same one, of None a new one."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    try:
-        return int(check_random_state(random_state).randint(2**31))
-    except ValueError:
-        needed = "random_state must be a whole number from 0 to 4294967295, a random generator of numpy or None"
-        raise ValueError(refusal(who, needed, repr(random_state))) from None
 
 
 @dataclass(frozen=True, eq=False)

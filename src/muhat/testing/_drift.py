@@ -14,17 +14,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat._messages import p_text, refusal
 from muhat._reportable import Reportable
 from muhat._shown import Shown, ShownEstimator
-from muhat._validation import checked_sample, positive, whole_number
+from muhat._validation import checked_sample, checked_seed, positive, whole_number
 from muhat.data import DataSet
 from muhat.gram import Nystrom
-from muhat.testing._base import as_rows, check_flag, seed_from
+from muhat.testing._base import as_rows, check_flag
 from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._pool import Sample, as_named_source
-from muhat.testing._results import TwoSampleResult, change_text, p_text
+from muhat.testing._results import TwoSampleResult, change_text
 from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
 
 LANDMARKS, DENSE_UP_TO, BINS, ENOUGH = 200, 400, 500, 20
@@ -237,7 +237,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             Ignored.
         """
         self._check()
-        self._seed = seed_from("DriftDetector", self.random_state)
+        self._seed = checked_seed("DriftDetector", self.random_state)
         drawn = self._drawn(X, reset=True)
         self.__dict__.update(
             reference_=drawn.rows, history_=(), n_batches_=0, n_alarms_=0, first_alarm_=None, spent_=0.0

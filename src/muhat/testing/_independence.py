@@ -91,7 +91,7 @@ class IndependenceTest(PermutationTest):
         Whether rows of (x, y) that are exact copies of others are dropped. Copies are not independent draws.
     n_permutations : int, default=999
         Where there are no more orders than that, all of them are taken instead of random ones.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
         For the permutations, and for which rows landmarks and bandwidths are learnt from.
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.

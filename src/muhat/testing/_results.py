@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat._messages import is_at_floor, p_value_text, refusal
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import as_frame, as_points
@@ -31,11 +31,6 @@ DEFAULT_NAMES = ("X", "Y")
 
 STANDARD_ERRORS = 2
 """Standard errors from which on a difference of means is what a verdict says of a column."""
-
-
-def p_text(p: float, is_at_floor: bool) -> str:
-    """Return a p-value in a few digits, as a bound where it is the least that the permutations can give."""
-    return f"p ≤ {p:.3g}" if is_at_floor else f"p = {p:.2g}"
 
 
 @dataclass(frozen=True)
@@ -106,12 +101,12 @@ class Result(Reportable, Shown):
     @property
     def is_at_floor(self) -> bool:
         """Whether p_value is 1/(n_permutations + 1), the least that random permutations can give: a bound."""
-        return not self.is_complete and self.p_value * (self.n_permutations + 1) < 1.5
+        return is_at_floor(self.p_value, self.n_permutations, self.is_complete)
 
     @property
     def p_text(self) -> str:
         """The p-value as verdicts have it: "p = 0.47", or "p ≤ 0.001" where it is the least that there can be."""
-        return p_text(self.p_value, self.is_at_floor)
+        return p_value_text(self.p_value, self.n_permutations, self.is_complete)
 
     @property
     def details(self) -> str:
