@@ -46,7 +46,7 @@ SHARES = (1e-1, 1e-2, 1e-3)
 FINE_SHARES = (1e-1, 1e-2)
 """λ of the default's truncated SVD, the same share on both sides."""
 
-FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.30, 0.25, 0.15, 0.15, 0.15
+FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.40, 0.15, 0.20, 0.15, 0.10
 """Weights of the default's families: truncated SVD, HSIC, distance covariance, that of ranks, HSIC of wide kernels.
 
 Chosen by power on twenty-two kinds of dependence (docs/tests.md).
