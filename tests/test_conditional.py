@@ -627,7 +627,7 @@ REFUSED = {
     "confidence must be between 0 and 1, got 90; for 90 % give 0.9": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, 90)
     ),
-    "confidence 0.99 takes at least 199 rows, got 20; lower it": lambda: (
+    "confidence 0.99 takes at least 199 rows, got 20; take 0.9 or less": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, 0.99)
     ),
     "the quantile 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, 0.99),

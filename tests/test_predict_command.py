@@ -88,7 +88,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
             ["train.csv", "--target", "y", "--confidence", "90"],
             "confidence must be between 0 and 1, got 90.0; for 90 % give 0.9",
         ),
-        (["train.csv", "--target", "y", "--confidence", "0.99"], "takes at least 199 rows, got 60; lower it"),
+        (["train.csv", "--target", "y", "--confidence", "0.99"], "takes at least 199 rows, got 60; take 0.96 or less"),
         (["train.csv", "--target", "y", "--bandwidth", "wide"], "a positive number, 'median' or 'loo' is needed"),
         (["words.csv", "--target", "y"], "kind"),
     ],

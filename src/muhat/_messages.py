@@ -81,8 +81,8 @@ def is_at_floor(p: float, n_permutations: int, is_complete: bool = False) -> boo
 
 
 def p_text(p: float, is_bound: bool) -> str:
-    """Return a p-value in two digits, with "≤" where it is a bound."""
-    return f"p {'≤' if is_bound else '='} {p:.2g}"
+    """Return a p-value in two digits, or with "≤" in three where it is a bound, which is known exactly."""
+    return f"p ≤ {p:.3g}" if is_bound else f"p = {p:.2g}"
 
 
 def gain_text(gain: float | None, error: float | None) -> str:

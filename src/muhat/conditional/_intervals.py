@@ -41,7 +41,9 @@ def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float
     level = float(confidence)
     if n is not None and floor(round((1 - level) / 2 * (n + 1), 9)) < 1:
         needed = f"confidence {level:g} takes at least {ceil(round(2 / (1 - level) - 1, 9))} rows"
-        raise ValueError(refusal(who, needed, n, "lower it"))
+        most = floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100  # in whole percents, what n rows reach
+        advice = f"take {most:g} or less" if most > 0 else "give more rows"
+        raise ValueError(refusal(who, needed, n, advice))
     return level
 
 
