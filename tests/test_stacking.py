@@ -39,10 +39,10 @@ from muhat.stacking import (
     default_candidates,
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
-from muhat.stacking._sample import cut, orthogonal_frequencies
+from muhat.stacking._sample import Sample, cut, orthogonal_frequencies
 from muhat.stacking._span import ADDED, MOST_DRAWS, draws_for
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
-from muhat.stacking._weights import RIDGE, SUM_BONUS
+from muhat.stacking._weights import RIDGE, SUM_BONUS, LeftOutMoments
 
 EXACT = [PlainMean(), NuSteps(), GaussianFit()]
 """The candidates that are left out exactly."""
@@ -457,11 +457,33 @@ class Standard(Candidate):
         return [Mixture(np.ones(1), np.zeros((1, d)), np.eye(d)[None])]
 
 
+def test_the_way_from_the_plain_mean_is_damped_as_the_default_rule_counts_bias():
+    """By a search for the best share of the way, and by the definition of D with loops."""
+    rng = np.random.default_rng(3)
+    root = rng.normal(size=(4, 4))
+    moments = LeftOutMoments((root @ root.T)[None], rng.normal(size=(1, 4)), np.ones(1))
+    w = np.array([0.1, 0.2, 0.3, 0.4])
+    h = w - np.eye(4)[0]
+    along, squared = (moments.cross - moments.inner[0]) @ h, h @ moments.inner @ h
+    shares = np.linspace(0, 1, 100_001)
+    for factor in (0.05, 1.0, 1.7, 40.0):
+        searched = shares[np.argmax(2 * shares * along - factor * shares**2 * squared)]
+        assert moments.damping(w, factor) == pytest.approx(searched, abs=2e-5)
+    assert moments.damping(w, np.inf) == 0
+    X, masses = rng.normal(size=(6, 2)), np.array([1, 2, 1, 3, 1, 2]) / 10
+    K = Gaussian(1.0)(X)
+    mean = sum(m * K[:, j] for j, m in enumerate(masses))
+    centred = [[K[i, j] - mean[i] - mean[j] + masses @ mean for j in range(6)] for i in range(6)]
+    trace = sum(m * centred[i][i] for i, m in enumerate(masses))
+    D = trace**2 / sum(masses[i] * masses[j] * centred[i][j] ** 2 for i in range(6) for j in range(6))
+    assert Sample(Gaussian(1.0), X, masses, 6).bias_factor == pytest.approx(D / (D - 2) if D > 2 else np.inf)
+
+
 def test_a_candidate_of_ones_own_takes_part():
     X = np.random.default_rng(0).normal(size=(40, 3))
     mu = StackedMean(candidates=[*default_candidates(), Standard()]).fit(X)
     assert mu.names_[-1] == "standard normal"
-    assert mu.weights_[-1] > 0.3
+    assert mu.weights_[-1] == mu.weights_[1:].max() > 0.2
     alone = StackedMean(candidates=[Standard()]).fit(X)
     assert alone.names_ == ["KME", "standard normal"]
 

@@ -307,7 +307,7 @@ def figure(results: Results) -> Any:
             ax.plot(gains[order], linestyle="none", markersize=3.5, **style_of(name))
         ax.axhline(0, color="0.4", linewidth=0.7)
         ax.set_xlabel("laws and sizes, sorted")
-    axes[0].set_ylabel(IMPROVEMENT)
+        ax.set_ylabel(IMPROVEMENT if ax is axes[0] else "% of its risk")
     letter_panels(axes, [f"$\\sigma^2 \\times {share:g}$" for share in shares])
     handles = {TITLES[name]: legend_handle(linestyle="none", **style_of(name)) for name in RULES}
     legend_below(drawn, handles, columns=3)

@@ -85,6 +85,14 @@ def _student(rng: np.random.Generator, n: int) -> Array:
     return rng.standard_t(3, size=(n, 5))
 
 
+def _exponential(rng: np.random.Generator, n: int) -> Array:
+    return rng.exponential(size=(n, 1))
+
+
+def _lognormal(rng: np.random.Generator, n: int) -> Array:
+    return rng.lognormal(size=(n, 1))
+
+
 def _ring(rng: np.random.Generator, n: int) -> Array:
     angle = rng.uniform(0, 2 * np.pi, size=n)
     return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.standard_normal((n, 2))
@@ -112,6 +120,8 @@ HARD: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "N(0, I)": _normal,
     "Cauchy": _cauchy,
     "t3": _student,
+    "exponential": _exponential,
+    "lognormal": _lognormal,
     "ring": _ring,
     "roll": _roll,
     "rounded": _rounded,
@@ -133,7 +143,7 @@ def settings(quick: bool) -> Settings:
         "hard": ["yes/no .85/.15", "ring"] if quick else list(HARD),
         "large": [] if quick else ["half zeros", "N(0, I)", "t3", "tight clusters"],
         "kernels": [kernels[0], kernels[-1]] if quick else kernels,
-        "samples": {"10": 3, "20": 3} if quick else {"20": 200, "50": 100, "200": 40, "1000": 10},
+        "samples": {"10": 3, "20": 3} if quick else {"20": 80, "50": 60, "200": 20, "1000": 5},
         "large_from": 1000,
         "population": 200 if quick else 1500,
         "points": 20 if quick else 500,

@@ -195,7 +195,11 @@ def bias_factor_on(factor: Any, problem: Problem) -> Array:
     """
     if factor != "auto":
         return np.asarray(1.0 if factor is None else factor)
-    D = np.asarray(problem.effective_dimension, np.float64)
+    return bias_factor_of(np.asarray(problem.effective_dimension, np.float64))
+
+
+def bias_factor_of(D: Array) -> Array:
+    """Return κ = D/(D − 2), infinite up to D = 2."""
     return np.divide(D, D - HARMED, out=np.full_like(D, np.inf), where=D > HARMED * (1 + TIE))
 
 

@@ -86,9 +86,9 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         How much lower each candidate's risk is than that of the first, the plain mean, as a share of it, estimated by
         leave-one-out.
     gain_, gain_error_ : float
-        The same of the stacked mean, estimated by five folds that neither estimates nor weights have seen, and its
-        standard error as an estimate of the expected gain, that of the average sample of this size. Computed when
-        first asked for, in about four times the time of ``fit``.
+        The same of the stacked mean, estimated by five folds that neither estimates nor weights have seen, and a bound
+        on its standard error as an estimate of the expected gain, that of the average sample of this size. Computed
+        when first asked for, in about four times the time of ``fit``.
     embedding_ : Embedding or MixedEmbedding
         The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
         has no closed form, as for the Laplacian, Gaussians are points that were drawn from them.
@@ -179,7 +179,7 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
 
     @property
     def gain_error_(self) -> float:
-        """The standard error of ``gain_`` as an estimate of the expected gain, that of the average sample."""
+        """A bound on the standard error of ``gain_`` as an estimate of the expected gain, that of the average sample."""
         return self._held_out.error
 
     @cached_property

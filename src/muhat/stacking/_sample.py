@@ -12,9 +12,11 @@ from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
 
 from muhat._arrays import Array, slices
+from muhat.gram._problem import dimension_of
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Laplacian
 from muhat.kernels._base import terms
+from muhat.selection._base import bias_factor_of
 
 ROWS = 8192
 """Rows whose waves are held at once."""
@@ -38,7 +40,7 @@ Equal heights in Ward's tree would otherwise be ordered by rounding, and a chang
 """
 
 COUNTED_ROWS = 500
-"""Rows among which the distinct ones are counted."""
+"""Rows among which the distinct ones, and the components that share the variance, are counted."""
 
 SAME_ROW = 1e-4
 """Squared distance in the RKHS, as a share of the variance there, below which two rows count as one."""
@@ -113,8 +115,7 @@ class Sample:
 
         Continuous in the rows: noise that the kernel cannot see does not make equal rows distinct.
         """
-        X = self.X[:: -(-self.n // COUNTED_ROWS)]
-        K = self.kernel(X)
+        K = self._some_gram
         own = np.diagonal(K)
         variance = float(own.mean() - K.mean())
         unit = SAME_ROW * max(variance, 0.0) + np.finfo(float).eps * 100 * float(own.mean())
@@ -124,7 +125,28 @@ class Sample:
     @property
     def distinct_share(self) -> float:
         """The share of distinct rows among those that were counted."""
-        return self.n_distinct / len(self.X[:: -(-self.n // COUNTED_ROWS)])
+        return self.n_distinct / len(self._some_gram)
+
+    @cached_property
+    def bias_factor(self) -> float:
+        """κ = D/(D − 2), where D = (tr Σ)²/tr Σ² components share the variance; infinite up to D = 2."""
+        K, masses = self._some_gram, self.masses[:: self._step]
+        masses = masses / masses.sum()
+        means = K @ masses
+        squared_norm = masses @ means
+        centred = K - means[:, None] - means + squared_norm
+        trace = np.asarray(masses @ np.diagonal(K) - squared_norm)
+        return float(bias_factor_of(dimension_of(trace, np.asarray(masses @ centred**2 @ masses))))
+
+    @property
+    def _step(self) -> int:
+        """Every how many rows one is taken, where 500 at most are."""
+        return -(-self.n // COUNTED_ROWS)
+
+    @cached_property
+    def _some_gram(self) -> Array:
+        """The Gram matrix of 500 rows at most."""
+        return self.kernel(self.X[:: self._step])
 
     @property
     def _scaled(self) -> Array:

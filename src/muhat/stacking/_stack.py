@@ -62,7 +62,7 @@ class Stack:
         measures = [measure for each in kept for measure in each.checked_fit(sample)]
         moments = _moments(kept, sample, n_frequencies, rng)
         w = moments.best_weights(np.array([total_mass(each) for each in measures]) if unit_mass else None)
-        trust = trust_in_candidates(sample)
+        trust = trust_in_candidates(sample) * moments.damping(w, sample.bias_factor)
         w = trust * w
         w[0] += 1 - trust
         return cls([name for each in kept for name in each.names(sample)], measures, moments, w)

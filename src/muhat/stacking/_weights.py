@@ -98,6 +98,19 @@ class LeftOutMoments:
         plain = np.eye(len(w))[0]
         return (self.score(plain) - self.score(w)) / self.risk if self.risk > 0 else 0.0
 
+    def damping(self, w: Array, bias_factor: float) -> float:
+        """Return how far to go from the plain mean to the estimate of weights w, between 0 and 1.
+
+        With h = μ_w − μ̂ it is the c that maximises 2c ⟨k(x_i, ·) − μ̂, h⟩ − κ c² ‖h‖², the left-out gain with the
+        squared bias counted κ times, as ``KernelMean()`` counts it: what is chosen by left-out scores is correlated
+        with their noise, the more so the fewer components share the variance.
+        """
+        h = w - np.eye(len(w))[0]
+        gained, squared = float(self.cross @ h - self.inner[0] @ h), float(h @ self.inner @ h)
+        if squared <= ROUNDED * float(np.abs(self.inner).max()):
+            return 1.0  # no step at all, whose length says nothing
+        return min(max(gained / (bias_factor * squared), 0.0), 1.0)
+
     def best_weights(self, masses: Array | None = None) -> Array:
         """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², the total mass of the estimate being one.
 
