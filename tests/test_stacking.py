@@ -39,10 +39,10 @@ from muhat.stacking import (
     default_candidates,
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of
-from muhat.stacking._sample import Sample, cut, orthogonal_frequencies
+from muhat.stacking._sample import cut, orthogonal_frequencies
 from muhat.stacking._span import ADDED, MOST_DRAWS, draws_for
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
-from muhat.stacking._weights import RIDGE, SUM_BONUS, LeftOutMoments
+from muhat.stacking._weights import RIDGE, SUM_BONUS
 
 EXACT = [PlainMean(), NuSteps(), GaussianFit()]
 """The candidates that are left out exactly."""

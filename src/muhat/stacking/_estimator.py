@@ -179,7 +179,7 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
 
     @property
     def gain_error_(self) -> float:
-        """A bound on the standard error of ``gain_`` as an estimate of the expected gain, that of the average sample."""
+        """A bound on the standard error of ``gain_``, as an estimate of the gain of the average sample."""
         return self._held_out.error
 
     @cached_property
