@@ -406,3 +406,14 @@ def test_a_stacked_mean_that_seems_to_gain_more_than_all_risk_is_explained():
     vars(stacked)["_held_out"] = HeldOutGain(1.2, 0.1)
     assert not comparison.notes
     assert "no more than all of KME's risk can be gained" in replace(comparison, stacked=stacked).notes[0]
+
+
+@pytest.mark.parametrize("form", ["array", "list", "series", "dask"])
+def test_one_dimension_is_one_column(form):
+    values = np.random.default_rng(0).normal(size=30)
+    given = {"array": lambda: values, "list": values.tolist, "series": lambda: pd.Series(values, name="a")}
+    if form == "dask":
+        array = pytest.importorskip("dask.array")
+        given["dask"] = lambda: array.from_array(values, chunks=11)
+    found, expected = (compare(each, filters=["s-kmse"])["s-kmse"] for each in (given[form](), values[:, None]))
+    assert found.improvement == pytest.approx(expected.improvement, rel=1e-6)

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from typer.testing import CliRunner
 
 import muhat
-from muhat import DriftDetector, DriftDisplay, Nystrom, TwoSampleTest
+from muhat import DriftDetector, DriftDisplay, Nystrom, Precomputed, TwoSampleTest
 from muhat.__main__ import command_line
 from muhat.cli import _samples
 from muhat.cli._testing import FOUND
@@ -185,6 +185,11 @@ REFUSED = {
         {"test": TwoSampleTest(block_length=24)},
         ValueError,
         "test must have no block_length of its own, got 24; give it to the detector",
+    ),
+    "matrix": (
+        {"test": TwoSampleTest(Precomputed(np.eye(60)))},
+        ValueError,
+        "test must have a kernel of rows, as new batches are in no matrix, got a precomputed one; give the rows",
     ),
     "block": ({"block_length": 40}, ValueError, "a reference of at least 80 rows is needed, got n_samples = 50"),
 }

@@ -215,6 +215,42 @@ def test_copies_are_counted_said_and_dropped():
     assert "copies" not in ties.verdict()  # values that repeat are no copies
 
 
+def test_copies_of_pairs_whose_values_repeat_anyway_are_not_dropped():
+    x, y = rng().geometric(0.3, size=(2, 200))
+    kept = np.unique(np.array([x, y]), axis=1)
+    got = f"{len(set(x))} different values of x and {len(set(y))} of y in {kept.shape[1]} such rows; use distinct=False"
+    with pytest.raises(ValueError, match=f"^IndependenceTest: with distinct=True, .* twice .*, got {got}, as rows"):
+        IndependenceTest(distinct=True).test(x, y)
+    continuous = rng().normal(size=200)
+    x, y = (np.concatenate([each, each[:50]]) for each in (x, continuous))
+    assert IndependenceTest(n_permutations=19, distinct=True).test(x, y).n == 200
+    integers = rng().integers(8, size=40)
+    equal = IndependenceTest(n_permutations=19).test(
+        *np.repeat([integers, integers // 2 + rng().integers(2, size=40)], 3, axis=1)
+    )
+    assert equal.verdict().endswith("p assumes independent rows.")  # dropping them is not offered
+    without = np.array([[0, 0, 1, 2], [0, 1, 1, 3]])
+    assert IndependenceTest(n_permutations=19, distinct=True).test(*without).n == 4  # no copies: nothing is dropped
+
+
+def test_y_has_a_kernel_of_its_own_where_that_of_x_says_nothing_about_it():
+    x = rng().normal(size=(30, 1))
+    y, K = x[:, 0] + rng().normal(size=30), Gaussian(1.0)(x)
+    quick = {"n_permutations": 39, "bandwidths": 2}
+    expected = IndependenceTest(Precomputed(K), kernel_y="gaussian", **quick).test(range(30), y)
+    found = IndependenceTest(Precomputed(K), **quick).test(range(30), y)
+    assert (found.p_value, found.statistic) == (expected.p_value, expected.statistic)
+    assert found.p_value == 1 / 40
+    numbers = rng().permutation(30)  # whole numbers are values of y, not rows of K
+    assert "Gaussian" in IndependenceTest(Precomputed(K), **quick).test(range(30), numbers).details
+    assert IndependenceTest(**quick).test(range(30), range(30)).p_value == 1 / 40
+    words = ["a" * (1 + number % 5) for number in range(30)]
+    length = Function(lambda a, b: float(min(len(a), len(b))), rows=True)
+    counts = [float(len(word)) for word in words]
+    assert IndependenceTest(length, **quick).test(words, counts).p_value == 1 / 40
+    assert IndependenceTest(length, **quick).test(words, words).p_value == 1 / 40
+
+
 @pytest.mark.parametrize("name", [*DEPENDENCE, *DIFFERENCES])
 def test_every_alternative_gives_rows(name):
     alternative = {**DEPENDENCE, **DIFFERENCES}[name]

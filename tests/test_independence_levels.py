@@ -51,7 +51,7 @@ CASES = {
     "landmarks, two kernels": (normal(3), {"gram": Nystrom(8), "kernel": ["gaussian", "laplacian"], "bandwidths": 2}),
     "random features": (normal(3), {"gram": RandomFeatures(20)}),
     "SCOSE": (normal(1), {"statistics": ["mmd", "scose"], "bandwidths": 1}),
-    "precomputed": (row_numbers, {"kernel": Precomputed(MATRIX)}),
+    "precomputed": (row_numbers, {"kernel": Precomputed(MATRIX), "kernel_y": Precomputed(MATRIX)}),
     "words": (words, {"kernel": Function(by_length, rows=True), "kernel_y": "gaussian", "bandwidths": 2}),
 }
 

@@ -533,7 +533,8 @@ def test_the_difference_in_a_feature_is_its_energy_distance():
         x, y = X[:, "ab".index(each.name)], Y[:, "ab".index(each.name)]
         across, within_x, within_y = (np.abs(a[:, None] - b).mean() for a, b in ((x, y), (x, x), (y, y)))
         assert each.share == pytest.approx((2 * across - within_x - within_y) / (2 * across), abs=CLOSE)
-        assert each.shift == pytest.approx((y.mean() - x.mean()) / np.concatenate([x, y]).std(), abs=CLOSE)
+        within = np.sqrt((7 * x.var() + 6 * y.var()) / 13)
+        assert each.shift == pytest.approx((y.mean() - x.mean()) / within, abs=CLOSE)
 
 
 def test_bandwidths_come_from_the_distances_between_rows_that_differ():

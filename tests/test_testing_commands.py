@@ -126,9 +126,14 @@ def test_independence_of_columns(files):
     options = ["independence", "c.csv", "--x", "u,v", "--y", "z", "--no-standardize", *FEW]
     printed, as_json = run(*options), json.loads(run(*options, "--json").stdout)
     expected = IndependenceTest(n_permutations=99, standardize=False).test(a[["u", "v"]], (a["u"] ** 2).rename("z"))
-    assert printed.stdout.endswith(expected.verdict() + "\n")
+    assert expected.verdict() + "\n" in printed.stdout  # after which it says what p can be at least
     assert as_json["p_value"] == expected.p_value <= 0.05
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
+    a[["u", "v"]].round().to_csv("few.csv", index=False)
+    refused = run("independence", "few.csv", "--x", "u", "--y", "v", "--distinct", *FEW)
+    assert refused.exit_code == 2
+    assert "with --distinct, x or y must have no value twice" in " ".join(refused.output.split())
+    assert "leave out --distinct, as rows that are equal" in " ".join(refused.output.split())
 
 
 def test_standardizing_looks_at_both_samples_together(files):

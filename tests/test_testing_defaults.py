@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import muhat
-from muhat import DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
+from muhat import MMD, DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
 from muhat.data import DataSet
 from muhat.kernels import Function, Gaussian
 from muhat.testing._copies import RowCounts
@@ -20,6 +20,11 @@ CLOSE = 1e-12
 def samples(n=40, m=30, shift=0.8, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 2)) * [1, 1000], rng.normal(size=(m, 2)) * [1, 1000] + [shift, 0]
+
+
+def within(X, Y):
+    """Return the standard deviation within two samples, of every column."""
+    return np.sqrt((len(X) * X.var(axis=0) + len(Y) * Y.var(axis=0)) / (len(X) + len(Y)))
 
 
 def scaled(X, Y):
@@ -42,6 +47,41 @@ def test_columns_are_standardized_over_both_samples_in_every_form(form):
     np.testing.assert_allclose(found.witness_x, expected.witness_x, atol=1e-9)
 
 
+@pytest.mark.parametrize("form", ["arrays", "bins", "batches", "dask", "drift"])
+@pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
+def test_shifts_are_in_standard_deviations_within_the_samples(form, scale, monkeypatch):
+    monkeypatch.setattr("muhat.testing._two_samples.ROWS_ONE_BY_ONE", 50)  # so that batches are summed up
+    X, Y = samples(40, 40, shift=50.0)
+    expected = (Y.mean(axis=0) - X.mean(axis=0)) / within(X, Y)
+    given = [scale * each for each in (X, Y)]
+    if form == "batches":
+        given = [[each[:7], each[7:]] for each in given]
+    elif form == "dask":
+        array = pytest.importorskip("dask.array")
+        given = [array.from_array(each, chunks=(11, 2)) for each in given]
+    if form == "drift":
+        result = DriftDetector().fit(given[0]).update(given[1])
+    else:
+        result = TwoSampleTest(bins=8 if form == "bins" else None, gram="nystrom", **QUICK).test(*given)
+    for each in result.features:
+        assert each.shift == pytest.approx(expected[int(each.name[-1])], rel=1e-9)
+    assert result.features[0].shift > 40  # in standard deviations of both together it could not exceed 2
+
+
+def test_the_spread_of_a_shift_where_samples_have_none():
+    constant = TwoSampleTest(**QUICK).test(np.full(30, 0.1), np.full(30, 0.3))  # whose means are rounded
+    assert constant.features[0].shift == pytest.approx(2.0)
+    X = samples()[0]
+    row = np.array([[3.0, 500.0]])
+    one_row = DriftDetector().fit(X).update(row)
+    expected = ((row - X.mean(axis=0)) / X.std(axis=0))[0]
+    for each in one_row.features:
+        assert each.shift == pytest.approx(expected[int(each.name[-1])])
+    half = TwoSampleTest(**QUICK).test(np.zeros(60), X[:, 0] + 300)
+    assert half.features[0].shift == pytest.approx((X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var()))
+    assert f"column 0, {half.features[0].shift:.0f} standard deviations higher in Y." in half.verdict()
+
+
 def test_a_shift_in_a_narrow_column_is_seen_beside_a_wide_one():
     X, Y = samples(100, 100, shift=1.0)
     assert TwoSampleTest(**QUICK).test(X, Y).p_value == 0.01
@@ -60,8 +100,7 @@ def test_independence_scales_each_side_by_itself():
 def test_shifts_are_second_minus_first_and_verdicts_name_the_samples():
     X, Y = samples(shift=1.5)
     result = TwoSampleTest(**QUICK).test(X, Y, names=("before", "after"))
-    both = np.concatenate([X, Y])
-    assert result.features[0].shift == pytest.approx((Y - X.mean(axis=0)).mean(axis=0)[0] / both[:, 0].std())
+    assert result.features[0].shift == pytest.approx((Y - X.mean(axis=0)).mean(axis=0)[0] / within(X, Y)[0])
     shift = f"{result.features[0].shift:.2g}"
     largest = f"Largest difference: column 0, {shift} standard deviations higher in after."
     assert result.verdict() == f"The samples differ (40 and 30 rows, p ≤ 0.01). {largest}"
@@ -129,6 +168,19 @@ def test_copies_are_counted_and_dropped_on_demand():
     assert "copies" not in TwoSampleTest(**QUICK).test(few[:25], few[25:]).verdict()
     same = TwoSampleTest(**QUICK).test(X, X[::-1])
     assert same.verdict() == "No difference: both samples consist of the same 60 rows (p = 1)."
+    nothing = TwoSampleTest(distinct=True, **QUICK).test(np.ones(30), np.ones(20))
+    assert nothing.p_value == 1
+    assert nothing.verdict() == "No difference: all rows of both samples are equal (30 and 20 rows, p = 1)."
+    only_copies = TwoSampleTest(distinct=True, random_state=1, **QUICK).test([0.0] * 30 + [1.0] * 30, [1.0])
+    assert only_copies.too_few_distinct
+    assert only_copies.p_value == only_copies.features[0].p_value == 1
+    left = "once exact copies of rows are dropped, too few rows are left to compare"
+    assert only_copies.verdict() == f"No difference detected: {left} (60 and 1 rows, p = 1)."
+    detector = DriftDetector(distinct=True).fit(np.ones((9, 2)))
+    assert detector.update(np.ones((5, 2))).verdict() == f"No drift detected in batch 1: {left} (5 rows, p = 1)."
+    assert detector.update(np.full((5, 2), 2.0)).p_value == 1
+    unbiased = TwoSampleTest(statistics=MMD(unbiased=True), distinct=True, **QUICK)
+    assert unbiased.test(X, np.ones((5, 2))).too_few_distinct
     with pytest.raises(ValueError, match="distinct must be False with block_length"):
         TwoSampleTest(distinct=True, block_length=5).test(X, Y)
 
@@ -183,6 +235,13 @@ def test_rows_that_are_further_apart_than_the_largest_float_are_compared_by_stan
     result = TwoSampleTest(**QUICK).test(X, Y)
     assert result.p_value == TwoSampleTest(**QUICK).test(np.sign(X), np.sign(Y)).p_value
     assert np.isfinite([each.shift for each in result.features]).all()
+    for test in (TwoSampleTest, IndependenceTest):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(
+                ValueError, match=f"^{test.__name__}: distances between rows must be finite, .*; use stand"
+            ):
+                test(standardize=False, **QUICK).test(X[:30], Y)
 
 
 def test_a_matrix_and_functions_of_objects_give_what_rows_do():

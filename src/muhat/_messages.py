@@ -14,6 +14,9 @@ TINY_PERCENT = 0.01
 LARGE_COUNT = 10**5
 """Numbers of iterations from here on are shown with three digits."""
 
+LARGE_SHIFT = 10**6
+"""Shifts from here on, in standard deviations, are shown with two digits."""
+
 IN_COMMAND: ContextVar[bool] = ContextVar("IN_COMMAND", default=False)
 """Whether sentences are for somebody who typed a command, to whom options are ``--drop a`` and not ``drop=['a']``."""
 
@@ -83,6 +86,18 @@ def is_at_floor(p: float, n_permutations: int, is_complete: bool = False) -> boo
 def p_text(p: float, is_bound: bool) -> str:
     """Return a p-value in two digits, or with "≤" in three where it is a bound, which is known exactly."""
     return f"p ≤ {p:.3g}" if is_bound else f"p = {p:.2g}"
+
+
+def shift_text(shift: float) -> str:
+    """Return a shift in standard deviations with its sign.
+
+    Examples
+    --------
+    >>> shift_text(0.984), shift_text(-12.3), shift_text(1.23e200)
+    ('+0.98', '−12.30', '+1.2e+200')
+    """
+    text = f"{shift:+,.2f}" if abs(shift) < LARGE_SHIFT else f"{shift:+.2g}"
+    return text.replace("-", "−", 1) if text.startswith("-") else text
 
 
 def gain_text(gain: float | None, error: float | None) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from muhat._messages import gain_text, refusal, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._shown import Shown
-from muhat._validation import checked_masses, checked_sample
+from muhat._validation import as_frame, checked_masses, checked_sample
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.filters import AUTO, FILTERS, KME, Iteration, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
@@ -53,9 +54,9 @@ def compare(
     Parameters
     ----------
     X : array or data frame of shape (n, d), also of dask, or batches of them
-        The sample, of at least 2 points. Batches must be such that can be iterated anew, as a list or
-        ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to draw landmarks
-        and bandwidth, to sum up and to leave points out), and never held at once if they are many.
+        The sample, of at least 2 points; one dimension is one column. Batches must be such that can be iterated anew,
+        as a list or ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to
+        draw landmarks and bandwidth, to sum up and to leave points out), and never held at once if they are many.
     kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
         The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note says which stood in.
     filters : sequence of str or Shrinker, default=None
@@ -138,6 +139,7 @@ def _with_kme(filters: Any) -> list[Any]:
 
 def _rows(parts: Parts, X: Any) -> Array | Source:
     """Return a sample as rows in memory or as batches that can be passed over again, validated."""
+    X = _one_column(X)
     source = as_source("compare", X)
     if source is not None:
         parts.check_batches(rows_again=True)
@@ -146,6 +148,16 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
     if len(rows) < LeaveOneOut.least_points:
         raise ValueError(refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}"))
     return rows
+
+
+def _one_column(X: Any) -> Any:
+    """Return what has one dimension, as a Series or a list of numbers, as one column; anything else as it is."""
+    X = as_frame(X)
+    if isinstance(X, range) or (isinstance(X, list | tuple) and all(isinstance(each, Real) for each in X)):
+        X = np.asarray(X)
+    if len(getattr(X, "shape", ())) != 1:
+        return X
+    return X.to_frame() if hasattr(X, "to_frame") else X[:, None]
 
 
 @dataclass(frozen=True, eq=False)

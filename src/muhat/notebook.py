@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import gain_text, p_value_text
+from muhat._messages import gain_text, p_value_text, shift_text
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean, KernelMeanMatching
 from muhat.density import MatchedMixture
@@ -198,7 +198,7 @@ def _of_test(result: Result) -> Summary:
     kind = "found" if result.p_value <= LEVEL else "neutral"
     if isinstance(result, TwoSampleResult):
         rows = [
-            (each.name, _signed(each.shift), p_value_text(each.p_value, result.n_permutations, result.is_complete))
+            (each.name, shift_text(each.shift), p_value_text(each.p_value, result.n_permutations, result.is_complete))
             for each in result.features[:LISTED]
         ]
         first, second = getattr(result, "names", None) or ("X", "Y")
@@ -210,16 +210,12 @@ def _of_test(result: Result) -> Summary:
     return Summary(result.verdict(), ("", ""), facts, curve, kind)
 
 
-def _signed(shift: float) -> str:
-    return f"{shift:+.2f}".replace("-", "−")
-
-
 def _shift_header(first: str, second: str) -> tuple[str, str, str]:
     return ("column", f"mean of {second} − mean of {first}, in standard deviations", "p, corrected for all columns")
 
 
 def _of_batch(result: DriftResult) -> Summary:
-    rows = [(each.name, _signed(each.shift), f"p = {each.p_value:.2g}") for each in result.features]
+    rows = [(each.name, shift_text(each.shift), f"p = {each.p_value:.2g}") for each in result.features]
     kind = "bad" if result.is_alarm else "neutral"
     return Summary(result.verdict(), _shift_header("the reference", result.name), rows, kind=kind)
 

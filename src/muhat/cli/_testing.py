@@ -18,7 +18,7 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat._messages import refusal, shift_text
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._progress import ProgressBatches, spinner
@@ -360,7 +360,7 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     for each in result.features[:LISTED]:
         is_floor = not result.is_complete and each.p_value * (result.n_permutations + 1) < 1.5
         p = f"{'≤ ' * is_floor}{each.p_value:.3g}"
-        table.add_row(each.name, f"{each.shift:+.2f}".replace("-", "−"), f"{100 * each.share:.2f}", p)
+        table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
     console.print(table)
     for one, rows, other in zip(names, (result.rows_x, result.rows_y), names[::-1], strict=True):
         listed = ", ".join(str(row + 1) for row in rows[:ROWS])

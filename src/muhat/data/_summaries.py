@@ -129,11 +129,20 @@ class ColumnMoments:
         Without centring, columns are only scaled. A column is constant if it varies by no more than rounding can make
         it, by scikit-learn's measure.
         """
-        unit, variance = self.unit, self.squares / self.count
-        mean = np.clip(self.mean, self.low / unit, self.high / unit)  # of a constant column, itself
+        scale = np.where(self.is_constant, 1, self.squares / self.count)
+        return (X / self.unit - (self._inner_mean if center else 0)) / np.sqrt(scale)
+
+    @property
+    def is_constant(self) -> Array:
+        """Whether each column varies by no more than rounding can make it."""
+        variance = self.squares / self.count
         rounding = self.count * float(np.finfo(np.float64).eps)
-        constant = variance <= rounding * variance + (rounding * mean) ** 2
-        return (X / unit - (mean if center else 0)) / np.sqrt(np.where(constant, 1, variance))
+        return np.asarray(variance <= rounding * variance + (rounding * self._inner_mean) ** 2)
+
+    @property
+    def _inner_mean(self) -> Array:
+        """The mean, which rounding may not carry out of the range: of a constant column, itself."""
+        return np.clip(self.mean, self.low / self.unit, self.high / self.unit)
 
 
 def _unit(low: Array, high: Array) -> Array:

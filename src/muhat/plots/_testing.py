@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text
+from muhat._messages import p_value_text, shift_text
 from muhat.plots._pair import PairDisplay
 from muhat.plots._style import TITLE, axes_or_new, require_matplotlib, without_frame
 from muhat.testing import Result, Statistic, TwoSampleResult
@@ -123,7 +123,7 @@ class FeatureDifferenceDisplay:
         self.ax_.barh(places, widths, height=0.7, color=colours)
         for place, each in zip(places, shown, strict=True):
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            text = f" {each.shift:+.2f} SD, {p}".replace("-", "−")
+            text = f" {shift_text(each.shift)} SD, {p}"
             self.ax_.annotate(text, (widths[place], place), va="center", fontsize=8)
         self.ax_.set_yticks(places, [_shortened(each.name) for each in shown])
         self.ax_.set_ylim(max(len(shown), LEAST_SLOTS) - 0.5, -0.5)  # from above; few bars are not made thick

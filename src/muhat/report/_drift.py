@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import shift_text
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
     BAD,
@@ -105,7 +106,7 @@ def _split(history: Sequence[DriftResult], heights: Array) -> list[Series]:
 
 
 def _shift(shift: float) -> str:
-    return f"{shift:+.2f} standard deviations".replace("-", "−")
+    return f"{shift_text(shift)} standard deviations"
 
 
 def _batch_axis(history: Sequence[DriftResult]) -> Axis:
@@ -159,10 +160,7 @@ def _changes(history: Sequence[DriftResult]) -> Section:
     alarms = [each for each in history if each.is_alarm]
     latest = (alarms or history)[-1]
     largest = max([each.share for each in latest.features], default=0.0) or 1.0
-    bars = [
-        Bar(each.name, each.share / largest, f"{each.shift:+.2f}".replace("-", "−"))
-        for each in latest.features[:MOST_BARS]
-    ]
+    bars = [Bar(each.name, each.share / largest, shift_text(each.shift)) for each in latest.features[:MOST_BARS]]
     what = "the latest batch with an alarm" if alarms else "the latest batch"
     name = shortened(latest.name, 60)
     caption = (

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text
+from muhat._messages import p_value_text, shift_text
 from muhat.plots import PairDisplay
 from muhat.plots._pair import is_category, most_dependent
 from muhat.report._data import Context, Sample, count, data_section
@@ -318,7 +318,7 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
     if not result.features:
         return []
     most = result.features[0]
-    shift = f"{most.shift:+.2f}".replace("-", "−")
+    shift = shift_text(most.shift)
     return [Fact(f"{shortened(most.name, 30)} differs most", shift, f"standard deviations, {second} − {first}")]
 
 
@@ -441,7 +441,7 @@ def _contributions(result: TwoSampleResult, level: float, first: str, second: st
         Bar(
             each.name,
             each.share / largest,
-            f"{each.shift:+.2f}, {_p_text(result, each.p_value)}".replace("-", "−"),
+            f"{shift_text(each.shift)}, {_p_text(result, each.p_value)}",
             each.p_value <= level,
         )
         for each in shown
@@ -462,7 +462,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     rows = [
         [
             Cell(each.name, is_name=True),
-            Cell(f"{each.shift:+.2f}".replace("-", "−"), each.shift),
+            Cell(shift_text(each.shift), each.shift),
             Cell(number(100 * each.share), each.share),
             Cell(_p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value),
         ]

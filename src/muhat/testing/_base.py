@@ -83,7 +83,7 @@ def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
     X = as_frame(X)
     if hasattr(X, "columns"):
         return X, checked_names(who, name, X.columns)
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple | range):
         X = _as_table(who, name, X)
     elif isinstance(X, Mapping | set | frozenset) and not hasattr(X, "shape"):
         needed = f"{name} must be an array, a data frame or a list, points in rows"
@@ -148,7 +148,7 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
         size = min(map(len, matrices))
         return Numbered(list(map(Precomputed, matrices)), tuple(_row_numbers(who, each, size) for each in samples))
     functions = [each for each in kernels if isinstance(each, Function) and callable(each.function)]
-    if len(functions) < len(kernels) or not any(map(_has_objects, samples)):
+    if len(functions) < len(kernels) or not any(map(has_objects, samples)):
         return None
     objects = [each for sample in samples for each in sample]
     starts = np.cumsum([0, *map(len, samples)]).tolist()
@@ -182,7 +182,7 @@ def _row_numbers(who: str, X: Any, size: int) -> Array:
     return rows
 
 
-def _has_objects(X: Any) -> bool:
+def has_objects(X: Any) -> bool:
     """Whether a list holds text, lists of unequal lengths or other objects, instead of numbers or batches of rows."""
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and X.dtype.kind in "OUS"

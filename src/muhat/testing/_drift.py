@@ -20,11 +20,13 @@ from muhat._shown import Shown, ShownEstimator
 from muhat._validation import checked_sample, checked_seed, positive, whole_number
 from muhat.data import DataSet
 from muhat.gram import Nystrom
+from muhat.kernels import Precomputed
 from muhat.testing._base import as_rows, check_flag
 from muhat.testing._copies import copies_note
+from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._pool import Sample, as_named_source
-from muhat.testing._results import TwoSampleResult, change_text
+from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult, change_text
 from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
 
 LANDMARKS, DENSE_UP_TO, BINS, ENOUGH = 200, 400, 500, 20
@@ -87,6 +89,8 @@ class DriftResult(Shown):
     n_copies, n_shared : int
         Rows that are exact copies of others of the batch or the reference, and rows of the batch that are also in the
         reference.
+    too_few_distinct : bool
+        Whether dropping copies, as was asked for, left too few rows to compare: p_value is then 1.
     """
 
     number: int
@@ -108,11 +112,14 @@ class DriftResult(Shown):
     n_reference: int = 0
     n_copies: int = 0
     n_shared: int = 0
+    too_few_distinct: bool = False
 
     def verdict(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
         p = p_text(self.p_value, self.is_at_floor) + ("" if self.is_exact else ", approximately")
         rows = f"{self.n:,} row{'s' * (self.n != 1)}"
+        if self.too_few_distinct:
+            return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
         if not self.is_alarm:
             few = f" It has too few rows to reach its alarm level, {self.level:.2g}." * (not self.is_reachable)
             return f"No drift detected in {self.name} ({rows}, {p}).{few}"
@@ -288,6 +295,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             n_reference=test.n,
             n_copies=test.n_copies,
             n_shared=test.n_shared,
+            too_few_distinct=test.too_few_distinct,
         )
         self.__dict__.update(
             n_batches_=number,
@@ -421,6 +429,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
             raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
+        if self.test is not None and any(isinstance(each, Precomputed) for each in as_kernels(self.test.kernel)):
+            needed, got = "test must have a kernel of rows, as new batches are in no matrix", "a precomputed one"
+            raise ValueError(refusal("DriftDetector", needed, got, "give the rows, and a kernel such as 'gaussian'"))
         if self.test is not None and self.test.block_length not in (None, self.block_length):
             needed, advice = "test must have no block_length of its own", "give it to the detector"
             raise ValueError(refusal("DriftDetector", needed, self.test.block_length, advice))

@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
-from muhat._messages import refusal
+from muhat._messages import IN_COMMAND, option, refusal
 from muhat.data import ColumnMoments
 from muhat.data._sources import SampleBatch
 from muhat.gram import Approximation, Nystrom
-from muhat.kernels import Gaussian, Kernel, Precomputed
-from muhat.testing._base import PermutationTest, check_flag, numbered, spectral_gram
+from muhat.kernels import Function, Gaussian, Kernel, Precomputed
+from muhat.testing._base import PermutationTest, check_flag, has_objects, numbered, spectral_gram
 from muhat.testing._distances import Distance, features_for
 from muhat.testing._gram import PooledSpectrum
-from muhat.testing._ladder import as_kernels, kernels_at_bandwidths, wide_kernel
+from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths, wide_kernel
 from muhat.testing._permutations import Family, Law, PermutationTable, draw_orders
 from muhat.testing._results import Candidates, IndependenceResult, of_table
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
@@ -73,7 +73,8 @@ class IndependenceTest(PermutationTest):
         The kernel on x. If neither this nor ``kernel_y`` is given, Gaussian kernels and distances. With
         ``Precomputed(K)``, X has row numbers of K; with 'precomputed', X is K; functions may take lists of anything.
     kernel_y : str, Kernel, callable or list of these, default=None
-        The kernel on y; as on x, if not given.
+        The kernel on y. If not given, as on x; but Gaussian, where x has row numbers for ``Precomputed(K)``, or objects
+        for a function and y has none.
     bandwidths : int, 'median' or list of float, default=None
         For kernels whose bandwidth is not a number: how many, in equal ratios over the distances of x or y (4 if not
         given), the median of x or y, or the bandwidths themselves.
@@ -88,7 +89,9 @@ class IndependenceTest(PermutationTest):
     standardize : bool, default=True
         Whether every column is brought to mean 0 and variance 1 first; not for row numbers or lists of objects.
     distinct : bool, default=False
-        Whether rows of (x, y) that are exact copies of others are dropped. Copies are not independent draws.
+        Whether rows of (x, y) that are exact copies of others are dropped, as copies are not independent draws. Refused
+        where values of x and values of y still repeat: each pair of values would then be kept once, however often it
+        was drawn, and which pairs occur depends on how common both values are, even if x and y are independent.
     n_permutations : int, default=999
         Where there are no more orders than that, all of them are taken instead of random ones.
     random_state : int, RandomState, Generator or None, default=0
@@ -150,6 +153,7 @@ class IndependenceTest(PermutationTest):
             y_names=pairs.y.names,
             n_copies=pairs.n_copies,
             copies_stand_out=pairs.copies_stand_out,
+            copies_can_be_dropped=pairs.copies_can_be_dropped,
             distinct=bool(self.distinct),
             constant=tuple(name for name, side in (("x", pairs.x), ("y", pairs.y)) if side.is_constant),
         )
@@ -253,7 +257,7 @@ class IndependenceTest(PermutationTest):
     def _pairs(self, X: Any, Y: Any) -> tuple[_Pairs, str | Approximation]:
         """Return both sides of the pairs and how their Gram matrices are held, or refuse them in one sentence."""
         kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
-        kernels_y = kernels_x if self.kernel_y is None else as_kernels(self.kernel_y)
+        kernels_y = _kernels_as_on_x(kernels_x, X, Y) if self.kernel_y is None else as_kernels(self.kernel_y)
         gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
         if isinstance(gram, Nystrom) and not isinstance(gram.landmarks, str):
             needed, got = "landmarks must be drawn, of x and of y independently of each other", "given ones"
@@ -271,7 +275,12 @@ class IndependenceTest(PermutationTest):
             advice = "use gram='nystrom'" if gram == "dense" else "draw some of the rows"
             raise ValueError(refusal("IndependenceTest", f"at most {most} rows are needed", n, advice))
         pairs = _Pairs.counted(x, y, distinct=bool(self.distinct))
-        return (pairs.standardized if self.standardize else pairs), gram
+        if self.standardize:
+            return pairs.standardized, gram
+        for side in (pairs.x, pairs.y):
+            if not side.has_numbers:
+                check_distances("IndependenceTest", side.rows)
+        return pairs, gram
 
     def _side(self, name: str, X: Any, kernels: list[Kernel]) -> _SideOfPairs:
         """Return the rows of one side, row numbers for kernels that are known by a matrix."""
@@ -280,6 +289,13 @@ class IndependenceTest(PermutationTest):
             return _SideOfPairs(of_numbers.samples[0], None, of_numbers.kernels)
         rows, names = self._sample(name, X)
         return _SideOfPairs(rows, names, kernels)
+
+
+def _kernels_as_on_x(kernels: list[Kernel], X: Any, Y: Any) -> list[Kernel]:
+    """Return the kernels of y, if none are given: those of x, unless they say nothing about y."""
+    of_numbers = any(isinstance(each, Precomputed) and each.matrix is not None for each in kernels)
+    of_objects = all(isinstance(each, Function) for each in kernels) and has_objects(X) and not has_objects(Y)
+    return [Gaussian()] if of_numbers or of_objects else kernels
 
 
 Spectra = list[tuple[Kernel, PooledSpectrum]]
@@ -300,9 +316,14 @@ class _SideOfPairs:
         return not np.ptp(self.rows, axis=0).any()
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether rows are numbers of rows of a matrix, which have no columns."""
+        return any(isinstance(each, Precomputed) for each in self.kernels)
+
+    @property
     def standardized(self) -> _SideOfPairs:
         """It with columns at mean 0 and variance 1; row numbers as they are."""
-        if any(isinstance(each, Precomputed) for each in self.kernels):
+        if self.has_numbers:
             return self
         moments = ColumnMoments.from_batch(SampleBatch(self.rows, 0))
         return replace(self, rows=moments.standardized(self.rows))
@@ -317,18 +338,33 @@ class _Pairs:
     n_copies: int
     copies_stand_out: bool
     """Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat explain."""
+    copies_can_be_dropped: bool
+    """Whether no two of the pairs that would stay are equal in x, or none in y."""
 
     @classmethod
     def counted(cls, x: _SideOfPairs, y: _SideOfPairs, distinct: bool) -> _Pairs:
-        """Return the pairs, without exact copies if these are to be dropped."""
+        """Return the pairs, without exact copies if these are to be dropped.
+
+        Where values of both sides repeat among those that stay, what stays is the support of the pairs: common values
+        of x are there with many of y, rare ones with the common ones of y only, which no permutation is like.
+        """
         sides = [np.unique(each.rows, axis=0, return_inverse=True)[1].ravel() for each in (x, y)]
         _, first, both = np.unique(np.array(sides), axis=1, return_index=True, return_inverse=True)
         copies = len(x.rows) - len(first)
         fewer, all_pairs = min(map(_equal_pairs, sides)), len(x.rows) * (len(x.rows) - 1) / 2
         by_chance = max(map(_equal_pairs, sides)) / all_pairs * fewer
         stand_out = copies > 0 and _equal_pairs(both.ravel()) - by_chance >= (fewer - by_chance) / 2 > 0
-        pairs = cls(x, y, copies, bool(stand_out))
-        return pairs.taken(np.sort(first)) if distinct and copies else pairs
+        levels = [len(np.unique(side)) for side in sides]
+        pairs = cls(x, y, copies, bool(stand_out), copies == 0 or max(levels) == len(first))
+        if not distinct or not copies:
+            return pairs
+        if not pairs.copies_can_be_dropped:
+            given, plain = option("distinct"), "leave out --distinct" if IN_COMMAND.get() else "use distinct=False"
+            needed = f"with {given}, x or y must have no value twice in rows that are not copies"
+            got = f"{levels[0]:,} different values of x and {levels[1]:,} of y in {len(first):,} such rows"
+            advice = f"{plain}, as rows that are equal because few values are possible are no copies"
+            raise ValueError(refusal("IndependenceTest", needed, got, advice))
+        return pairs.taken(np.sort(first))
 
     @property
     def n(self) -> int:

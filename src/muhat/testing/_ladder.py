@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat._messages import option, refusal
 from muhat._parts import as_kernel
 from muhat._validation import positive
 from muhat.kernels import Gaussian, Kernel, Laplacian
@@ -48,6 +48,15 @@ def check_bandwidths(who: str, bandwidths: Any) -> None:
         return
     needed = "bandwidths must be a number of steps, 'median', or a list of positive numbers"
     raise ValueError(refusal(who, needed, repr(bandwidths)))
+
+
+def check_distances(who: str, rows: Array) -> None:
+    """Refuse rows so far apart that a bandwidth, or a distance in any metric, would not be a finite number."""
+    with np.errstate(over="ignore"):
+        reach = 2 * float((rows.max(axis=0) - rows.min(axis=0)).sum())
+    if not np.isfinite(reach):
+        needed, got = "distances between rows must be finite", "rows further apart than the largest float"
+        raise ValueError(refusal(who, needed, got, f"use {option('standardize')}, or rescale the columns"))
 
 
 def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) -> list[Kernel]:

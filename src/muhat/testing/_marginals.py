@@ -29,7 +29,7 @@ class FeatureDifference:
     share: float
     """The energy distance as a share of 2 E|x − y|, the most it can be: 0 for equal samples, 1 for two constants."""
     shift: float
-    """Mean of the second sample less that of the first, in standard deviations of the pool."""
+    """Mean of the second sample less that of the first, in standard deviations within the samples."""
     p_value: float
     """Corrected for the number of features: exact for the question whether any of them differs."""
 
@@ -69,10 +69,18 @@ def in_units(rows: Array) -> Array:
 
 
 def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
-    """Return the mean of the second sample less that of the first in every column, in standard deviations of both."""
+    """Return the mean of the second sample less that of the first in every column, in standard deviations within both.
+
+    The spread of the pool contains the shift itself, and would let none exceed 2 between samples of one size. It serves
+    only where both samples are constant.
+    """
     both = x + y
-    spread = np.sqrt(both.squares / both.count)
-    first, second = (each.mean * np.minimum(each.unit / both.unit, 1) for each in (x, y))  # of zeros, any unit
+    units = [np.minimum(each.unit / both.unit, 1) for each in (x, y)]  # of zeros, any unit
+    first, second = (each.mean * unit for each, unit in zip((x, y), units, strict=True))
+    counted = sum(each.count for each in (x, y) if each.count > 1) or 1  # one row says nothing about a spread
+    spreads = (np.where(each.is_constant, 0, np.sqrt(each.squares / counted)) for each in (x, y))
+    within = np.hypot(*(spread * unit for spread, unit in zip(spreads, units, strict=True)))  # tiny squares vanish
+    spread = np.where(within > 0, within, np.sqrt(both.squares / both.count))
     return np.divide(second - first, spread, out=np.zeros_like(spread), where=both.low < both.high)
 
 

@@ -115,7 +115,7 @@ class Sample:
 
 def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
     """Return the rows of batches, files or dask with the names of their columns; None for what is in memory."""
-    if isinstance(X, DataSet):
+    if isinstance(X, DataSet | range):
         return None
     if is_dask(X) and len(X.shape) == 1:
         X = X.to_frame() if hasattr(X, "to_frame") else X[:, None]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, p_value_text, refusal
+from muhat._messages import LARGE_SHIFT, is_at_floor, p_value_text, refusal
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import as_frame, as_points
@@ -28,6 +28,9 @@ SHOWN = 5
 
 DEFAULT_NAMES = ("X", "Y")
 """What two samples are called, unless they have names."""
+
+TOO_FEW_DISTINCT = "once exact copies of rows are dropped, too few rows are left to compare"
+"""What a verdict says where dropping copies leaves one sample without rows, or both with one."""
 
 STANDARD_ERRORS = 2
 """Standard errors from which on a difference of means is what a verdict says of a column."""
@@ -162,7 +165,8 @@ def change_text(shift: float, n: int, m: int) -> str:
     """Return how a column of the second sample differs, with a place for that sample's name."""
     if abs(shift) < STANDARD_ERRORS * np.sqrt(1 / n + 1 / m):
         return "in spread or shape more than in its mean"
-    return f"{abs(shift):.2g} standard deviations {'higher' if shift > 0 else 'lower'} {{}}"
+    size = f"{abs(shift):,.0f}" if 100 <= abs(shift) < LARGE_SHIFT else f"{abs(shift):.2g}"
+    return f"{size} standard deviations {'higher' if shift > 0 else 'lower'} {{}}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +246,8 @@ class TwoSampleResult(Result):
         Rows of Y that are exact copies of a row of X; estimated likewise.
     has_same_rows, is_constant : bool
         Whether both samples are the same rows, and whether all rows are equal.
+    too_few_distinct : bool
+        Whether dropping copies, as was asked for, left too few rows to compare: p is then 1.
     """
 
     n: int
@@ -263,6 +269,7 @@ class TwoSampleResult(Result):
     n_shared: int = 0
     has_same_rows: bool = False
     is_constant: bool = False
+    too_few_distinct: bool = False
 
     @property
     def rows_x(self) -> Array:
@@ -287,6 +294,8 @@ class TwoSampleResult(Result):
         rows = f"{self.n:,} and {self.m:,} rows"
         if self.is_constant:
             return f"No difference: all rows of both samples are equal ({rows}, p = 1)."
+        if self.too_few_distinct:
+            return f"No difference detected: {TOO_FEW_DISTINCT} ({rows}, p = 1)."
         if self.has_same_rows:
             return f"No difference: both samples consist of the same {self.n:,} rows ({self.p_text})."
         finding = "The samples differ" if self.p_value <= level else "No difference detected"
@@ -356,6 +365,8 @@ class IndependenceResult(Result):
     copies_stand_out : bool
         Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat explain: the verdict
         then mentions the copies.
+    copies_can_be_dropped : bool
+        Whether ``distinct=True`` would be valid: not where values of x and of y repeat beside copies.
     distinct : bool
         Whether copies were dropped.
     constant : tuple of str
@@ -370,6 +381,7 @@ class IndependenceResult(Result):
     copies_stand_out: bool = False
     distinct: bool = False
     constant: tuple[str, ...] = ()
+    copies_can_be_dropped: bool = True
 
     def verdict(self, level: float = LEVEL) -> str:
         """Return one or two sentences: what the test finds at a level, how sure, and how strong."""
@@ -397,7 +409,8 @@ class IndependenceResult(Result):
         if not self.copies_stand_out:
             return ""
         are = "is an exact copy of another" if self.n_copies == 1 else "are exact copies of others"
-        return f" {copies} of {self.n:,} rows {are}; p assumes independent rows (distinct=True drops copies)."
+        advice = " (distinct=True drops copies)" if self.copies_can_be_dropped else ""
+        return f" {copies} of {self.n:,} rows {are}; p assumes independent rows{advice}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

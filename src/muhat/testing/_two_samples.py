@@ -22,7 +22,7 @@ from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, check_flag,
 from muhat.testing._copies import distinct_rows
 from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledGram
-from muhat.testing._ladder import as_kernels, kernels_at_bandwidths
+from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._marginals import FeatureDifference, shifts_between
 from muhat.testing._permutations import Family, Law, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool, Sample, as_named_source
@@ -68,6 +68,7 @@ class TwoSampleTest(PermutationTest):
         Kernels of row numbers or of objects (``Precomputed``, functions on lists) have no columns to scale.
     distinct : bool, default=False
         Whether of rows that are exact copies of each other, in either sample, only one is tested, drawn at random.
+        Where that leaves too few rows to compare, p is 1.
         Without it copies are counted (``n_copies``, ``n_shared``) and the verdict says so.
     n_permutations : int, default=999
         Where there are no more relabelings than that, all of them are taken instead of random ones.
@@ -147,23 +148,29 @@ class TwoSampleTest(PermutationTest):
         statistics, kernels = self._check(), as_kernels(self.kernel)
         labels_of_samples = self._names(names, X, Y)
         known = numbered("TwoSampleTest", kernels, (X, Y))
+        too_few_distinct = False
         kernels = kernels if known is None else known.kernels
         gram = self._gram(kernels, statistics)
         rng = self._rng()
         if known is None:
-            x, y = self._samples(X, Y, gram, rng)
+            x, y = self._samples(X, Y, gram)
+            self._check_sizes(x, y, statistics)
+            if self.distinct:
+                x, y, too_few_distinct = self._without_copies(x, y, statistics, rng)
             warn_of_constant_columns(x, y)
         else:
             x, y = map(Sample.from_numbers, known.samples)
-        self._check_sizes(x, y, statistics)
+            self._check_sizes(x, y, statistics)
         moments = self._moments(x, y)
         scaled = (x, y) if moments is None else (x.standardized(moments), y.standardized(moments))
+        if moments is None and x.moments is not None and y.moments is not None:
+            both = x.moments + y.moments
+            check_distances("TwoSampleTest", np.array([both.low, both.high]))
         pool = self._pool(*scaled, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
         ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows) + self._distances(pool.rows)
         is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
-        is_constant = _are_equal(x, y)
-        if is_constant:
-            table_of = self._table_of_equal_rows
+        if too_few_distinct or _are_equal(x, y):
+            table_of = self._table_without_differences
         elif self.early_stopping is None or is_complete:
             table_of = self._whole_table
         else:
@@ -201,13 +208,16 @@ class TwoSampleTest(PermutationTest):
             most_telling_y=y.drawn.rows[:, telling].astype(np.float64),
             names=labels_of_samples,
             **_copies(x, y),
+            too_few_distinct=too_few_distinct,
         )
 
-    def _table_of_equal_rows(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
-        """Return the table of rows that are all equal: no permutation changes anything, and p is 1."""
+    def _table_without_differences(
+        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw
+    ) -> Drawn:
+        """Return the table where there is nothing to compare: no permutation counts, and p is 1, of columns too."""
         labels = draw(self.n_permutations)
         table = PermutationTable(np.zeros((1, labels.shape[1])), np.zeros(1))
-        return table, labels, [((ladder[0],), (MMD(),))]
+        return table, labels[:, :1], [((ladder[0],), (MMD(),))]
 
     def _whole_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
         """Return the values of all permutations, the labels of these, and the statistics."""
@@ -286,7 +296,7 @@ class TwoSampleTest(PermutationTest):
                 gram.check(kernel)
         return gram
 
-    def _samples(self, X: Any, Y: Any, gram: str | Approximation, rng: np.random.Generator) -> tuple[Sample, Sample]:
+    def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[Sample, Sample]:
         """Return both samples, or refuse them in one sentence."""
         size = max(ROWS_ONE_BY_ONE, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0)
         sources = [self._source(name, given) for name, given in (("X", X), ("Y", Y))]
@@ -298,16 +308,20 @@ class TwoSampleTest(PermutationTest):
         if columns[0] != columns[1]:
             got = f"{columns[0]} and {columns[1]} columns"
             raise ValueError(refusal("TwoSampleTest", "X and Y must have the same columns", got))
-        if not self.distinct:
-            return x, y
+        return x, y
+
+    def _without_copies(
+        self, x: Sample, y: Sample, statistics: Sequence[Statistic], rng: np.random.Generator
+    ) -> tuple[Sample, Sample, bool]:
+        """Return both samples without copies; as they are, and True, where too few rows would be left to compare."""
         if x.rows is None or y.rows is None:
             needed, advice = "rows in memory are needed with distinct=True", "give arrays, or drop copies before"
             raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
         kept = distinct_rows(x.rows, y.rows, rng)
-        if not all(map(len, kept)):
-            needed, got = "both samples must have rows that differ from all others", "only copies in one of them"
-            raise ValueError(refusal("TwoSampleTest", needed, got, "leave out distinct"))
-        return x.only(kept[0], size), y.only(kept[1], size)
+        n, m = map(len, kept)
+        if min(n, m) < (2 if _are_unbiased(statistics) else 1) or n + m < 3:
+            return x, y, True
+        return x.only(kept[0], x.drawn.size), y.only(kept[1], y.drawn.size), False
 
     def _source(self, name: str, X: Any) -> tuple[Source, tuple[str, ...] | None]:
         """Return rows in memory, batches, files or dask as a source, with the names of the columns."""
@@ -320,7 +334,7 @@ class TwoSampleTest(PermutationTest):
 
     def _check_sizes(self, x: Sample, y: Sample, statistics: Sequence[Statistic]) -> None:
         """Refuse samples that are too small for any permutation to differ, or for a U-statistic."""
-        unbiased = any(each.unbiased for each in statistics)
+        unbiased = _are_unbiased(statistics)
         for name, each in (("X", x), ("Y", y)):
             if each.n < 2 and (unbiased or x.n + y.n < 3):
                 needed = f"{name} must have at least 2 rows" + ", as a statistic is unbiased" * unbiased
@@ -401,6 +415,11 @@ def _column_names(x: Sample, y: Sample) -> tuple[str, ...]:
     if x.moments is None:
         return ()
     return x.names or y.names or tuple(f"column {number}" for number in range(len(x.moments.mean)))
+
+
+def _are_unbiased(statistics: Sequence[Statistic]) -> bool:
+    """Whether any statistic needs pairs of different rows in each sample."""
+    return any(each.unbiased for each in statistics)
 
 
 def _are_equal(x: Sample, y: Sample) -> bool:
