@@ -13,6 +13,7 @@ import numpy as np
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
 from muhat._messages import refusal
 from muhat.data import ColumnMoments
+from muhat.data._copies import EqualRows
 from muhat.data._sources import SampleBatch
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Precomputed
@@ -51,6 +52,9 @@ FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.40, 0.15, 0.20, 0.15, 0.10
 
 Chosen by power on twenty-two kinds of dependence (docs/tests.md).
 """
+
+STANDS_OUT = 0.5
+"""The agreement of rows that are equal in x and in y from which on copies are mentioned."""
 
 CHUNK = 8
 """Permutations that a thread takes at a time."""
@@ -321,14 +325,9 @@ class _Pairs:
     @classmethod
     def counted(cls, x: _SideOfPairs, y: _SideOfPairs, distinct: bool) -> _Pairs:
         """Return the pairs, without exact copies if these are to be dropped."""
-        sides = [np.unique(each.rows, axis=0, return_inverse=True)[1].ravel() for each in (x, y)]
-        _, first, both = np.unique(np.array(sides), axis=1, return_index=True, return_inverse=True)
-        copies = len(x.rows) - len(first)
-        fewer, all_pairs = min(map(_equal_pairs, sides)), len(x.rows) * (len(x.rows) - 1) / 2
-        by_chance = max(map(_equal_pairs, sides)) / all_pairs * fewer
-        stand_out = copies > 0 and _equal_pairs(both.ravel()) - by_chance >= (fewer - by_chance) / 2 > 0
-        pairs = cls(x, y, copies, bool(stand_out))
-        return pairs.taken(np.sort(first)) if distinct and copies else pairs
+        equal = EqualRows.from_pairs(x.rows, y.rows)
+        pairs = cls(x, y, equal.n_copies, equal.n_copies > 0 and equal.agreement >= STANDS_OUT)
+        return pairs.taken(equal.first) if distinct and equal.n_copies else pairs
 
     @property
     def n(self) -> int:
@@ -344,12 +343,6 @@ class _Pairs:
         """Return some of the pairs, in an order."""
         x, y = (replace(each, rows=each.rows[places]) for each in (self.x, self.y))
         return replace(self, x=x, y=y)
-
-
-def _equal_pairs(groups: Array) -> float:
-    """Return how many pairs of rows are in the same group."""
-    counts = np.bincount(groups).astype(np.float64)
-    return float((counts * (counts - 1) / 2).sum())
 
 
 @dataclass(frozen=True, eq=False)
