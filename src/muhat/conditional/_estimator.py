@@ -154,9 +154,8 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
     0.98
     """
 
-    n_copies_: int | None = None
-    _copies: tuple[Array, Array, Array] | None = None
-    """The rows that stand for their copies, for each row which of them does, and its share of the mass of both."""
+    n_copies_: int | None
+    _copied: tuple[Array, Array, Array] | None
 
     def __init__(
         self,
@@ -264,11 +263,11 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             X = self._scaled(X)
             check_range("ConditionalMean", X)
             kernel = parts.kernel.resolve(X)
-        different, self._copies = outputs, None
+        different, self._copied = outputs, None
         if is_copied:  # one row of their mass has the same estimate, and is left out as a whole
             first, groups, every = equal.first, equal.groups, masses
             masses = np.bincount(groups, every)
-            self._copies = first, groups, every / masses[groups]
+            self._copied = first, groups, every / masses[groups]
             different = outputs[first]
             if isinstance(kernel, Precomputed):
                 kernel = Precomputed(kernel(first[:, None]))
@@ -319,7 +318,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         parts.check_enough(rules, rows.n)
         settings = plan.gram, rules, bool(self.fit_intercept)
         fits: list[Fit] = [rows.fit(parts, kernel, *settings) for kernel in self._ladder(parts.kernel.resolve(rows.X))]
-        self._rows = self._copies = self.n_copies_ = None
+        self._rows = self._copied = self.n_copies_ = None
         taken = np.broadcast_to(True, rows.n)
         return self._keep(fits, kernel_y, np.empty((0, outputs)), taken, is_flat=is_flat, plan=plan)
 
@@ -669,6 +668,11 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             X = self._scaled(X)
         return np.concatenate([function(X[some]) for some in slices(0, len(X), CHUNK)])
 
+    @property
+    def _copies(self) -> tuple[Array, Array, Array] | None:
+        """The rows that stand for their copies; for each row which of them does, and its share of their mass."""
+        return getattr(self, "_copied", None)  # models that were saved by earlier versions have none
+
     def _weights(self, X: Array) -> Array:
         """Return the weight of each row's output at new points, as the kernel sees these."""
         return self._shared(self._fit.weights(X))
@@ -724,8 +728,8 @@ def _is_copied(equal: EqualRows) -> bool:
         return False
     if equal.recur and len(equal.first) >= TOO_MANY:
         message = (
-            f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact copies of others and are taken "
-            "for observations of their own, on which leave-one-out scores and intervals rest; if they are not, drop "
+            f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact copies of others and are "
+            "taken for observations of their own, on which leave-one-out scores and intervals rest; if they are not, drop "
             "the copies or give their counts as sample_weight."
         )
         warnings.warn(message, UserWarning, stacklevel=5)

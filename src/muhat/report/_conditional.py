@@ -332,8 +332,9 @@ def _bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:
 
 def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[str]:
     n = len(outputs[0].truth) if outputs else 0
+    n_copies = getattr(model, "n_copies_", None)  # models that were saved by earlier versions have none
     return [
-        *([copies_text(model.n_copies_, n)] if model.n_copies_ and n else []),
+        *([copies_text(n_copies, n)] if n_copies and n else []),
         "Every number on how well it predicts comes from leaving out: each row is predicted by what is fitted to all "
         "others, exactly; scaling, filter and bandwidth are those of all rows.",
         "Filter, parameter and, if asked for, bandwidth were chosen by the same error, so that it is slightly "
