@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
 
 from catalogue import KERNELS, SAMPLES, SEED
-from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures
+from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures, load, save
 from muhat.conditional import ConditionalDistribution
 from muhat.conditional._distribution import nearest_probabilities
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov
@@ -620,6 +620,16 @@ REFUSED = {
     r"coverage: confidence must be between 0 and 1, got \[0.5, 0.9\]": lambda: (
         ConditionalMean().fit(X, Y).loo_coverage([0.5, 0.9])
     ),
+    "between 0 and 1, got 1.5.$": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
+    "return real numbers, as many for each output, got text": lambda: (
+        ConditionalMean().fit(X, Y).expect(lambda y: ["low"] * len(y), X)
+    ),
+    "return real numbers, as many for each output, got complex": lambda: (
+        ConditionalMean().fit(X, Y).expect(lambda y: y * 1j, X)
+    ),
+    "return real numbers, as many for each output, got a list": lambda: (
+        ConditionalMean().fit(X, Y).expect(lambda y: [[1.0], [1.0, 2.0]], X)
+    ),
     "another ConditionalMean is needed, got a int": lambda: ConditionalMean().fit(X, Y).mmd_at(X, 3),
     r"y must be at most 1e\+140 in size": lambda: ConditionalMean().fit(X, 1e200 * Y),
     "y must vary by at least 1e-140": lambda: ConditionalMean().fit(X, 1e-200 * Y),
@@ -699,3 +709,86 @@ def test_a_row_of_weight_two_is_two_rows_where_nothing_is_chosen():
     """Of moments of columns too: X is standardized."""
     model = ConditionalMean(kernel=Gaussian(1.0), filter="nu-method", selection=Fixed(10))
     check_sample_weight_equivalence_on_dense_data("ConditionalMean", model)
+
+
+def with_copies(n=30, copies=12):
+    """Rows of which some are there again, in any order; and which row each is a copy of."""
+    rng = np.random.default_rng(SEED)
+    X = rng.normal(size=(n, 2))
+    y = np.sin(X) + rng.normal(size=(n, 2))
+    rows = rng.permutation(np.r_[0:n, rng.integers(n, size=copies)])
+    return X[rows], y[rows], rows
+
+
+@pytest.mark.parametrize("kernel", ["points", "precomputed"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_copies_of_a_row_are_left_out_together(kernel, weighted):
+    X, y, rows = with_copies()
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, len(X)) if weighted else np.ones(len(X))
+    weights[4] = 0.0  # rows without mass are no copies
+    K = Gaussian(1.0)(X)
+    sample = X if kernel == "points" else K
+    settings = {"filter": "tikhonov", "selection": Fixed(0.01), "standardize": False}
+    model = ConditionalMean(kernel=Gaussian(1.0) if kernel == "points" else kernel, **settings)
+    model.fit(sample, y, sample_weight=weights)
+    taken = weights > 0
+    assert model.n_copies_ == taken.sum() - len(np.unique(rows[taken]))
+    for i in np.flatnonzero(taken):
+        others = taken & (rows != rows[i])
+        left = K[np.ix_(others, others)], K[np.ix_(others, [i])], y[others], weights[others]
+        true = smoother("tikhonov", 0.01, *left, 1.0, True)[0]
+        np.testing.assert_allclose(model.loo_predictions_[i], true, rtol=0, atol=1e-9)
+    residuals = y[taken] - model.loo_predictions_[taken]
+    spread = y[taken] - np.average(y[taken], axis=0, weights=weights[taken])
+    explained = 1 - (weights[taken] @ residuals**2).sum() / (weights[taken] @ spread**2).sum()
+    assert model.loo_score_ == pytest.approx(explained)
+
+
+def test_copies_do_not_change_the_estimate(tmp_path):
+    """Everything but what is left out is that of the rows as they are, at the median bandwidth of these."""
+    X, y, _ = with_copies()
+    model = ConditionalMean(filter="nu-method", selection=Fixed(10)).fit(X, y)
+    K = model.kernel_((X - X.mean(axis=0)) / X.std(axis=0))
+    assert np.median(-2 * np.log(K[np.triu_indices(len(K), 1)])) == pytest.approx(1)  # ‖x − x'‖²/σ²
+    true = smoother("nu-method", 10, K, K, y, np.ones(len(X)), 1.0, True)
+    np.testing.assert_allclose(model.predict(X), true, atol=1e-10)
+    weights = model.weights_at(X)
+    np.testing.assert_allclose(weights @ y, true, atol=1e-10)
+    copies = (X[:, None] == X).all(axis=2)
+    np.testing.assert_allclose(weights, weights @ copies / copies.sum(axis=0), atol=1e-12)  # shared out evenly
+    np.testing.assert_allclose(model.expect(lambda y: y**2, X), weights @ y**2)
+    left_out = model.loo_distribution_
+    assert left_out.probabilities.shape == (len(X), len(X))
+    save(model, tmp_path / "model.muhat")
+    loaded = load(tmp_path / "model.muhat")
+    assert loaded.n_copies_ == model.n_copies_ == 12
+    np.testing.assert_array_equal(loaded.loo_predictions_, model.loo_predictions_)
+
+
+@pytest.mark.parametrize("method", ["residuals", "jackknife+", "conformal"])
+def test_copies_promise_no_more_than_the_different_rows(method):
+    """Row by row each copy would be predicted by the other: an R² of nearly one, and intervals without width."""
+    held, claimed = [], []
+    rng = np.random.default_rng(SEED)
+    for _ in range(25):
+        X, new = rng.normal(size=(60, 3)), rng.normal(size=(200, 3))
+        y, true = X[:, 0] + rng.normal(size=60), new[:, 0] + rng.normal(size=200)
+        once, twice = ConditionalMean().fit(X, y), ConditionalMean().fit(np.tile(X, (2, 1)), np.tile(y, 2))
+        low, high = twice.predict_interval(new, 0.9, method).T
+        held.append(np.mean((low <= true) & (true <= high)))
+        claimed.append(twice.loo_score_ - once.loo_score_)
+    assert 0.86 < np.mean(held) < 0.97  # 60 rows calibrate: a standard error of 0.01
+    assert np.abs(claimed).max() < 0.05  # the median bandwidth knows of pairs of copies
+
+
+def test_equal_rows_of_few_values_are_observations_of_their_own():
+    rng = np.random.default_rng(SEED)
+    X = rng.integers(3, size=(120, 2)).astype(float)
+    model = ConditionalMean(kernel=Gaussian(1.0)).fit(X, X[:, 0] + rng.integers(2, size=120))
+    assert model.n_copies_ == 0
+    labels = ConditionalMean(kernel=Gaussian(1.0)).fit(X, X[:, 0])  # nine different rows, thirteen times each
+    assert labels.n_copies_ == 0
+    assert labels.loo_score_ > 0.99
+    X, y, _ = with_copies()
+    with pytest.warns(UserWarning, match="222 of 252 rows are exact copies of others and are taken for observations"):
+        assert ConditionalMean(kernel=Gaussian(1.0)).fit(np.tile(X, (6, 1)), np.tile(y, (6, 1))).n_copies_ == 0

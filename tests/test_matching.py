@@ -1,6 +1,7 @@
 """Kernel mean matching: against a reference solver, by products alone, with a proven gap."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -114,10 +115,18 @@ def test_too_few_products_are_warned_about():
         ({"tol": 0.0}, TARGET, "tol must be positive"),
         ({"max_iter": 0}, TARGET, "max_iter must be a whole number of at least 1"),
         ({"kernel": "precomputed"}, TARGET, "a kernel of points is needed, got a precomputed one"),
-        ({}, TARGET[:, :1], "X has 1 features, but KernelMeanMatching is expecting 2 features"),
-        ({}, np.full((3, 2), np.nan), "X must be finite, got 3 rows with NaN"),
+        ({}, TARGET[:, :1], "target must have as many columns as X, 2, got 1"),
+        ({}, np.full((3, 2), np.nan), "target must be finite, got 3 rows with NaN"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(settings, target, message):
     with pytest.raises(ValueError, match=message):
         KernelMeanMatching(**settings).fit(SOURCE, target)
+
+
+def test_a_target_of_other_columns_is_refused():
+    X = pd.DataFrame(SOURCE, columns=["a", "b"])
+    with pytest.raises(ValueError, match="target must have the columns of X in the same order, got another order"):
+        KernelMeanMatching().fit(X, pd.DataFrame(TARGET, columns=["b", "a"]))
+    with pytest.raises(ValueError, match="target must have the columns of X, got 'c', which X has not"):
+        KernelMeanMatching().fit(X, pd.DataFrame(TARGET, columns=["a", "c"]))

@@ -169,3 +169,14 @@ def test_the_lines_of_python_on_the_page_give_the_same_numbers(folder, options):
     names = {}
     exec(lines, names)
     assert names["model"].loo_predictions_.tolist() == [row["prediction"] for row in found["predictions"]]
+
+
+def test_copies_are_counted_in_words_and_on_the_page(folder):
+    pd.concat([FRAME, FRAME.iloc[:8]]).to_csv("twice.csv", index=False)
+    said = "8 of 68 rows are exact copies of others; all copies of a row are left out together."
+    result = run("twice.csv", "--target", "y", "--report", "page.html")
+    assert result.exit_code == 0, result.output
+    assert said in result.stdout
+    assert said in html.unescape((folder / "page.html").read_text(encoding="utf-8"))
+    assert json.loads(run("twice.csv", "--target", "y", "--json").stdout)["n_copies"] == 8
+    assert "copies" not in run("train.csv", "--target", "y").stdout

@@ -607,3 +607,18 @@ def test_a_verdict_says_no_more_than_two_standard_errors_allow():
     ]:
         vars(mu)["_held_out"] = HeldOutGain(gain, error)
         assert words in mu.verdict(best)
+
+
+@pytest.mark.parametrize("n_frequencies", [200, None])
+@pytest.mark.filterwarnings("error")
+def test_scales_are_right_or_refused_in_a_sentence(n_frequencies):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    plain = StackedMean(n_frequencies=n_frequencies).fit(X)
+    for scale in (2.0**480, 2.0**-480):
+        scaled = StackedMean(n_frequencies=n_frequencies).fit(scale * X)
+        np.testing.assert_allclose(scaled.weights_, plain.weights_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(scaled.score_samples(scale * X), plain.score_samples(X), rtol=1e-9)
+    with pytest.raises(ValueError, match="whose squared distances are finite are needed, got a column that spans"):
+        StackedMean(n_frequencies=n_frequencies).fit(1e200 * X)
+    with pytest.raises(ValueError, match="a bandwidth of at least 1e-150 is needed"):
+        StackedMean(n_frequencies=n_frequencies).fit(1e-200 * X)

@@ -26,7 +26,7 @@ from muhat.cli._compare import check_figure
 from muhat.cli._reading import Decimal, Missing, OneHot, Separator, open_like, read_with_target, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
-from muhat.conditional._evaluation import Drift, Evaluation, effects
+from muhat.conditional._evaluation import Drift, Evaluation, copies_text, effects
 from muhat.conditional._intervals import INTERVALS, checked_confidence
 from muhat.data import DataSet
 from muhat.filters import Iteration, name_of
@@ -250,6 +250,8 @@ class _Result:
             sentences.append(f"Leave-one-out R² {model.loo_score_:.3f}, RMSE {error:.3g} ({how}).")
         else:
             sentences.append(self.evaluation.sentence(self.shown))
+        if model.n_copies_:
+            sentences.append(copies_text(model.n_copies_, len(self.sample.X)))
         if self.drift is not None and self.drift.is_found:
             sentences.append(self.drift.sentence(self.sample.name, self.shown))
             if self.evaluation is None:
@@ -307,6 +309,7 @@ class _Result:
             "data": self.sample.name,
             "target": self.sample.target,
             "n": len(self.sample.X),
+            "n_copies": model.n_copies_,
             "filter": repr(model.filter_),
             "parameter": model.choice_.parameter,
             "kernel": repr(model.kernel_),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Real
@@ -51,6 +53,7 @@ from muhat.data import (
     checked_batch,
     is_empty,
 )
+from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.filters import Filter
 from muhat.gram import Access, Approximation
@@ -72,6 +75,13 @@ LARGEST = 1e140
 
 LEAST_MASS = 1e-30
 """The least mass of a row beside the largest: below, its part in eigenvectors is rounding."""
+
+
+COPIED = 0.9
+"""The share of rows equal in x, or in y where these are fewer, that are equal in both where copies are taken as one."""
+
+TOO_MANY = 20
+"""Different rows from which on it is not plain why each of them is there five times or more."""
 
 
 class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -123,6 +133,10 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         The means and variances that X is standardized by; None without.
     loo_score_ : float
         The share of the variance of y, in its RKHS, that is predicted without each row: R² by leave-one-out.
+    n_copies_ : int or None
+        Rows that are exact copies, in x and y, of one before them. All copies of a row are left out together, so that
+        scores and intervals are those of the different rows; 0 where rows are equal because few values are possible,
+        None for rows in batches, of which copies are not known.
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
         The number of features, and their names if X had any.
 
@@ -139,6 +153,9 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
     >>> round(model.loo_score_, 2)
     0.98
     """
+
+    n_copies_: int | None
+    _copied: tuple[Array, Array, Array] | None
 
     def __init__(
         self,
@@ -171,7 +188,8 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         y : array of shape (n,) or (n, n_outputs)
             The y_i.
         sample_weight : array of shape (n,), default=None
-            Masses of the rows, not negative; equal by default. A row of mass zero does not take part.
+            Masses of the rows, not negative; equal by default. A row of mass zero does not take part. The median
+            bandwidth does not look at weights.
 
         Returns
         -------
@@ -231,9 +249,12 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
         kernel_y = kernel_y.resolve(outputs)
-        plan = plan_in_memory(parts.gram, parts.kernel, len(X), X.itemsize)
-        rules = parts.rules(plan.access, len(X))
-        parts.check_enough(rules, len(X))
+        equal = EqualRows.from_pairs(X, outputs)
+        is_copied = _is_copied(equal)
+        n = len(equal.first) if is_copied else len(X)
+        plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
+        rules = parts.rules(plan.access, n)
+        parts.check_enough(rules, n)
         self.scaling_ = None
         if isinstance(parts.kernel, Precomputed):
             kernel: Kernel = Precomputed(checked_gram("ConditionalMean", X))
@@ -242,7 +263,16 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             X = self._scaled(X)
             check_range("ConditionalMean", X)
             kernel = parts.kernel.resolve(X)
-        rows = RegressionRows(X, masses, outputs, kernel_y, bool(self.fit_intercept))
+        different, self._copied = outputs, None
+        if is_copied:  # one row of their mass has the same estimate, and is left out as a whole
+            first, groups, every = equal.first, equal.groups, masses
+            masses = np.bincount(groups, every)
+            self._copied = first, groups, every / masses[groups]
+            different = outputs[first]
+            if isinstance(kernel, Precomputed):
+                kernel = Precomputed(kernel(first[:, None]))
+            X = _rows(kernel, X, np.isin(np.arange(len(X)), first))
+        rows = RegressionRows(X, masses, different, kernel_y, bool(self.fit_intercept))
         if plan.gram == "blocks":
             settings = X, masses, rows.targets, rules, rows.has_intercept
             fits: list[Fit] = [fit_blocks(parts, each, *settings) for each in self._ladder(kernel)]
@@ -251,6 +281,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
                 SpectralFit.from_rows(each, rows, plan, partial(choices_by_leaving_out, parts, each, rules))
                 for each in self._ladder(kernel)
             ]
+        self.n_copies_ = equal.n_copies if is_copied else 0
         return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
 
     def _moments(self, X: Array, masses: Array) -> ColumnMoments | None:
@@ -287,7 +318,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         parts.check_enough(rules, rows.n)
         settings = plan.gram, rules, bool(self.fit_intercept)
         fits: list[Fit] = [rows.fit(parts, kernel, *settings) for kernel in self._ladder(parts.kernel.resolve(rows.X))]
-        self._rows = None
+        self._rows = self._copied = self.n_copies_ = None
         taken = np.broadcast_to(True, rows.n)
         return self._keep(fits, kernel_y, np.empty((0, outputs)), taken, is_flat=is_flat, plan=plan)
 
@@ -383,9 +414,10 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if masses.min() < masses.max():
             needed, advice = "conformal intervals take rows that all weigh the same", "use 'jackknife+'"
             raise ValueError(refusal(who, needed, "sample_weight", advice))
-        check_calibration(who, level, len(X))
+        groups = None if self._copies is None else self._copies[1]
+        check_calibration(who, level, self._fit.n)
         if self._calibration is None:
-            self._calibration = calibrated(self, X, y, isinstance(self.kernel_, Precomputed))
+            self._calibration = calibrated(self, X, y, isinstance(self.kernel_, Precomputed), groups)
         return self._calibration
 
     def predict_quantiles(self, X: Any, q: Any, method: str | None = None) -> Array:
@@ -420,7 +452,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             return self._quantiles_by_residuals(who, X, levels)
 
         def quantiles(some: Array) -> Array:
-            return ConditionalDistribution.from_weights(self._outputs, self._fit.weights(some)).quantiles(levels)
+            return ConditionalDistribution.from_weights(self._outputs, self._weights(some)).quantiles(levels)
 
         return self._shaped(self._by_chunks(X, quantiles))
 
@@ -475,7 +507,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             The points.
         """
         check_is_fitted(self, "choice_")
-        found = self._by_chunks(X, self._fit.weights)
+        found = self._by_chunks(X, self._weights)
         weights = np.zeros((len(found), len(self._taken)))
         weights[:, self._taken] = found
         return weights
@@ -493,7 +525,7 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         """
         check_is_fitted(self, "choice_")
         outputs = self._outputs
-        values = np.asarray(function(outputs[:, 0] if self._is_flat else outputs), dtype=np.float64)
+        values = _real_numbers(function(outputs[:, 0] if self._is_flat else outputs))
         if values.ndim not in (1, 2) or len(values) != len(outputs):
             needed = f"the function must return a number or a row for each of {len(outputs)} outputs"
             raise ValueError(refusal("ConditionalMean.expect", needed, f"shape {values.shape}"))
@@ -547,7 +579,10 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
     def loo_distribution_(self) -> ConditionalDistribution:
         """The distribution of y at each x_i by the model made without row i, for rows that have a mass."""
         check_is_fitted(self, "choice_")
-        return ConditionalDistribution.from_weights(self._outputs, self._fit.left_out_weights())
+        weights = self._fit.left_out_weights()
+        if self._copies is not None:
+            weights = self._shared(weights)[self._copies[1]]
+        return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def loo_coverage(self, confidence: float = 0.9) -> Any:
         """Return the share of rows whose y lies between the quantiles (1 ± confidence)/2 of ``loo_distribution_``.
@@ -626,18 +661,38 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         """Return a function of new points, of so many at a time that their pairs with the sample fit in memory."""
         check_is_fitted(self, "choice_")
         X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
-        X = X[:, self._taken] if isinstance(self.kernel_, Precomputed) else self._scaled(X)
+        if isinstance(self.kernel_, Precomputed):
+            X = X[:, self._taken]
+            X = X if self._copies is None else X[:, self._copies[0]]
+        else:
+            X = self._scaled(X)
         return np.concatenate([function(X[some]) for some in slices(0, len(X), CHUNK)])
+
+    @property
+    def _copies(self) -> tuple[Array, Array, Array] | None:
+        """The rows that stand for their copies; for each row which of them does, and its share of their mass."""
+        return getattr(self, "_copied", None)  # models that were saved by earlier versions have none
+
+    def _weights(self, X: Array) -> Array:
+        """Return the weight of each row's output at new points, as the kernel sees these."""
+        return self._shared(self._fit.weights(X))
+
+    def _shared(self, weights: Array) -> Array:
+        """Return weights of different rows, in columns, with each shared out among its copies."""
+        if self._copies is None:
+            return weights
+        _, groups, shares = self._copies
+        return weights[:, groups] * shares
 
     def _on_rows(self, values: Array) -> Array:
         """Return values of rows that take part, NaN for the others."""
         on_rows = np.full((len(self._taken), values.shape[1]), np.nan)
-        on_rows[self._taken] = values
+        on_rows[self._taken] = values if self._copies is None else values[self._copies[1]]
         return self._shaped(on_rows)
 
     def _averaged(self, values: Array) -> Any:
         """Return the mean over rows of a value for each output."""
-        means = self._fit.masses @ values
+        means = self._shared(self._fit.masses[None])[0] @ values
         return float(means[0]) if self._is_flat else means
 
     def _check_linear(self, method: str) -> None:
@@ -648,6 +703,37 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._is_flat else values
+
+
+def _real_numbers(returned: Any) -> Array:
+    """Return what a function of y returned as numbers, or refuse it."""
+    try:
+        values = np.asarray(returned)
+    except ValueError:  # rows of different lengths
+        values = np.empty(0, object)
+    if values.dtype == object and values.size:  # numbers that came as objects
+        with suppress(TypeError, ValueError):
+            values = values.astype(np.float64)
+    if values.dtype.kind not in "fiub":
+        kinds = {"U": "text", "S": "text", "c": "complex ones"}
+        needed = "the function must return real numbers, as many for each output"
+        got = kinds.get(values.dtype.kind, f"a {type(returned).__name__} of other things")
+        raise ValueError(refusal("ConditionalMean.expect", needed, got))
+    return values.astype(np.float64, copy=False)
+
+
+def _is_copied(equal: EqualRows) -> bool:
+    """Return whether equal rows are copies, and not values that repeat; say so where it cannot be told."""
+    if not equal.n_copies or equal.agreement < COPIED:
+        return False
+    if equal.recur and len(equal.first) >= TOO_MANY:
+        message = (
+            f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact copies of others and are "
+            "taken for observations of their own, on which leave-one-out scores and intervals rest; if they are not, "
+            "drop the copies or give their counts as sample_weight."
+        )
+        warnings.warn(message, UserWarning, stacklevel=5)
+    return not equal.recur
 
 
 def _rows(kernel: Kernel, X: Array, taken: Array) -> Array:

@@ -40,6 +40,12 @@ def effects(model: Any, X: Array) -> Array:
     return found
 
 
+def copies_text(n_copies: int, n: int) -> str:
+    """Return one sentence on rows that are copies of others."""
+    are = "is an exact copy of another" if n_copies == 1 else "are exact copies of others"
+    return f"{n_copies:,} of {n:,} rows {are}; all copies of a row are left out together."
+
+
 @dataclass(frozen=True)
 class Drift:
     """Whether x of new rows is distributed as x of the training rows, by a two-sample test."""

@@ -367,7 +367,7 @@ def choices_of(
     scores = [np.full(len(each.grid), np.nan) for each in candidates]
     left_out = [place for place, rule in enumerate(rules) if isinstance(rule, LeaveOneOut)]
     if left_out:
-        check_rest(rules[left_out[0]], 1 - float(regression.masses.max()))
+        check_rest(1 - float(regression.masses.max()))
         found = left_out_scores([candidates[place] for place in left_out])
         for place, each in zip(left_out, found, strict=True):
             scores[place] = each

@@ -35,7 +35,7 @@ def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float
     """Return a confidence between 0 and 1, or refuse it; of n rows, also one that these do not reach."""
     is_number = isinstance(confidence, Real) and not isinstance(confidence, bool)
     if not is_number or not 0 < float(confidence) < 1:
-        is_percent = is_number and 1 < float(confidence) < 100
+        is_percent = is_number and 10 <= float(confidence) < 100
         advice = f"for {confidence:g} % give {float(confidence) / 100:g}" if is_percent else ""
         raise ValueError(refusal(who, "confidence must be between 0 and 1", repr(confidence), advice))
     level = float(confidence)
@@ -63,13 +63,18 @@ def check_calibration(who: str, level: float, n: int) -> None:
     checked_place(who, level, held_out, f"{n} rows, of which {held_out} calibrate")
 
 
-def calibrated(model: Any, X: Array, y: Array, is_pairwise: bool = False) -> tuple[Any, Array | None, Array]:
+def calibrated(
+    model: Any, X: Array, y: Array, is_pairwise: bool = False, groups: Array | None = None
+) -> tuple[Any, Array | None, Array]:
     """Return a model of two thirds of the rows, what it takes of X's columns, and the others' absolute residuals.
 
-    The model is a clone of an estimator or pipeline, of which no part sees the rows that calibrate.
+    The model is a clone of an estimator or pipeline, of which no part sees the rows that calibrate. Rows of a group,
+    which are copies of each other, are held out together, and one of them calibrates.
     """
-    order, held_out = np.random.default_rng(0).permutation(len(X)), floor(CALIBRATED * len(X))
-    some, rest = np.sort(order[:held_out]), np.sort(order[held_out:])
+    groups = np.arange(len(X)) if groups is None else groups
+    _, first = np.unique(groups, return_index=True)
+    order, held_out = np.random.default_rng(0).permutation(len(first)), floor(CALIBRATED * len(first))
+    some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
     columns = rest if is_pairwise else None
     taken = slice(None) if columns is None else columns
     fitted = clone(model).fit(X[rest][:, taken], y[rest])

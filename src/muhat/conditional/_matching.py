@@ -127,8 +127,26 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
             raise ValueError(refusal("KernelMeanMatching", "a kernel of points is needed", "a precomputed one"))
-        Y = checked_sample(self, target, reset=False).astype(np.float64, copy=False)
+        self._check_columns(target)
+        Y = checked_sample(self, target, reset=False, name="target").astype(np.float64, copy=False)
         return Embedding(kernel.resolve(np.concatenate([X, Y])), Y, np.full(len(Y), 1 / len(Y)))
+
+    def _check_columns(self, target: Any) -> None:
+        """Refuse a target of other columns than those of X, or in another order."""
+        who = "KernelMeanMatching"
+        shape: tuple[int, ...] = getattr(target, "shape", ())
+        if len(shape) == 2 and shape[1] != self.n_features_in_:
+            needed = f"target must have as many columns as X, {self.n_features_in_}"
+            raise ValueError(refusal(who, needed, shape[1]))
+        mine, its = (list(getattr(each, name, [])) for each, name in ((self, "feature_names_in_"), (target, "columns")))
+        if not mine or not its or mine == its:
+            return
+        if sorted(map(str, mine)) == sorted(map(str, its)):
+            needed, advice = "target must have the columns of X in the same order", "take target[list(X.columns)]"
+            raise ValueError(refusal(who, needed, "another order", advice))
+        others = ", ".join(repr(name) for name in its if name not in mine)
+        if others:
+            raise ValueError(refusal(who, "target must have the columns of X", f"{others}, which X has not"))
 
 
 def _program(mu: Embedding, X: Array, way: str | Approximation, most: float) -> tuple[QuadraticProgram, float]:

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.conditional import ConditionalMean
+from muhat.conditional._evaluation import copies_text
 from muhat.filters import Iteration, name_of
 from muhat.kernels import Linear
 from muhat.report._comparison import colour_of
@@ -78,7 +79,7 @@ def conditional_report(
         facts=_facts(model, outputs),
         sections=sections,
         data=data_section(context, samples, [] if samples else [f"Fitted to {count(model.n_features_in_, 'column')}."]),
-        assumptions=_assumptions(model),
+        assumptions=_assumptions(model, outputs),
         code=context.code or _code(model),
         provenance=Context(settings=settings).provenance(),
     )
@@ -329,8 +330,11 @@ def _bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:
     )
 
 
-def _assumptions(model: ConditionalMean) -> list[str]:
+def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[str]:
+    n = len(outputs[0].truth) if outputs else 0
+    n_copies = getattr(model, "n_copies_", None)  # models that were saved by earlier versions have none
     return [
+        *([copies_text(n_copies, n)] if n_copies and n else []),
         "Every number on how well it predicts comes from leaving out: each row is predicted by what is fitted to all "
         "others, exactly; scaling, filter and bandwidth are those of all rows.",
         "Filter, parameter and, if asked for, bandwidth were chosen by the same error, so that it is slightly "

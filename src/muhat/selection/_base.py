@@ -173,12 +173,12 @@ class Rule(BaseEstimator, ABC):
         return only
 
 
-def check_rest(rule: Rule, rest: float) -> None:
+def check_rest(rest: float) -> None:
     """Refuse masses so uneven that next to nothing is left when some points are left out."""
     if rest < LEAST_REST:
         needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
         advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
-        raise ValueError(refusal(type(rule).__name__, needed, f"{100 * rest:.2g} %", advice))
+        raise ValueError(refusal("sample_weight", needed, f"{100 * rest:.2g} %", advice))
 
 
 def checked_bias_factor(rule: Rule, factor: Any) -> Any:

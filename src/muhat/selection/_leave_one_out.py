@@ -90,7 +90,7 @@ class LeaveOneOut(Scored):
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
         """Return what is left without each point: in closed form, from resolvents, or by refits."""
-        check_rest(self, 1 - problem.mass_range[1])
+        check_rest(1 - problem.mass_range[1])
         return LeftOutScores(problem, candidates, bias_factor_on(self.bias_factor, problem))
 
     @staticmethod

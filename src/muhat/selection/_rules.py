@@ -163,7 +163,7 @@ class KFold(Scored):
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> FoldScores:
         factor = bias_factor_on(self.bias_factor, problem)
         if problem.fold_sums is not None:
-            check_rest(self, 1 - float(problem.fold_sums.mass.max()))
+            check_rest(1 - float(problem.fold_sums.mass.max()))
             return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums), factor)
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
@@ -174,7 +174,7 @@ class KFold(Scored):
     def folds(self, masses: Array) -> list[Array]:
         """Return the rows of each fold, split at random."""
         folds = np.array_split(np.random.default_rng(self.random_state).permutation(len(masses)), self.n_splits)
-        check_rest(self, 1 - max(float(masses[fold].sum()) for fold in folds))
+        check_rest(1 - max(float(masses[fold].sum()) for fold in folds))
         return folds
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from muhat._validation import (
 )
 from muhat.embedding import Embedding
 from muhat.kernels import Kernel, Precomputed
+from muhat.kernels._base import terms
 from muhat.kernels._mixtures import has_closed_form
 from muhat.selection._base import LEAST_REST
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
@@ -40,6 +42,9 @@ CHECKED = 500
 
 COUNTS_UP_TO = 20_000
 """Rows up to which weights that are whole numbers are counts, and rows are repeated."""
+
+LEAST_BANDWIDTH = 1e-150
+"""Bandwidths from which on the squares of frequencies are numbers."""
 
 CLEAR = 2.0
 """Standard errors beyond which a gain is said to be one."""
@@ -152,7 +157,9 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
             advice = "draw a sample of it, or use KernelMean"
             raise TypeError(refusal("StackedMean", "rows in memory are needed", "one of dask's collections", advice))
         rows, masses = _counted(checked_sample(self, X, reset=True), sample_weight)
+        _check_squares(rows)
         kernel = kernel.resolve(rows)
+        _check_bandwidth(kernel)
         check_scale(type(kernel).__name__, float(np.max(kernel.diagonal(rows))), np.float64, rows)
         if not kernel.positive_semidefinite:
             check_semidefinite(np.linalg.eigvalsh(kernel(rows[:CHECKED])))
@@ -263,6 +270,24 @@ def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:
         return rows, np.full(len(rows), 1 / len(rows))
     masses = checked_masses("StackedMean", weights, len(rows))
     return rows[masses > 0], masses[masses > 0]
+
+
+def _check_squares(rows: Array) -> None:
+    """Refuse rows whose covariances are not finite."""
+    with np.errstate(over="ignore"):
+        spread = float(np.ptp(rows.astype(np.float64), axis=0).max())
+    if spread > (np.finfo(np.float64).max / rows.size) ** 0.5:
+        needed, got = "rows whose squared distances are finite are needed", f"a column that spans {spread:.3g}"
+        raise ValueError(refusal("StackedMean", needed, got, "rescale X"))
+
+
+def _check_bandwidth(kernel: Kernel) -> None:
+    """Refuse bandwidths whose inverse squares are not finite."""
+    for _, part in terms(kernel):
+        bandwidth = getattr(part, "bandwidth", 1.0)
+        if isinstance(bandwidth, Real) and float(bandwidth) < LEAST_BANDWIDTH:
+            needed = f"a bandwidth of at least {LEAST_BANDWIDTH:g} is needed, for squares of frequencies to be numbers"
+            raise ValueError(refusal("StackedMean", needed, f"{float(bandwidth):.3g}", "rescale X"))
 
 
 def _check_heaviest(masses: Array) -> None:

@@ -98,7 +98,12 @@ def _moments(
     folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
     if n_frequencies is None or not known:
         return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
-    frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
+    with np.errstate(over="ignore"):
+        frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
+        are_finite = np.isfinite(frequencies**2).all()
+    if not are_finite:
+        needed, got = "a bandwidth with frequencies whose squares are finite is needed", repr(sample.kernel)
+        raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
     with np.errstate(over="ignore", invalid="ignore"):
         moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
     if not np.isfinite(moments.inner).all():

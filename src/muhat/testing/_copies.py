@@ -8,25 +8,13 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.data import SampleBatch
-from muhat.data._summaries import scrambled
+from muhat.data._copies import RECURRING, row_hashes
 
 SIZE = 20_000
 """Different rows whose copies are counted at most; of more, those with the smallest hashes stand for all."""
 
 WORTH_A_WORD = 0.01
 """The share of the rows from which on copies are mentioned in a verdict."""
-
-RECURRING = 5
-"""Rows per different row from which on rows are equal because few values are possible, not because of copies."""
-
-
-def row_hashes(X: Array) -> Array:
-    """Return 64 bits for each row that depend on its numbers alone."""
-    bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
-    hashed = np.zeros(len(X), np.uint64)
-    for column in bits.T:
-        hashed = scrambled(hashed ^ column, 0)
-    return hashed
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
 from muhat._messages import IN_COMMAND, option, refusal
 from muhat.data import ColumnMoments
+from muhat.data._copies import EqualRows
 from muhat.data._sources import SampleBatch
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Function, Gaussian, Kernel, Precomputed
@@ -51,6 +52,9 @@ FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.40, 0.15, 0.20, 0.15, 0.10
 
 Chosen by power on twenty-two kinds of dependence (docs/tests.md).
 """
+
+STANDS_OUT = 0.5
+"""The agreement of rows that are equal in x and in y from which on copies are mentioned."""
 
 CHUNK = 8
 """Permutations that a thread takes at a time."""
@@ -348,23 +352,19 @@ class _Pairs:
         Where values of both sides repeat among those that stay, what stays is the support of the pairs: common values
         of x are there with many of y, rare ones with the common ones of y only, which no permutation is like.
         """
-        sides = [np.unique(each.rows, axis=0, return_inverse=True)[1].ravel() for each in (x, y)]
-        _, first, both = np.unique(np.array(sides), axis=1, return_index=True, return_inverse=True)
-        copies = len(x.rows) - len(first)
-        fewer, all_pairs = min(map(_equal_pairs, sides)), len(x.rows) * (len(x.rows) - 1) / 2
-        by_chance = max(map(_equal_pairs, sides)) / all_pairs * fewer
-        stand_out = copies > 0 and _equal_pairs(both.ravel()) - by_chance >= (fewer - by_chance) / 2 > 0
-        levels = [len(np.unique(side)) for side in sides]
-        pairs = cls(x, y, copies, bool(stand_out), copies == 0 or max(levels) == len(first))
+        equal = EqualRows.from_pairs(x.rows, y.rows)
+        copies, kept = equal.n_copies, len(equal.first)
+        can_be_dropped = copies == 0 or max(equal.levels) == kept
+        pairs = cls(x, y, copies, copies > 0 and equal.agreement >= STANDS_OUT, can_be_dropped)
         if not distinct or not copies:
             return pairs
         if not pairs.copies_can_be_dropped:
             given, plain = option("distinct"), "leave out --distinct" if IN_COMMAND.get() else "use distinct=False"
             needed = f"with {given}, x or y must have no value twice in rows that are not copies"
-            got = f"{levels[0]:,} different values of x and {levels[1]:,} of y in {len(first):,} such rows"
+            got = f"{equal.levels[0]:,} different values of x and {equal.levels[1]:,} of y in {kept:,} such rows"
             advice = f"{plain}, as rows that are equal because few values are possible are no copies"
             raise ValueError(refusal("IndependenceTest", needed, got, advice))
-        return pairs.taken(np.sort(first))
+        return pairs.taken(equal.first)
 
     @property
     def n(self) -> int:
@@ -380,12 +380,6 @@ class _Pairs:
         """Return some of the pairs, in an order."""
         x, y = (replace(each, rows=each.rows[places]) for each in (self.x, self.y))
         return replace(self, x=x, y=y)
-
-
-def _equal_pairs(groups: Array) -> float:
-    """Return how many pairs of rows are in the same group."""
-    counts = np.bincount(groups).astype(np.float64)
-    return float((counts * (counts - 1) / 2).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,69 @@
+"""Rows that are there more than once: told apart by a hash of their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.data._summaries import scrambled
+
+RECURRING = 5
+"""Rows per different row from which on rows are equal because few values are possible, not because of copies."""
+
+
+def row_hashes(X: Array) -> Array:
+    """Return 64 bits for each row that depend on its numbers alone."""
+    bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
+    hashed = np.zeros(len(X), np.uint64)
+    for column in bits.T:
+        hashed = scrambled(hashed ^ column, 0)
+    return hashed
+
+
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """Which of the pairs (x, y) are equal, and whether that is more than values that repeat explain."""
+
+    first: Array
+    """The number of the first row of each different pair, rising."""
+    groups: Array
+    """For each row, the place of its pair in ``first``."""
+    agreement: float
+    """Of the rows that are equal in x, or in y where these are fewer, the share equal in both, beyond chance."""
+    levels: tuple[int, int]
+    """The numbers of different rows of x and of y."""
+
+    @classmethod
+    def from_pairs(cls, x: Array, y: Array) -> EqualRows:
+        """Compare the rows of x and y, of shape (n, columns) each."""
+        sides = [np.unique(row_hashes(each), return_inverse=True)[1] for each in (x, y)]
+        numbers = np.column_stack(sides).astype(np.float64)
+        _, first, groups = np.unique(row_hashes(numbers), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty(len(first), np.int64)
+        place[order] = np.arange(len(first))
+        groups = place[groups]
+        fewer, most = sorted(map(_equal_pairs, sides))
+        by_chance = most / max(len(x) * (len(x) - 1) / 2, 1) * fewer
+        beyond = fewer - by_chance
+        agreement = (_equal_pairs(groups) - by_chance) / beyond if beyond > 0 else 0.0
+        levels = (int(sides[0].max()) + 1, int(sides[1].max()) + 1)
+        return cls(first[order], groups, agreement, levels)
+
+    @property
+    def n_copies(self) -> int:
+        """How many rows equal one before them."""
+        return len(self.groups) - len(self.first)
+
+    @property
+    def recur(self) -> bool:
+        """Whether there are so few different rows that equal ones are to be expected."""
+        return len(self.groups) >= RECURRING * len(self.first)
+
+
+def _equal_pairs(groups: Array) -> float:
+    """Return how many pairs of rows are in the same group."""
+    counts = np.bincount(groups).astype(np.float64)
+    return float((counts * (counts - 1) / 2).sum())
