@@ -729,8 +729,8 @@ def _is_copied(equal: EqualRows) -> bool:
     if equal.recur and len(equal.first) >= TOO_MANY:
         message = (
             f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact copies of others and are "
-            "taken for observations of their own, on which leave-one-out scores and intervals rest; if they are not, drop "
-            "the copies or give their counts as sample_weight."
+            "taken for observations of their own, on which leave-one-out scores and intervals rest; if they are not, "
+            "drop the copies or give their counts as sample_weight."
         )
         warnings.warn(message, UserWarning, stacklevel=5)
     return not equal.recur
