@@ -9,6 +9,7 @@ import pytest
 import muhat
 from muhat import MMD, DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
 from muhat.data import DataSet
+from muhat.data._copies import EqualRows
 from muhat.kernels import Function, Gaussian
 from muhat.testing._copies import RowCounts
 from muhat.testing._two_samples import ConstantColumns
@@ -337,3 +338,15 @@ def test_mmd_is_the_plain_formula(unbiased, monkeypatch):
     assert mmd(*frames) == mmd(X, Y)
     with pytest.raises(ValueError, match="X and Y must have the same columns, got 2 and 1 columns"):
         mmd(X, Y[:, 0])
+
+
+def test_equal_pairs_of_rows_are_those_of_a_look_at_each():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(3, size=(40, 2)).astype(float), rng.integers(-1, 1, size=(40, 1)) * 0.0  # 0 and −0 are equal
+    y[:20] = rng.normal(size=(20, 1))
+    equal = EqualRows.from_pairs(x, y)
+    rows = [(*a, *b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    first = [rows.index(row) for row in rows]
+    assert equal.first.tolist() == sorted(set(first))
+    assert equal.first[equal.groups].tolist() == first
+    assert equal.n_copies == 40 - len(set(rows)) > 0

@@ -88,7 +88,7 @@ def conditional_report(
 class _Outputs:
     """One output: its values, and what is predicted for each row without it."""
 
-    def __init__(self, name: str, truth: Array, predicted: Array) -> None:
+    def __init__(self, name: str, truth: Array, predicted: Array, n_copies: int = 0) -> None:
         good = np.isfinite(predicted)  # rows of mass zero have no prediction
         self.name, self.truth, self.predicted = name, truth[good], predicted[good]
         n = len(self.truth)
@@ -96,7 +96,7 @@ class _Outputs:
         self.errors = self.truth - self.predicted
         self.gains = plain**2 - self.errors**2
         self.share = float(self.gains.sum() / (plain**2).sum())
-        self.error = float(self.gains.std() * n**0.5 / (plain**2).sum())
+        self.error = float(self.gains.std() * n / max(n - n_copies, 1) ** 0.5 / (plain**2).sum())  # copies say nothing
 
     @classmethod
     def from_model(cls, model: ConditionalMean, name: str) -> list[_Outputs]:
@@ -105,10 +105,11 @@ class _Outputs:
             return []
         predicted = np.asarray(model.loo_predictions_)
         truth = predicted + np.asarray(model.loo_residuals_)
+        n_copies = getattr(model, "n_copies_", None) or 0  # models that were saved by earlier versions have none
         if predicted.ndim == 1:
-            return [cls(name, truth, predicted)]
+            return [cls(name, truth, predicted, n_copies)]
         names = [f"{name} {place}" for place in range(predicted.shape[1])]
-        return [cls(*each) for each in zip(names, truth.T, predicted.T, strict=True)][:MOST_OUTPUTS]
+        return [cls(*each, n_copies) for each in zip(names, truth.T, predicted.T, strict=True)][:MOST_OUTPUTS]
 
     def plots(self) -> list[Plot]:
         """Return the predictions against the truth, and the histogram of errors."""
@@ -332,7 +333,7 @@ def _bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:
 
 def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[str]:
     n = len(outputs[0].truth) if outputs else 0
-    n_copies = getattr(model, "n_copies_", None)  # models that were saved by earlier versions have none
+    n_copies = getattr(model, "n_copies_", None)
     return [
         *([copies_text(n_copies, n)] if n_copies and n else []),
         "Every number on how well it predicts comes from leaving out: each row is predicted by what is fitted to all "
