@@ -385,7 +385,7 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
         ({"X": np.ones((1, 3))}, "at least 2 rows are needed"),
         ({"X": np.ones((4, 3)), "selection": "kfold"}, "needs at least 5 rows"),
         ({"X": np.array([[1.0], [np.nan]])}, "1 row with NaN"),
-        ({"X": np.ones(5)}, "two dimensions"),
+        ({"X": np.ones((5, 2, 2))}, "dim"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_sentence(sample, arguments, sentence):

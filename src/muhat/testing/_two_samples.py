@@ -99,7 +99,7 @@ class TwoSampleTest(PermutationTest):
     0.001
     >>> print(result.verdict().replace(". ", ".\\n"))
     The samples differ (50 and 40 rows, p ≤ 0.001).
-    Largest difference: column 0, 0.86 standard deviations higher in after.
+    Largest difference: column 0, 0.95 standard deviations higher in after.
     """
 
     def __init__(
