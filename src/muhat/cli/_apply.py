@@ -21,6 +21,7 @@ from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
+from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import Decimal, Missing, Separator, open_like, show_notes
 from muhat.comparison import Comparison
@@ -121,6 +122,7 @@ def apply_command(
                 refusal("--out", f"a file name ending in {' or '.join(ENDINGS)} is needed", repr(str(out)))
             )
         check_writable(out)
+    check_outputs([model, file], out=out)
     asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
     if confidence is not None:
         checked_confidence("--interval", confidence)

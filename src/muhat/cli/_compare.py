@@ -23,6 +23,7 @@ from muhat._messages import TINY_PERCENT, refusal, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._apply import check_names, fitted_winner, names_of
 from muhat.cli._command_line import standard_output
+from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._reading import Decimal, Missing, OneHot, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, print_written
@@ -115,9 +116,9 @@ def compare_command(
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         check_figure(figure)
-    if model is not None:
-        check_writable(model)
+    check_model_file(model)
     check_report(report)
+    check_outputs([file], out=figure, report=report, save=model)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,

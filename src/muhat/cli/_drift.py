@@ -13,10 +13,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
-from muhat._files import FileError, check_writable
+from muhat._files import FileError
 from muhat._messages import lacks_columns, refusal
 from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
+from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import spinner
 from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings, print_written
@@ -97,8 +98,9 @@ def drift_command(
     if out is not None:
         check_figure(out)
     check_report(report)
-    if save_to is not None:
-        check_writable(save_to)
+    check_model_file(save_to)
+    check_outputs([*files, resume], out=out, report=report)
+    check_outputs(files, out=out, report=report, save=save_to)  # a state is continued in its own file
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"missing": missing, "decimal": decimal}
     if resume is None:

@@ -23,6 +23,7 @@ from muhat._validation import positive
 from muhat.cli._apply import check_names
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import check_figure
+from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._reading import Decimal, Missing, OneHot, Separator, open_like, read_with_target, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
@@ -96,8 +97,10 @@ def predict_command(
 ) -> None:
     """Predict a column from all others: a table with intervals, how well it does, and a figure."""
     checked_confidence("--confidence", confidence)
-    _check(target, intervals, out, save_predictions, keep)
+    _check(target, intervals, out, save_predictions)
+    check_model_file(keep)
     check_report(report)
+    check_outputs([file, new], out=out, report=report, save=keep, save_predictions=save_predictions)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"one_hot": one_hot, "missing": missing, "decimal": decimal}
     with noted_warnings() as warned:

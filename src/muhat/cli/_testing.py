@@ -21,6 +21,7 @@ from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
+from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
 from muhat.cli._report import (
@@ -119,6 +120,7 @@ def two_samples_command(
     if out is not None:
         check_figure(out)
     check_report(report)
+    check_outputs(files, out=out, report=report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"missing": missing, "decimal": decimal}
     test = TwoSampleTest(
@@ -182,6 +184,7 @@ def independence_command(
     if out is not None:
         check_figure(out)
     check_report(report)
+    check_outputs([file], out=out, report=report)
     names = [each.split(",") for each in (x, y)]
     both = sorted({*names[0]} & {*names[1]})
     if both:
