@@ -83,3 +83,56 @@ def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place()
         assert "--report: a file that is not read" in refused(*arguments, "--report", "t.html")
     same = ["--save-predictions", "page.html", "--report", "page.html"]
     assert "every output needs a file of its own" in refused("predict", "t.csv", "--target", "y", *same)
+
+
+def test_rows_keep_the_numbers_of_their_file_where_others_are_dropped():
+    holes = FRAME.copy()
+    holes.loc[[0, 3], "a"] = np.nan
+    holes.to_csv("holes.csv", index=False)
+    kept = [number + 1 for number in range(40) if number not in (0, 3)]
+    options = ["--target", "y", "--missing", "drop", "--save-predictions", "p.csv"]
+    for files in (["holes.csv"], ["t.csv", "holes.csv"]):
+        found = json.loads(succeeded("predict", *files, *options, "--json").stdout)
+        assert [each["row"] for each in found["predictions"]] == kept
+        assert [int(line["row"]) for line in csv.DictReader(Path("p.csv").read_text().splitlines())] == kept
+    page = succeeded("predict", "holes.csv", *options, "--report", "p.html", "--save", "m.muhat")
+    table = page.stdout.partition("rows counted from 1:")[2].splitlines()
+    assert [int(line.split()[0]) for line in table if line[:5].strip().isdigit()] == kept[:10]
+    applied = succeeded("apply", "m.muhat", "holes.csv", "--missing", "drop")
+    lines = list(csv.DictReader(applied.stdout.splitlines()))
+    assert [int(line["row"]) for line in lines] == kept
+    expected = succeeded("apply", "m.muhat", "t.csv").stdout.splitlines()
+    assert expected[0] == "prediction"
+    found = [float(line["prediction"]) for line in lines]
+    np.testing.assert_allclose(found, [float(expected[row]) for row in kept], rtol=1e-9)
+    as_json = json.loads(succeeded("apply", "m.muhat", "holes.csv", "--missing", "drop", "--json").stdout)
+    assert as_json["row"] == kept
+
+
+def test_files_of_the_same_name_are_told_apart_by_their_folders():
+    for folder, frame in (("jan", FRAME), ("feb", OTHER + 3)):
+        Path(folder).mkdir()
+        frame.to_csv(f"{folder}/data.csv", index=False)
+    files = ["jan/data.csv", "feb/data.csv"]
+    found = json.loads(succeeded("test", *files, *FEW, "--report", "p.html", "--json").stdout)
+    assert found["samples"] == ["jan/data", "feb/data"]
+    assert found["verdict"].endswith("higher in feb/data.")
+    assert "names=[&#x27;jan/data&#x27;, &#x27;feb/data&#x27;]" in Path("p.html").read_text()
+    drifted = json.loads(succeeded("drift", "o.csv", *files, "--json").stdout)
+    assert [each["name"] for each in drifted["batches"]] == ["jan/data.csv", "feb/data.csv"]
+    predicted = succeeded("predict", *files, "--target", "y").stdout
+    assert "feb/data is distributed differently from jan/data" in predicted
+
+
+def test_a_column_to_leave_out_need_not_be_in_every_file():
+    OTHER.assign(name="x").to_csv("named.csv", index=False)
+    for files in (["t.csv", "named.csv"], ["named.csv", "t.csv"]):
+        plain = [file.replace("named", "o") for file in files]
+        same = [succeeded("test", *each, *FEW, "--json").stdout for each in ([*files, "--drop", "name"], plain)]
+        assert json.loads(same[0])["p_value"] == json.loads(same[1])["p_value"]
+        succeeded("drift", *files, "--drop", "name", "--report", "p.html")
+        succeeded("predict", *files, "--target", "y", "--drop", "name", "--report", "p.html")
+    succeeded("test", "t.csv", "named.csv", "--drop", "name", *FEW, "--report", "p.html")
+    for command in (["test"], ["drift"], ["predict", "--target", "y"]):
+        line = refused(*command, "t.csv", "named.csv", "--drop", "nome")
+        assert "t.csv has no column 'nome'; its columns are a, b, y" in line

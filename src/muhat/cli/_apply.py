@@ -23,7 +23,7 @@ from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches
-from muhat.cli._reading import Decimal, Missing, Separator, open_like, show_notes
+from muhat.cli._reading import Decimal, Missing, Separator, open_like, row_numbers, show_notes
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
 from muhat.conditional._intervals import checked_confidence
@@ -133,6 +133,7 @@ def apply_command(
         batches = open_like(file, asked.columns, reading)
     if asked.columns is not None:
         check_names(batches.name, [name for name in (*batches.columns, *batches.left_out) if name in asked.columns])
+    asked.read_numbers(batches if missing == "drop" else None)
     is_json = as_json or (out is not None and out.suffix.lower() == ".json")
     write = _write_json if is_json else _write_csv
     with ProgressBatches(batches, ["applying"], shown=out is not None and sys.stderr.isatty()) as rows:
@@ -163,11 +164,27 @@ class _Asked:
         self.model, self.who = model, who
         self.last = model[-1] if isinstance(model, Pipeline) else model
         self.confidence, self.quantiles = confidence, quantiles
+        self.rows: Array | None = None
         names = getattr(model, "feature_names_in_", None)
         self.columns = None if names is None else list(names)
         if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
             needed = "a model of y given x is needed for intervals and quantiles"
             raise ValueError(refusal(who, needed, f"a {type(self.last).__name__}"))
+
+    def read_numbers(self, batches: FileBatches | None) -> None:
+        """Learn the numbers of the rows in their file by a pass over it, where some may be dropped."""
+        if batches is not None:
+            for _ in batches:
+                pass
+            self.rows = row_numbers(batches) + 1
+
+    def numbered(self, batches: ProgressBatches) -> Iterator[dict[str, Array]]:
+        """Yield what the model says of each batch, after a column of the rows' numbers where some may be dropped."""
+        start = 0
+        for batch in batches:
+            numbers = {} if self.rows is None else {"row": self.rows[start : start + len(batch)]}
+            start += len(batch)
+            yield numbers | self.answers(batch)
 
     def answers(self, rows: Array) -> dict[str, Array]:
         """Return what the model says of rows, by the names of the columns to write."""
@@ -207,8 +224,7 @@ class _Asked:
 def _write_csv(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
     """Write a line for each row, batch by batch, with as many digits as give the same number again."""
     writer, is_first = csv.writer(file, lineterminator="\n"), True
-    for batch in batches:
-        answers = asked.answers(batch)
+    for answers in asked.numbered(batches):
         if is_first:
             writer.writerow(answers)
         writer.writerows(zip(*(column.tolist() for column in answers.values()), strict=True))
@@ -218,8 +234,8 @@ def _write_csv(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
 def _write_json(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
     """Write an object of columns."""
     columns: dict[str, list[Any]] = {}
-    for batch in batches:
-        for name, values in asked.answers(batch).items():
+    for answers in asked.numbered(batches):
+        for name, values in answers.items():
             columns.setdefault(name, []).extend(values.tolist())
     json.dump({"model": type(asked.last).__name__, **columns}, file, allow_nan=False)
     file.write("\n")

@@ -19,7 +19,7 @@ from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
+from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, readings_of, sample_names, show_notes
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings, print_written
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.cli._testing import (
@@ -120,20 +120,22 @@ def drift_command(
     else:
         detector, new = _resumed(resume), files
         _check_same_options(context, detector, resume)
+    readings = readings_of(files, reading)
     with noted_warnings() as warned:
-        reference = _reference(files[0], reading, one_hot, block_length) if resume is None else None
+        reference = _reference(files[0], readings[0], one_hot, block_length) if resume is None else None
         if reference is not None:
             detector.fit(reference)
             if isinstance(reference, FileBatches):
                 show_notes(reference)
-        tested = list(_updates(detector, new, reading, one_hot, save_to))
+        tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
         results = [each for each, is_new in tested if is_new]
     if out is not None:
         save(figure_of_drift(detector.history_), out)
     if report is not None:
         settings = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings |= {"reference": f"the reference of {resume.name}"} if resume else {}
-        lines = "" if one_hot else drift_lines(detector, files, resume, reading)
+        is_same = all(each == readings[0] for each in readings)
+        lines = "" if one_hot or not is_same else drift_lines(detector, files, resume, reading)
         detector.to_html(report, data=reference, code=lines, settings=settings, warnings=warned)
     with standard_output():
         if as_json:
@@ -153,10 +155,15 @@ def drift_command(
 
 
 def _updates(
-    detector: DriftDetector, files: Sequence[Path], reading: dict[str, Any], one_hot: bool, save_to: Path | None
+    detector: DriftDetector,
+    files: Sequence[Path],
+    readings: Sequence[dict[str, Any]],
+    one_hot: bool,
+    save_to: Path | None,
 ) -> Iterator[tuple[DriftResult, bool]]:
     """Test the files in turn, and keep the state after each; one that the state has seen is skipped, and not new."""
-    for file in files:
+    names = sample_names(files, endings=True)
+    for file, name, reading in zip(files, names, readings, strict=True):
         if are_large([file]) and not one_hot and detector.block_length is None:
             batch: DataSet | FileBatches = opened(file, reading, tuple(detector.feature_names_in_))
         else:
@@ -167,7 +174,7 @@ def _updates(
             yield before, False
             continue
         with spinner(f"testing {file}", shown=sys.stderr.isatty()):
-            result = detector.update(batch, file.name)
+            result = detector.update(batch, name)
         if isinstance(batch, FileBatches):
             show_notes(batch)
         if save_to is not None:

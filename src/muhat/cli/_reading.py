@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from typer import Option
 
+from muhat._arrays import Array
 from muhat._files import FileError
 from muhat._messages import Note, lacks_columns, no_column
 from muhat.data import ROWS, DataSet, FileBatches, open_batches
+from muhat.data._files import STANDARD_INPUT, base_name
 from muhat.data._formats import NoColumnError, RowsError, Wanted
 
 Drop = Annotated[
@@ -36,10 +39,64 @@ def show_notes(*samples: DataSet | FileBatches) -> None:
             warnings.warn(sentence, Note, stacklevel=2)
 
 
-def read_with_target(file: Path, target: str, reading: dict[str, Any]) -> DataSet:
-    """Return the rows of a file in which a column of numbers is to be predicted, or refuse one that has none such."""
+def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
+    """Return what samples are called: as their files, with as many folders before that as tell them apart."""
+    short = [file.name if endings else base_name(file) for file in files]
+    if len({*short}) == len(files):
+        return short
+    if len({file.name for file in files}) == len(files):
+        return [file.name for file in files]
+    folders = [file.absolute().parent.parts[1:] for file in files]
+    for depth in range(1, 1 + max(map(len, folders))):
+        names = ["/".join([*parts[-depth:], name]) for parts, name in zip(folders, short, strict=True)]
+        if len({*names}) == len(files):
+            return names
+    return short  # one of them is there twice
+
+
+def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how each file is read: without those of the columns to leave out that only others have.
+
+    A column to leave out that no file has is refused.
+    """
+    drop = reading["drop"]
+    if not drop or len(files) < 2:
+        return [reading] * len(files)
+    columns = [columns_of(file, reading) for file in files]
+    for name in drop:
+        if not any(names is None or name in names for names in columns):
+            raise FileError(no_column(str(files[0]), name, columns[0] or ()))
+    return [
+        {**reading, "drop": tuple(name for name in drop if names is None or name in names)} for names in columns
+    ]
+
+
+def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
+    """Return the names of a file's columns without reading its rows; None for standard input, which is read once."""
+    if str(file) == STANDARD_INPUT:
+        return None
+    nothing = Wanted(("\0",), decimal=reading["decimal"])  # a name that no column has: the answer names all there are
     try:
-        return _opened_with_target(file, target, reading).read()
+        with warnings.catch_warnings(action="ignore"):
+            FileBatches(file, nothing, ROWS, reading["separator"])
+    except NoColumnError as problem:
+        return problem.names
+    return None
+
+
+def row_numbers(batches: FileBatches) -> Array:
+    """Return the numbers that the rows of a file have in it, from 0, once they were read: without dropped ones."""
+    return np.delete(np.arange((batches.n or 0) + len(batches.dropped)), batches.dropped)
+
+
+def read_with_target(file: Path, target: str, reading: dict[str, Any]) -> tuple[DataSet, Array]:
+    """Return the rows of a file in which a column of numbers is to be predicted, and their numbers in it.
+
+    A file that has no such column is refused.
+    """
+    try:
+        batches = _opened_with_target(file, target, reading)
+        return batches.read(), row_numbers(batches)
     except RowsError as problem:
         if problem.args[1] == f"column {target!r} must be numeric":
             raise _text_target(file, target) from problem

@@ -14,7 +14,7 @@ from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import lacks_columns, refusal
 from muhat.cli._compare import SHARE_OF_MEMORY
-from muhat.cli._reading import show_notes
+from muhat.cli._reading import row_numbers, show_notes
 from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
 from muhat.data._files import check_few_values, indicators_of
 
@@ -49,7 +49,7 @@ def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str |
     table, words = batches.read_with_words([*text, *([label] if label else [])])
     show_notes(table)
     labels = words.pop(label) if label else None
-    numbers = np.delete(np.arange(len(table.data) + len(batches.dropped)), batches.dropped)
+    numbers = row_numbers(batches)
     if text:  # whose indicators are made of the values in all samples
         count = len(table.feature_names) - sum(map(len, batches.categories.values()))
         table = replace(table, data=table.data[:, :count], feature_names=table.feature_names[:count])

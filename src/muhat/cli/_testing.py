@@ -23,7 +23,7 @@ from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
+from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, readings_of, sample_names, show_notes
 from muhat.cli._report import (
     ReportFile,
     check_report,
@@ -135,8 +135,10 @@ def two_samples_command(
     second: DataSet | FileBatches
     with noted_warnings() as warned:
         if is_large:
-            first = opened(files[0], reading)
-            second = opened(files[1], reading, first.columns)
+            readings = readings_of(files, reading)
+            first = opened(files[0], readings[0])
+            second = opened(files[1], readings[1], first.columns)
+            first.name, second.name = sample_names(files)
             result = _test_large(test, first, second)
             show_notes(first, second)
         else:
@@ -148,7 +150,7 @@ def two_samples_command(
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings = {"random_state": random_state, "standardize": standardize, **given}
-        lines = "" if one_hot or is_large else two_samples_lines(files, by, reading, test)
+        lines = "" if one_hot or is_large else two_samples_lines(files, by, readings_of(files, reading), test)
         result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
@@ -280,10 +282,14 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
         raise ValueError(refusal("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}"))
-    samples = [read_sample(file, reading, one_hot) for file in files]
+    readings = readings_of(files, reading)
+    samples = [read_sample(file, each, one_hot) for file, each in zip(files, readings, strict=True)]
     check_same_columns(samples)
     values = values_of(samples)
-    first, second = (encoded(each, samples[0].table.feature_names, values) for each in samples)
+    first, second = (
+        replace(encoded(each, samples[0].table.feature_names, values), name=name)
+        for each, name in zip(samples, sample_names(files), strict=True)
+    )
     return first, second, [each.numbers for each in samples]
 
 

@@ -115,7 +115,7 @@ class FileBatches:
             _check_not_empty(path, self._who)
             self._states = _states(_files(path))
             self._table = _opened(path, self._who, wanted, separator)
-        self.name = path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
+        self.name = base_name(path)
         self.left_out = self._table.left_out
         self.rows = rows
         self._dropped: DroppedRows | None = None
@@ -454,6 +454,11 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
             needed = f"{name} is an option of text files"
             raise FileError(refusal(who, needed, f"the ending {ending!r}", "leave it out"))
     return NumpyTable(path, who, wanted) if ending in (".npy", ".npz") else ArrowTable([path], who, wanted)
+
+
+def base_name(path: Path) -> str:
+    """Return what a sample is called: its file without the ending."""
+    return path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
 
 
 def _ending(path: Path) -> str:
