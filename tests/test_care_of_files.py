@@ -136,3 +136,22 @@ def test_a_column_to_leave_out_need_not_be_in_every_file():
     for command in (["test"], ["drift"], ["predict", "--target", "y"]):
         line = refused(*command, "t.csv", "named.csv", "--drop", "nome")
         assert "t.csv has no column 'nome'; its columns are a, b, y" in line
+
+
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        ["predict", "t.csv", "--target", "y", "--no-standardize"],
+        ["predict", "t.csv", "--target", "y"],
+        ["compare", "t.csv", "--filter", "f-kmse", "--json"],
+        ["compare", "t.csv", "--json"],
+    ],
+)
+def test_applying_a_model_to_rows_unlike_its_own_is_warned_of(fitted):
+    succeeded(*fitted, "--save", "m.muhat")
+    FRAME.assign(b=FRAME["b"] + 5).to_csv("far.csv", index=False)
+    FRAME.sample(frac=0.5, random_state=0).to_csv("near.csv", index=False)
+    warning = "warning: far.csv is distributed differently from the rows that the model was fitted to (p ≤ 0.001): b. "
+    assert warning in succeeded("apply", "m.muhat", "far.csv").stderr
+    assert warning in succeeded("apply", "m.muhat", "far.csv", "--out", "f.csv").stderr
+    assert "differently" not in succeeded("apply", "m.muhat", "near.csv").stderr

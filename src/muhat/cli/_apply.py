@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,17 +27,24 @@ from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import Decimal, Missing, Separator, open_like, row_numbers, show_notes
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
+from muhat.conditional._evaluation import Drift
 from muhat.conditional._intervals import checked_confidence
-from muhat.data import DataSet, FileBatches, open_batches
+from muhat.data import DataSet, FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
-from muhat.embedding import Element
+from muhat.embedding import Element, Embedding
 from muhat.keep import load
-from muhat.kernels import Linear
+from muhat.kernels import Linear, Precomputed
 from muhat.mean import KernelMean
 from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
 
 ENDINGS = (".csv", ".json")
+
+MOST_TRAINING_ROWS = 5000
+"""Rows of a model up to which new ones are compared with them."""
+
+ROWS_COMPARED = 300
+"""Rows of each that are compared, drawn at random: enough for what predictions should not be trusted on, in seconds."""
 
 
 def names_of(sample: DataSet | FileBatches) -> tuple[str, ...]:
@@ -141,10 +149,12 @@ def apply_command(
             with standard_output():
                 write(asked, rows, sys.stdout)
             show_notes(batches)
+            asked.warn_of_drift(str(file))
             return
         text = io.StringIO()
         write(asked, rows, text)
     show_notes(batches)
+    asked.warn_of_drift(str(file))
     atomic_write(out, text.getvalue().encode())
     echo(f"Saved: {out}")
 
@@ -157,6 +167,21 @@ def _levels(quantiles: str | None) -> list[float]:
         raise ValueError(refusal("--quantiles", needed, repr(quantiles))) from None
 
 
+def _training_rows(model: Any) -> Array | None:
+    """Return the rows that a model was fitted to, where it has them and they are not too many to be looked at."""
+    rows: Array | None = None
+    if isinstance(model, ConditionalMean):
+        kept = getattr(model, "_rows", None)
+        rows = None if kept is None else kept[0]
+    elif isinstance(model, KernelMean | StackedMean):
+        element = getattr(model.embedding_, "atoms", model.embedding_)
+        rows = element.points[: model.n_samples_seen_] if isinstance(element, Embedding) else None
+        rows = rows if rows is not None and len(rows) == model.n_samples_seen_ else None
+    if rows is None or len(rows) > MOST_TRAINING_ROWS or isinstance(model.kernel_, Precomputed):
+        return None
+    return np.asarray(rows, np.float64)
+
+
 class _Asked:
     """A model, and what is asked of it for each row."""
 
@@ -165,6 +190,8 @@ class _Asked:
         self.last = model[-1] if isinstance(model, Pipeline) else model
         self.confidence, self.quantiles = confidence, quantiles
         self.rows: Array | None = None
+        self.training = _training_rows(self.last)
+        self.seen: ReservoirSample | None = None
         names = getattr(model, "feature_names_in_", None)
         self.columns = None if names is None else list(names)
         if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
@@ -183,8 +210,30 @@ class _Asked:
         start = 0
         for batch in batches:
             numbers = {} if self.rows is None else {"row": self.rows[start : start + len(batch)]}
+            if self.training is not None:
+                some = ReservoirSample.from_batch(SampleBatch(self._transformed(batch), start), ROWS_COMPARED)
+                self.seen = some if self.seen is None else self.seen + some
             start += len(batch)
             yield numbers | self.answers(batch)
+
+    def warn_of_drift(self, file: str) -> None:
+        """Warn of rows that are distributed differently from those that the model was fitted to, if it has them."""
+        if self.training is None or self.seen is None:
+            return
+        trained = ReservoirSample.from_batch(SampleBatch(self.training, 0), ROWS_COMPARED).rows
+        names = self.columns or [f"column {place}" for place in range(1, trained.shape[1] + 1)]
+        with warnings.catch_warnings(action="ignore"):
+            drift = Drift.from_rows(trained, self.seen.rows, names)
+        if drift is not None and drift.is_found:
+            sentence = drift.sentence("the rows that the model was fitted to", file)
+            warnings.warn(f"{sentence} What it says there is extrapolation.", UserWarning, stacklevel=2)
+
+    def _transformed(self, rows: Array) -> Array:
+        """Return rows in the units of the model's training rows."""
+        if not isinstance(self.model, Pipeline):
+            return rows
+        X = rows if self.columns is None else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        return np.asarray(self.model[:-1].transform(X))
 
     def answers(self, rows: Array) -> dict[str, Array]:
         """Return what the model says of rows, by the names of the columns to write."""
