@@ -155,3 +155,46 @@ def test_applying_a_model_to_rows_unlike_its_own_is_warned_of(fitted):
     assert warning in succeeded("apply", "m.muhat", "far.csv").stderr
     assert warning in succeeded("apply", "m.muhat", "far.csv", "--out", "f.csv").stderr
     assert "differently" not in succeeded("apply", "m.muhat", "near.csv").stderr
+
+
+def test_a_verdict_ends_with_what_was_left_out():
+    holes = OTHER.assign(region="north")
+    holes.loc[:3, "a"] = np.nan
+    holes.to_csv("holes.csv", index=False)
+    FRAME.assign(region="south").to_csv("whole.csv", index=False)
+    options = ["--only-numeric", "--missing", "drop", *FEW]
+    found = succeeded("test", "whole.csv", "holes.csv", *options, "--report", "p.html")
+    ending = "Not tested: region. 4 of 30 rows of holes with missing values were dropped."
+    assert any(line.endswith(f". {ending}") for line in found.stdout.splitlines())
+    assert ending in Path("p.html").read_text()
+    assert json.loads(succeeded("test", "whole.csv", "holes.csv", *options, "--json").stdout)["verdict"].endswith(ending)
+    pd.concat([FRAME.assign(g="u"), holes.drop(columns="region").assign(g="v")]).to_csv("by.csv", index=False)
+    by = json.loads(succeeded("test", "by.csv", "--by", "g", *options, "--json").stdout)["verdict"]
+    assert by.endswith(". 4 of 70 rows with missing values were dropped.")
+    columns = ["independence", "holes.csv", "--x", "a", "--y", "y", "--missing", "drop", "--json", *FEW]
+    assert json.loads(succeeded(*columns).stdout)["verdict"].endswith(
+        "4 of 30 rows with missing values were dropped."
+    )
+
+
+def test_distinct_says_what_it_dropped():
+    pd.concat([OTHER, OTHER, OTHER]).to_csv("dup.csv", index=False)
+    found = succeeded("test", "t.csv", "dup.csv", "--distinct", *FEW, "--report", "p.html")
+    sentence = "Dropped 60 of 90 rows of dup that are exact copies."
+    assert any(line.endswith(sentence) for line in found.stdout.splitlines())
+    assert sentence in Path("p.html").read_text()
+    assert "Dropped" not in succeeded("test", "t.csv", "o.csv", "--distinct", *FEW).stdout
+
+
+def test_the_same_rows_twice_are_recognised():
+    found = json.loads(succeeded("predict", "t.csv", "t.csv", "--target", "y", "--json", "--report", "p.html").stdout)
+    assert "But t is the training rows themselves: this does not show how new rows" in found["verdict"]
+    assert "No new rows: these are training rows" in Path("p.html").read_text()
+    FRAME.iloc[:20].to_csv("half.csv", index=False)
+    found = json.loads(succeeded("predict", "t.csv", "half.csv", "--target", "y", "--json").stdout)
+    assert "But half has training rows only: this does not show" in found["verdict"]
+    OTHER.to_csv("new.csv", index=False)
+    found = json.loads(succeeded("predict", "t.csv", "new.csv", "--target", "y", "--json").stdout)
+    assert "training rows only" not in found["verdict"]
+    assert "t.csv has the same rows as the reference." in succeeded("drift", "t.csv", "t.csv").stderr
+    assert "same rows" not in succeeded("drift", "t.csv", "o.csv").stderr

@@ -126,7 +126,7 @@ def test_independence_of_columns(files):
     options = ["independence", "c.csv", "--x", "u,v", "--y", "z", "--no-standardize", *FEW]
     printed, as_json = run(*options), json.loads(run(*options, "--json").stdout)
     expected = IndependenceTest(n_permutations=99, standardize=False).test(a[["u", "v"]], (a["u"] ** 2).rename("z"))
-    assert printed.stdout.endswith(expected.verdict() + "\n")
+    assert expected.verdict() in printed.stdout.splitlines()
     assert as_json["p_value"] == expected.p_value <= 0.05
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
 

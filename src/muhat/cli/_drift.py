@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -14,7 +15,7 @@ from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
-from muhat._messages import lacks_columns, refusal
+from muhat._messages import Note, lacks_columns, refusal
 from muhat.cli._command_line import say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
@@ -177,6 +178,8 @@ def _updates(
             result = detector.update(batch, name)
         if isinstance(batch, FileBatches):
             show_notes(batch)
+        if result.test is not None and result.test.has_same_rows:
+            warnings.warn(f"{file} has the same rows as the reference.", Note, stacklevel=2)
         if save_to is not None:
             keep(detector, save_to)
         yield result, True

@@ -36,6 +36,7 @@ from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
+from muhat.testing._copies import row_hashes
 from muhat.report._document import BAD, GOOD, NEUTRAL, UNSURE
 
 LISTED = 10
@@ -203,6 +204,11 @@ class _Sample:
         y = table.data[:, table.feature_names.index(target)] if has_target else np.full(len(table.data), np.nan)
         return cls(name, table.data[:, columns], y, wanted, target, numbers + 1, table.left_out)
 
+    def is_part_of(self, train: _Sample) -> bool:
+        """Whether all rows, with their targets, are among those of another sample, of which few are equal."""
+        mine, its = (row_hashes(np.column_stack([each.X, each.y])) for each in (self, train))
+        return not np.isnan(self.y).any() and len(np.unique(its)) > 0.9 * len(its) and bool(np.isin(mine, its).all())
+
     def as_data_set(self) -> DataSet:
         """Return the features by themselves."""
         return DataSet(self.name, self.X, self.names, left_out=self.left_out)
@@ -227,6 +233,8 @@ class _Result:
     evaluation: Evaluation | None = None
     """How new rows are predicted beside left-out ones, where their true values are known."""
     drift: Drift | None = None
+    has_training_rows: bool = False
+    """Whether new rows, with the truth of each, are rows that the model was fitted to."""
 
     @classmethod
     def from_model(cls, model: ConditionalMean, sample: _Sample, confidence: float) -> _Result:
@@ -248,7 +256,7 @@ class _Result:
             evaluation = Evaluation.from_predictions(true, predicted, ends, *left_out, self.confidence)
         drift = Drift.from_rows(self.sample.X, new.X, self.sample.names)
         shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows)
-        return replace(shown, intervals=intervals, evaluation=evaluation, drift=drift)
+        return replace(shown, intervals=intervals, evaluation=evaluation, drift=drift, has_training_rows=new.is_part_of(self.sample))
 
     def verdict(self) -> str:
         """Return one or two sentences: how well the rows shown are predicted, and what speaks against it."""
@@ -262,6 +270,9 @@ class _Result:
             sentences.append(f"Leave-one-out R² {model.loo_score_:.3f}, RMSE {error:.3g} ({how}).")
         else:
             sentences.append(self.evaluation.sentence(self.shown))
+        if self.has_training_rows:
+            what = "is the training rows themselves" if len(self.predicted) == len(self.sample.X) else "has training rows only"
+            sentences.append(f"But {self.shown} {what}: this does not show how new rows are predicted.")
         if self.drift is not None and self.drift.is_found:
             sentences.append(self.drift.sentence(self.sample.name, self.shown))
             if self.evaluation is None:
@@ -270,6 +281,8 @@ class _Result:
 
     def badge(self) -> tuple[str, str]:
         """Return the verdict on new rows in a few words, and its kind."""
+        if self.has_training_rows:
+            return "No new rows: these are training rows", UNSURE
         has_drift = self.drift is not None and self.drift.is_found
         if self.evaluation is None:
             return ("New rows are distributed differently", UNSURE) if has_drift else ("No drift detected", NEUTRAL)

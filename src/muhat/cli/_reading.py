@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from typer import Option
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, no_column
+from muhat._messages import Note, lacks_columns, listed_names, no_column
 from muhat.data import ROWS, DataSet, FileBatches, open_batches
 from muhat.data._files import STANDARD_INPUT, base_name
 from muhat.data._formats import NoColumnError, RowsError, Wanted
@@ -82,6 +82,26 @@ def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
     except NoColumnError as problem:
         return problem.names
     return None
+
+
+def left_out_text(
+    columns: Iterable[str], dropped: Sequence[tuple[str, int, int]], copies: Sequence[tuple[str, int, int]] = ()
+) -> tuple[str, ...]:
+    """Return sentences on what of samples was not tested: columns, rows with gaps, and copies of rows.
+
+    Rows are given with the sample's name, empty where there is one only, how many were left out, and of how many.
+    """
+    columns = list(dict.fromkeys(columns))
+    found = [f"Not tested: {listed_names(columns)}."] if columns else []
+    parts = [f"{n:,} of {of:,} row{'s' * (of != 1)}{f' of {name}' * bool(name)}" for name, n, of in dropped if n]
+    if parts:
+        is_one = sum(n for _, n, _ in dropped) == 1
+        found.append(f"{' and '.join(parts)} with missing values {'was' if is_one else 'were'} dropped.")
+    for name, n, of in copies:
+        if n:
+            are = "is an exact copy" if n == 1 else "are exact copies"
+            found.append(f"Dropped {n:,} of {of:,} row{'s' * (of != 1)} of {name} that {are}.")
+    return tuple(found)
 
 
 def row_numbers(batches: FileBatches) -> Array:

@@ -32,6 +32,10 @@ class ReadSample:
     words: dict[str, Array]
     numbers: Array
     """The numbers of the rows in the file, from 0: without those that were dropped."""
+    n_dropped: int = 0
+    """Rows with missing values that were left out."""
+    not_numbers: tuple[str, ...] = ()
+    """Columns that were left out as they are not numbers."""
     labels: Array | None = None
     """The label of each row, where there is a column of labels."""
 
@@ -53,7 +57,8 @@ def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str |
     if text:  # whose indicators are made of the values in all samples
         count = len(table.feature_names) - sum(map(len, batches.categories.values()))
         table = replace(table, data=table.data[:, :count], feature_names=table.feature_names[:count])
-    return ReadSample(str(path), table, words, numbers, labels)
+    left_out = tuple(name for name in batches.left_out if name not in drop) if reading["only_numeric"] else ()
+    return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, labels)
 
 
 @dataclass(frozen=True)

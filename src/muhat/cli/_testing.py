@@ -23,7 +23,7 @@ from muhat.cli._command_line import standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, readings_of, sample_names, show_notes
+from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, left_out_text, readings_of, sample_names, show_notes
 from muhat.cli._report import (
     ReportFile,
     check_report,
@@ -65,8 +65,8 @@ NAME_LENGTH = 24
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
 
-Samples: TypeAlias = tuple[DataSet, DataSet, list[Array]]
-"""Two samples, and the numbers that the rows of each have in their file."""
+Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
+"""Two samples, the numbers that the rows of each have in their file, and sentences on what was left out."""
 
 Kernels = Annotated[
     list[str] | None,
@@ -140,13 +140,18 @@ def two_samples_command(
             second = opened(files[1], readings[1], first.columns)
             first.name, second.name = sample_names(files)
             result = _test_large(test, first, second)
+            dropped = [(each.name, len(each.dropped), len(each.dropped) + (each.n or 0)) for each in (first, second)]
+            names = [name for each in (first, second) for name in each.left_out if name not in reading["drop"]]
+            result = replace(result, left_out=left_out_text(names, dropped))
             show_notes(first, second)
         else:
-            first, second, rows = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
+            first, second, rows, left_out = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
             with _spinner(len(first.data) + len(second.data)):
                 result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
-            result = replace(result, numbers_x=x, numbers_y=y)
+            sizes = zip(result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True)
+            copies = left_out_text((), (), [(name, of - n, of) for name, of, n in sizes]) if distinct else ()
+            result = replace(result, numbers_x=x, numbers_y=y, left_out=left_out + copies)
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings = {"random_state": random_state, "standardize": standardize, **given}
@@ -209,6 +214,8 @@ def independence_command(
     with _spinner(len(table.data)):
         result = test.test(X, Y)
     result = replace(result, x_names=tuple(names[0]), y_names=tuple(names[1]))  # a text column is one name
+    dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
+    result = replace(result, left_out=left_out_text((), [dropped]))
     if report is not None:
         settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
         settings["standardize"] = standardize
@@ -290,7 +297,12 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
         replace(encoded(each, samples[0].table.feature_names, values), name=name)
         for each, name in zip(samples, sample_names(files), strict=True)
     )
-    return first, second, [each.numbers for each in samples]
+    dropped = [
+        (name, each.n_dropped, each.n_dropped + len(each.numbers))
+        for name, each in zip(sample_names(files), samples, strict=True)
+    ]
+    left_out = left_out_text([name for each in samples for name in each.not_numbers], dropped)
+    return first, second, [each.numbers for each in samples], left_out
 
 
 def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
@@ -310,7 +322,8 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         replace(table, name=_group_name(by, value), data=table.data[some])
         for value, some in zip(values.tolist(), rows, strict=True)
     )
-    return first, second, [sample.numbers[some] for some in rows]
+    dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
+    return first, second, [sample.numbers[some] for some in rows], left_out_text(sample.not_numbers, [dropped])
 
 
 def _group_name(by: str, value: str) -> str:
