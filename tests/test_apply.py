@@ -83,7 +83,8 @@ def test_a_kept_prediction_finds_its_columns_by_their_names(option):
     found = applied("model.muhat", "new.csv")
     assert found["prediction"].tolist() == muhat.load("model.muhat").predict(NEW[["a", "<b>"]]).tolist()
     NEW[["γ", "a"]].to_csv("less.csv", index=False)
-    assert "less.csv lacks column '<b>' that the model was trained on." in run("apply", "model.muhat", "less.csv").stderr
+    line = run("apply", "model.muhat", "less.csv").stderr
+    assert "less.csv lacks column '<b>' that the model was trained on." in line
     NEW[["γ"]].to_csv("less.csv", index=False)
     assert "less.csv lacks column 'a' (and 1 more) that" in run("apply", "model.muhat", "less.csv").stderr
 

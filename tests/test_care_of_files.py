@@ -167,14 +167,14 @@ def test_a_verdict_ends_with_what_was_left_out():
     ending = "Not tested: region. 4 of 30 rows of holes with missing values were dropped."
     assert any(line.endswith(f". {ending}") for line in found.stdout.splitlines())
     assert ending in Path("p.html").read_text()
-    assert json.loads(succeeded("test", "whole.csv", "holes.csv", *options, "--json").stdout)["verdict"].endswith(ending)
+    assert json.loads(succeeded("test", "whole.csv", "holes.csv", *options, "--json").stdout)["verdict"].endswith(
+        ending
+    )
     pd.concat([FRAME.assign(g="u"), holes.drop(columns="region").assign(g="v")]).to_csv("by.csv", index=False)
     by = json.loads(succeeded("test", "by.csv", "--by", "g", *options, "--json").stdout)["verdict"]
     assert by.endswith(". 4 of 70 rows with missing values were dropped.")
     columns = ["independence", "holes.csv", "--x", "a", "--y", "y", "--missing", "drop", "--json", *FEW]
-    assert json.loads(succeeded(*columns).stdout)["verdict"].endswith(
-        "4 of 30 rows with missing values were dropped."
-    )
+    assert json.loads(succeeded(*columns).stdout)["verdict"].endswith("4 of 30 rows with missing values were dropped.")
 
 
 def test_distinct_says_what_it_dropped():
@@ -198,3 +198,58 @@ def test_the_same_rows_twice_are_recognised():
     assert "training rows only" not in found["verdict"]
     assert "t.csv has the same rows as the reference." in succeeded("drift", "t.csv", "t.csv").stderr
     assert "same rows" not in succeeded("drift", "t.csv", "o.csv").stderr
+
+
+def test_groups_come_as_numbers_rise_or_as_the_file_has_them():
+    for values, names in ((["9", "10"], ["g = 9", "g = 10"]), (["before", "after"], ["before", "after"])):
+        frame = pd.concat([OTHER.assign(g=values[0]), FRAME.assign(g=values[1])])
+        frame.to_csv("g.csv", index=False)
+        found = json.loads(succeeded("test", "g.csv", "--by", "g", *FEW, "--json").stdout)
+        assert (found["samples"], found["n"]) == (names, 30)
+    pd.concat([FRAME.assign(g=10), OTHER.assign(g=9)]).to_csv("g.csv", index=False)
+    found = json.loads(succeeded("test", "g.csv", "--by", "g", *FEW, "--json").stdout)
+    assert found["samples"] == ["g = 9", "g = 10"]
+
+
+def test_sentences_are_in_the_words_of_the_command():
+    FRAME.iloc[:1].to_csv("one.csv", index=False)
+    OTHER.iloc[:1].to_csv("other.csv", index=False)
+    assert refused("test", "one.csv", "other.csv") == "muhat: one.csv: it must have at least 2 rows, got 1 row."
+    assert refused("drift", "one.csv", "o.csv") == (
+        "muhat: one.csv: a reference of at least 2 rows is needed, got 1 row."
+    )
+    assert refused("compare", "one.csv") == "muhat: one.csv: at least 2 rows are needed, got 1 row."
+    assert refused("test", "t.csv", "o.csv", "--missing", "no") == (
+        "muhat: --missing: 'error' or 'drop' is needed, got 'no'."
+    )
+    FRAME.iloc[:10].to_csv("ten.csv", index=False)
+    line = refused("predict", "ten.csv", "--target", "y", "--confidence", 0.99)
+    assert line.startswith("muhat: --confidence: confidence 0.99 takes at least")
+    succeeded("predict", "t.csv", "--target", "y", "--save", "m.muhat")
+    assert refused("apply", "m.muhat", "o.csv", "--missing", "no").startswith("muhat: --missing: 'error' or")
+    assert refused("apply", "m.muhat", "o.csv", "--interval", 0.999).startswith("muhat: --interval: ")
+    line = refused("predict", "one.csv", "--target", "y")
+    assert line.startswith("muhat: one.csv: ")
+    assert "Fixed" not in line
+    assert refused("apply", "none.muhat", "o.csv") == "muhat: no such file: none.muhat"
+
+
+def test_columns_that_differ_in_case_only_are_what_is_meant():
+    OTHER.rename(columns={"a": "A"}).to_csv("upper.csv", index=False)
+    for command in (["test"], ["drift"], ["predict", "--target", "y"]):
+        line = refused(*command, "t.csv", "upper.csv")
+        assert "upper.csv lacks column 'a' that" in line
+        assert line.endswith("did you mean 'A'?")
+    assert refused("predict", "t.csv", "--target", "Y").endswith("did you mean 'y'?")
+
+
+def test_dates_are_not_to_become_indicators():
+    for ending in ("csv", "parquet"):
+        days = pd.date_range("2026-01-01", periods=40)
+        frame = FRAME.assign(day=days)
+        frame.to_csv("d.csv", index=False) if ending == "csv" else frame.to_parquet("d.parquet", index=False)
+        line = refused("compare", f"d.{ending}")
+        assert "column 'day' must be numeric" in line
+        assert line.endswith("leave it out with --drop day, or write it as a number, such as days since the first.")
+    FRAME.assign(kind="x").to_csv("k.csv", index=False)
+    assert "--one-hot" in refused("compare", "k.csv")

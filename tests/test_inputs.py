@@ -140,9 +140,8 @@ def test_a_foreign_file_is_said_to_lack_columns():
     refused = run("apply", "model.muhat", "foreign.csv").stderr
     assert refused == "muhat: foreign.csv lacks column 'member' (and 4 more) that the model was trained on.\n"
     FRAME.assign(age="old").to_csv("words.csv", index=False)
-    assert (
-        "column 'age' must be numeric, got 'old' in line 2; write numbers" in run("apply", "model.muhat", "words.csv").stderr
-    )
+    line = run("apply", "model.muhat", "words.csv").stderr
+    assert "column 'age' must be numeric, got 'old' in line 2; write numbers" in line
 
 
 def test_a_second_file_is_read_with_the_indicators_of_the_first():

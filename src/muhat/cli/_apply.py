@@ -21,7 +21,7 @@ from typer import Argument, Option, echo
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal
-from muhat.cli._command_line import standard_output
+from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import Decimal, Missing, Separator, open_like, row_numbers, show_notes
@@ -144,7 +144,9 @@ def apply_command(
     asked.read_numbers(batches if missing == "drop" else None)
     is_json = as_json or (out is not None and out.suffix.lower() == ".json")
     write = _write_json if is_json else _write_csv
-    with ProgressBatches(batches, ["applying"], shown=out is not None and sys.stderr.isatty()) as rows:
+    words = {"ConditionalMean.predict_interval": "--interval", "ConditionalMean.predict_quantiles": "--quantiles"}
+    shown = out is not None and sys.stderr.isatty()
+    with in_own_words(words), ProgressBatches(batches, ["applying"], shown=shown) as rows:
         if out is None:
             with standard_output():
                 write(asked, rows, sys.stdout)

@@ -15,12 +15,22 @@ from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, refusal
-from muhat.cli._command_line import say, standard_output
+from muhat._messages import Note, lacks_columns, refusal, rows_text
+from muhat.cli._command_line import in_own_words, say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, readings_of, sample_names, show_notes
+from muhat.cli._reading import (
+    Decimal,
+    Drop,
+    Missing,
+    OneHot,
+    OnlyNumeric,
+    Separator,
+    readings_of,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings, print_written
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.cli._testing import (
@@ -125,7 +135,8 @@ def drift_command(
     with noted_warnings() as warned:
         reference = _reference(files[0], readings[0], one_hot, block_length) if resume is None else None
         if reference is not None:
-            detector.fit(reference)
+            with in_own_words({"DriftDetector": str(files[0])}):
+                detector.fit(reference)
             if isinstance(reference, FileBatches):
                 show_notes(reference)
         tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
@@ -169,7 +180,8 @@ def _updates(
             batch: DataSet | FileBatches = opened(file, reading, tuple(detector.feature_names_in_))
         else:
             batch = _as_reference(detector, read_sample(file, reading, one_hot))
-        before = detector.result_of(batch)
+        with in_own_words({"DriftDetector": str(file)}):
+            before = detector.result_of(batch)
         if before is not None:
             say(f"{file} has been tested before and is skipped{'; it had drifted' * before.is_alarm}.")
             yield before, False
@@ -205,7 +217,7 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
         elif text is not None:
             values[text].append(name.removeprefix(text + INDICATOR))
         else:
-            raise FileError(lacks_columns(batch.who, [name], "the reference has"))
+            raise FileError(lacks_columns(batch.who, [name], "the reference has", batch.names))
     more = [name for name in batch.table.feature_names if name not in columns]
     more += [name for name, each in values.items() if not each]
     if more:
@@ -236,11 +248,11 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
     console = console_of()
-    rows = f"{len(detector.reference_):,}"
+    rows = rows_text(len(detector.reference_))
     batches = f"{detector.n_batches_} batch{'' if detector.n_batches_ == 1 else 'es'}"
     spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {batches}"
     columns = f"{detector.n_features_in_} column{'s' * (detector.n_features_in_ != 1)}"
-    print_sentence(console, f"reference: {rows} rows, {columns}; {spent}")
+    print_sentence(console, f"reference: {rows}, {columns}; {spent}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("batch", overflow="ellipsis", no_wrap=True)
     for title in ("rows", "MMD", "p", "level"):

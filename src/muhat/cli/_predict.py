@@ -18,13 +18,24 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import refusal, setting_text, unknown_name
+from muhat._messages import refusal, rows_text, setting_text, unknown_name
 from muhat._validation import positive
 from muhat.cli._apply import check_names
-from muhat.cli._command_line import standard_output
+from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
-from muhat.cli._reading import Decimal, Missing, OneHot, Separator, open_like, read_with_target, readings_of, row_numbers, sample_names, show_notes
+from muhat.cli._reading import (
+    Decimal,
+    Missing,
+    OneHot,
+    Separator,
+    open_like,
+    read_with_target,
+    readings_of,
+    row_numbers,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._evaluation import Drift, Evaluation, effects
@@ -36,8 +47,8 @@ from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
-from muhat.testing._copies import row_hashes
 from muhat.report._document import BAD, GOOD, NEUTRAL, UNSURE
+from muhat.testing._copies import row_hashes
 
 LISTED = 10
 """The most rows or features in a table."""
@@ -110,10 +121,13 @@ def predict_command(
         sample = _Sample.from_file(file, names[0], target, readings[0])
         later = None if new is None else _Sample.from_file(new, names[1], target, readings[1], like=sample)
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
-    model.fit(sample.X, sample.y)
-    result = _Result.from_model(model, sample, confidence)
-    if later is not None:
-        result = result.on_new(later, intervals)
+    words = {"ConditionalMean.predict_interval": "--confidence", "ConditionalMean": str(file)}
+    words |= {"give more rows, or the parameter, as in selection=Fixed(0.1)": "give more rows"}
+    with in_own_words(words | {"selection by LeaveOneOut needs": "choosing a model needs"}):
+        model.fit(sample.X, sample.y)
+        result = _Result.from_model(model, sample, confidence)
+        if later is not None:
+            result = result.on_new(later, intervals)
     if out is not None:
         save(result.figure(), out)
     if save_predictions is not None:
@@ -256,7 +270,13 @@ class _Result:
             evaluation = Evaluation.from_predictions(true, predicted, ends, *left_out, self.confidence)
         drift = Drift.from_rows(self.sample.X, new.X, self.sample.names)
         shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows)
-        return replace(shown, intervals=intervals, evaluation=evaluation, drift=drift, has_training_rows=new.is_part_of(self.sample))
+        return replace(
+            shown,
+            intervals=intervals,
+            evaluation=evaluation,
+            drift=drift,
+            has_training_rows=new.is_part_of(self.sample),
+        )
 
     def verdict(self) -> str:
         """Return one or two sentences: how well the rows shown are predicted, and what speaks against it."""
@@ -271,7 +291,11 @@ class _Result:
         else:
             sentences.append(self.evaluation.sentence(self.shown))
         if self.has_training_rows:
-            what = "is the training rows themselves" if len(self.predicted) == len(self.sample.X) else "has training rows only"
+            what = (
+                "is the training rows themselves"
+                if len(self.predicted) == len(self.sample.X)
+                else "has training rows only"
+            )
             sentences.append(f"But {self.shown} {what}: this does not show how new rows are predicted.")
         if self.drift is not None and self.drift.is_found:
             sentences.append(self.drift.sentence(self.sample.name, self.shown))
@@ -394,7 +418,8 @@ class _Result:
         def say(sentence: str) -> None:
             console.print(sentence, soft_wrap=not console.is_terminal)
 
-        say(f"{sample.name}: {len(sample.X):,} rows, {len(sample.names)} features, predicting {sample.target!r}")
+        features = f"{len(sample.names)} feature{'s' * (len(sample.names) != 1)}"
+        say(f"{sample.name}: {rows_text(len(sample.X))}, {features}, predicting {sample.target!r}")
         say(self.verdict())
         looked = Table(box=SIMPLE_HEAD, pad_edge=False)
         looked.add_column("feature", no_wrap=True)

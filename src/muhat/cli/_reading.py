@@ -66,9 +66,7 @@ def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str
     for name in drop:
         if not any(names is None or name in names for names in columns):
             raise FileError(no_column(str(files[0]), name, columns[0] or ()))
-    return [
-        {**reading, "drop": tuple(name for name in drop if names is None or name in names)} for names in columns
-    ]
+    return [{**reading, "drop": tuple(name for name in drop if names is None or name in names)} for names in columns]
 
 
 def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
@@ -158,4 +156,4 @@ def open_like(
     try:
         return FileBatches(Path(file), wanted, ROWS, reading.get("separator"))
     except NoColumnError as problem:
-        raise FileError(lacks_columns(problem.who, problem.missing, whose)) from problem
+        raise FileError(lacks_columns(problem.who, problem.missing, whose, problem.names)) from problem

@@ -59,7 +59,11 @@ def noted_warnings() -> Iterator[list[str]]:
 
 
 def two_samples_lines(
-    files: Sequence[Path], by: str | None, readings: Sequence[dict[str, Any]], test: TwoSampleTest
+    files: Sequence[Path],
+    by: str | None,
+    readings: Sequence[dict[str, Any]],
+    test: TwoSampleTest,
+    groups: Sequence[str] = (),
 ) -> str:
     """Return the lines of Python that test as ``muhat test`` does."""
     given, *others = ({name: value for name, value in each.items() if value} for each in readings)
@@ -79,7 +83,7 @@ def two_samples_lines(
             "from muhat import TwoSampleTest, open_batches",
             f"batches = {_call('open_batches', str(files[0]), **given)}",
             f"rows, labels = batches.read().data, np.array(batches.words({by!r}))",
-            "names = np.unique(labels)",
+            f"names = {list(groups)!r}",
             "X, Y = (rows[labels == name] for name in names)",
             f"result = {test!r}.test(X, Y, names=names)",
         ]

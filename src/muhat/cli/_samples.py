@@ -99,8 +99,8 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
         for one, other in ((first, second), (second, first)):
             missing = [name for name in one.names if name not in other.names]
             if missing:
-                sentence = lacks_columns(other.who, missing, f"{one.who} has")
-                raise FileError(f"{sentence[:-1]}; leave it out with --drop {quote(missing[0])}.")
+                advice = f"leave it out with --drop {quote(missing[0])}"
+                raise FileError(lacks_columns(other.who, missing, f"{one.who} has", other.names, advice))
         mixed = [name for name in first.words if name not in second.words]
         mixed += [name for name in second.words if name not in first.words]
         if mixed:

@@ -18,12 +18,23 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import refusal
-from muhat.cli._command_line import standard_output
+from muhat._messages import refusal, rows_text
+from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, left_out_text, readings_of, sample_names, show_notes
+from muhat.cli._reading import (
+    Decimal,
+    Drop,
+    Missing,
+    OneHot,
+    OnlyNumeric,
+    Separator,
+    left_out_text,
+    readings_of,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._report import (
     ReportFile,
     check_report,
@@ -145,8 +156,12 @@ def two_samples_command(
             result = replace(result, left_out=left_out_text(names, dropped))
             show_notes(first, second)
         else:
-            first, second, rows, left_out = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
-            with _spinner(len(first.data) + len(second.data)):
+            first, second, rows, left_out = (_two_files if by is None else partial(_one_file, by=by))(
+                files, reading, one_hot
+            )
+            whose = [str(file) for file in files] if by is None else [first.name, second.name]
+            words = {f"TwoSampleTest: {name} must": f"{who}: it must" for name, who in zip("XY", whose, strict=True)}
+            with _spinner(len(first.data) + len(second.data)), in_own_words(words | {"TwoSampleTest": "muhat test"}):
                 result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
             sizes = zip(result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True)
@@ -155,7 +170,11 @@ def two_samples_command(
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings = {"random_state": random_state, "standardize": standardize, **given}
-        lines = "" if one_hot or is_large else two_samples_lines(files, by, readings_of(files, reading), test)
+        lines = (
+            ""
+            if one_hot or is_large
+            else two_samples_lines(files, by, readings_of(files, reading), test, _labels_of(result.names, by))
+        )
         result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
@@ -211,7 +230,7 @@ def independence_command(
         n_permutations=permutations,
         random_state=random_state,
     )
-    with _spinner(len(table.data)):
+    with _spinner(len(table.data)), in_own_words({"IndependenceTest": str(file)}):
         result = test.test(X, Y)
     result = replace(result, x_names=tuple(names[0]), y_names=tuple(names[1]))  # a text column is one name
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
@@ -228,7 +247,7 @@ def independence_command(
             )
         else:
             console = console_of()
-            size = f"{table.name}: {len(table.data):,} rows, x = {x}, y = {y}"
+            size = f"{table.name}: {rows_text(len(table.data))}, x = {x}, y = {y}"
             print_sentence(console, f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)")
             print_sentence(console, _verdict(result, level), _style(result, level))
             _print_floor(console, result)
@@ -312,7 +331,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
     labels = np.array(sample.labels)
-    values = np.unique(labels)
+    values = np.array(groups_in_order(labels.tolist()))
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
         needed = f"column {by!r} must have two values"
@@ -326,6 +345,15 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
     return first, second, [sample.numbers[some] for some in rows], left_out_text(sample.not_numbers, [dropped])
 
 
+def groups_in_order(labels: Sequence[str]) -> list[str]:
+    """Return the different labels: numbers as they rise, others in the order of the file."""
+    groups = list(dict.fromkeys(labels))
+    try:
+        return sorted(groups, key=float)
+    except ValueError:
+        return groups
+
+
 def _group_name(by: str, value: str) -> str:
     """Return what a group is called: its value, or the column and the value where that is a number."""
     try:
@@ -333,6 +361,11 @@ def _group_name(by: str, value: str) -> str:
     except ValueError:
         return value
     return f"{by} = {value}"
+
+
+def _labels_of(names: Sequence[str], by: str | None) -> list[str]:
+    """Return the values of the column that groups are called by."""
+    return [name.removeprefix(f"{by} = ") for name in names]
 
 
 def console_of() -> Console:
@@ -372,7 +405,7 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
     console = console_of()
     names = tuple(_shortened(name) for name in result.names)
-    sizes = ", ".join(f"{name}: {rows:,} rows" for name, rows in zip(names, (result.n, result.m), strict=True))
+    sizes = ", ".join(f"{name}: {rows_text(rows)}" for name, rows in zip(names, (result.n, result.m), strict=True))
     print_sentence(console, f"{sizes}; {len(result.features)} column{'s' * (len(result.features) != 1)}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)

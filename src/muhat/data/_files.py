@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import option, refusal
+from muhat._messages import IN_COMMAND, option, refusal
 from muhat._validation import whole_number
 from muhat.data._formats import (
     INDICATOR,
@@ -105,6 +105,7 @@ class FileBatches:
     """
 
     def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
+        _check_settings(wanted)
         self._who = str(path)
         if self._who == STANDARD_INPUT:
             self._who, folder = "standard input", tempfile.mkdtemp(prefix="muhat-")
@@ -381,10 +382,6 @@ def open_batches(
     for parameter, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
             raise TypeError(refusal("open_batches", f"{parameter} must be a list of names", repr(names)))
-    if missing not in ("error", "drop"):
-        raise ValueError(refusal("open_batches", "missing must be 'error' or 'drop'", repr(missing)))
-    if decimal not in (".", ","):
-        raise ValueError(refusal("open_batches", "decimal must be '.' or ','", repr(decimal)))
     batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator)
     if not batches.columns:
         raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
@@ -430,6 +427,18 @@ def read_table(
         separator=separator,
         decimal=decimal,
     ).read()
+
+
+def _check_settings(wanted: Wanted) -> None:
+    """Refuse a setting that is none of its values, by the name that its reader gave it."""
+    for name, values in (("missing", ("error", "drop")), ("decimal", (".", ","))):
+        given = getattr(wanted, name)
+        if given not in values:
+            valid = " or ".join(map(repr, values))
+            who, needed = (
+                (f"--{name}", f"{valid} is needed") if IN_COMMAND.get() else ("open_batches", f"{name} must be {valid}")
+            )
+            raise ValueError(refusal(who, needed, repr(given)))
 
 
 def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
