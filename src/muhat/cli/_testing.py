@@ -76,6 +76,9 @@ NAME_LENGTH = 24
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
 
+OWN_WORDS = {"TwoSampleTest": "muhat test", "distinct=True": "--distinct", "leave out distinct": "leave out --distinct"}
+"""What the command calls what Python has other names for."""
+
 Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
 """Two samples, the numbers that the rows of each have in their file, and sentences on what was left out."""
 
@@ -150,9 +153,10 @@ def two_samples_command(
             first = opened(files[0], readings[0])
             second = opened(files[1], readings[1], first.columns)
             first.name, second.name = sample_names(files)
-            result = _test_large(test, first, second)
+            with in_own_words(OWN_WORDS):
+                result = _test_large(test, first, second)
             dropped = [(each.name, len(each.dropped), len(each.dropped) + (each.n or 0)) for each in (first, second)]
-            names = [name for each in (first, second) for name in each.left_out if name not in reading["drop"]]
+            names = [name for each in (first, second) for name in each.left_out if name not in (drop or ())]
             result = replace(result, left_out=left_out_text(names, dropped))
             show_notes(first, second)
         else:
@@ -161,7 +165,7 @@ def two_samples_command(
             )
             whose = [str(file) for file in files] if by is None else [first.name, second.name]
             words = {f"TwoSampleTest: {name} must": f"{who}: it must" for name, who in zip("XY", whose, strict=True)}
-            with _spinner(len(first.data) + len(second.data)), in_own_words(words | {"TwoSampleTest": "muhat test"}):
+            with _spinner(len(first.data) + len(second.data)), in_own_words(words | OWN_WORDS):
                 result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
             sizes = zip(result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True)
