@@ -48,29 +48,29 @@ def applied(*arguments):
     ],
 )
 def test_the_winner_of_a_comparison_scores_new_rows(options, kind):
-    result = run("compare", "old.csv", "--save", "model", "--json", *options)
+    result = run("compare", "old.csv", "--save", "model.muhat", "--json", *options)
     assert result.exit_code == 0, result.stderr
-    model = muhat.load("model")
+    model = muhat.load("model.muhat")
     mean = model[-1] if hasattr(model, "steps") else model
     assert type(mean) is kind
     if kind is KernelMean:
         best = next(row for row in json.loads(result.stdout)["estimators"] if row["name"] == "f-kmse")
         assert mean.choice_.parameter == pytest.approx(best["parameter"], rel=1e-6)
-    assert applied("model", "new.csv")["score"].tolist() == model.score_samples(NEW).tolist()
+    assert applied("model.muhat", "new.csv")["score"].tolist() == model.score_samples(NEW).tolist()
 
 
 def test_a_file_in_batches_is_kept_as_one_in_memory(monkeypatch):
     options = ["--filter", "f-kmse", "--gram", "nystrom", "--features", 9, "--json"]
-    assert run("compare", "old.csv", "--save", "at-once", *options).exit_code == 0
-    assert run("compare", "old.parquet", "--save", "in-batches", *options).exit_code == 0
-    one, other = (applied(name, "new.csv")["score"] for name in ("at-once", "in-batches"))
+    assert run("compare", "old.csv", "--save", "at-once.muhat", *options).exit_code == 0
+    assert run("compare", "old.parquet", "--save", "in-batches.muhat", *options).exit_code == 0
+    one, other = (applied(name, "new.csv")["score"] for name in ("at-once.muhat", "in-batches.muhat"))
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
 def test_a_conditional_mean_predicts_with_intervals_and_quantiles():
     model = ConditionalMean().fit(OLD[["a", "<b>"]], OLD["γ"])
-    muhat.save(model, "model")
-    found = applied("model", "new.csv", "--interval", 0.8, "--quantiles", "0.25,0.5")
+    muhat.save(model, "model.muhat")
+    found = applied("model.muhat", "new.csv", "--interval", 0.8, "--quantiles", "0.25,0.5")
     x = NEW[["a", "<b>"]]
     assert found["prediction"].tolist() == model.predict(x).tolist()
     assert found[["lower", "upper"]].to_numpy().tolist() == model.predict_interval(x, 0.8).tolist()
@@ -79,21 +79,22 @@ def test_a_conditional_mean_predicts_with_intervals_and_quantiles():
 
 @pytest.mark.parametrize("option", ["--standardize", "--no-standardize"])
 def test_a_kept_prediction_finds_its_columns_by_their_names(option):
-    assert run("predict", "old.csv", "--target", "γ", option, "--save", "model").exit_code == 0
-    found = applied("model", "new.csv")
-    assert found["prediction"].tolist() == muhat.load("model").predict(NEW[["a", "<b>"]]).tolist()
+    assert run("predict", "old.csv", "--target", "γ", option, "--save", "model.muhat").exit_code == 0
+    found = applied("model.muhat", "new.csv")
+    assert found["prediction"].tolist() == muhat.load("model.muhat").predict(NEW[["a", "<b>"]]).tolist()
     NEW[["γ", "a"]].to_csv("less.csv", index=False)
-    assert "less.csv lacks column '<b>' that the model was trained on." in run("apply", "model", "less.csv").stderr
+    line = run("apply", "model.muhat", "less.csv").stderr
+    assert "less.csv lacks column '<b>' that the model was trained on." in line
     NEW[["γ"]].to_csv("less.csv", index=False)
-    assert "less.csv lacks column 'a' (and 1 more) that" in run("apply", "model", "less.csv").stderr
+    assert "less.csv lacks column 'a' (and 1 more) that" in run("apply", "model.muhat", "less.csv").stderr
 
 
 def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     model = ConditionalMean(filter="f-kmse").fit(OLD[["a"]], OLD[["<b>", "γ"]])
-    muhat.save(model, "model")
-    found = applied("model", "new.csv")
+    muhat.save(model, "model.muhat")
+    found = applied("model.muhat", "new.csv")
     assert found.columns.tolist() == ["prediction_0", "prediction_1"]
-    assert run("apply", "model", "new.csv", "--out", "found.json").stdout == "Saved: found.json\n"
+    assert run("apply", "model.muhat", "new.csv", "--out", "found.json").stdout == "Saved: found.json\n"
     written = json.loads(Path("found.json").read_text())
     assert written == {"model": "ConditionalMean", **found.to_dict("list")}
 
@@ -107,8 +108,8 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     ],
 )
 def test_other_models_say_what_they_can(model, columns):
-    muhat.save(model(), "model")
-    found = applied("model", "new.csv", "--drop", "name")
+    muhat.save(model(), "model.muhat")
+    found = applied("model.muhat", "new.csv", "--drop", "name")
     assert found.columns.tolist() == columns
     assert len(found) == len(NEW)
 
@@ -126,32 +127,32 @@ def test_other_models_say_what_they_can(model, columns):
     ],
 )
 def test_what_cannot_be_applied_is_refused_in_one_sentence(model, options, words):
-    muhat.save(model(), "model")
-    result = run("apply", "model", "new.csv", "--drop", "name", *options)
+    muhat.save(model(), "model.muhat")
+    result = run("apply", "model.muhat", "new.csv", "--drop", "name", *options)
     assert (result.exit_code, result.stdout) == (2, "")
     [line] = result.stderr.splitlines()
     assert words in line
 
 
 def test_a_name_that_two_columns_have_is_numbered_or_refused_where_one_of_them_is_meant():
-    muhat.save(KernelMean().fit(OLD[["a"]]), "model")
+    muhat.save(KernelMean().fit(OLD[["a"]]), "model.muhat")
     Path("twice.csv").write_text(
         "a,a,γ\n" + "".join(f"{row},{row**2},{row**3}\n" for row in range(20))
     )  # 19 for an interval
     for arguments in (
-        ["apply", "model", "twice.csv"],
+        ["apply", "model.muhat", "twice.csv"],
         ["predict", "old.csv", "twice.csv", "--target", "γ", "--drop", "<b>"],
     ):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "every column must have a name of its own, got 'a' twice" in result.stderr
-    for arguments in (["compare", "--save", "kept"], ["predict", "--target", "γ", "--save", "kept"]):
+    for arguments in (["compare", "--save", "kept.muhat"], ["predict", "--target", "γ", "--save", "kept.muhat"]):
         result = run(arguments[0], "twice.csv", *arguments[1:])
         assert result.exit_code == 0
         assert "two columns are named 'a'; the later one is called 'a (2)' here." in result.stderr
-        assert run("apply", "kept", "twice.csv").exit_code == 0
+        assert run("apply", "kept.muhat", "twice.csv").exit_code == 0
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_before_the_work():
-    assert run("compare", "old.csv", "--save", "none/model").exit_code == 2
+    assert run("compare", "old.csv", "--save", "none/model.muhat").exit_code == 2
     assert run("apply", "old.csv", "new.csv").stderr.endswith("got another kind of file.\n")

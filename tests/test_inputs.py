@@ -121,28 +121,27 @@ def test_a_kept_model_encodes_new_rows_with_the_values_it_knows():
     for name in ("Bern", "Genf", "Zürich"):
         expected[f"city = {name}"] = (new["city"] == name).to_numpy(float)
     note = "muhat: new.csv: 2 rows with an unknown city ('Basel'): all its indicators are 0 there.\n"
-    succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model")
-    result = succeeded("apply", "model", "new.csv")
+    succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model.muhat")
+    result = succeeded("apply", "model.muhat", "new.csv")
     assert note in result.stderr
     written = [float(line) for line in result.stdout.split()[1:]]
-    np.testing.assert_allclose(written, load("model").predict(expected), rtol=1e-12)
+    np.testing.assert_allclose(written, load("model.muhat").predict(expected), rtol=1e-12)
     at_once = json.loads(succeeded("predict", "old.csv", "new.csv", "--target", "y", "--one-hot", "--json").stdout)
     np.testing.assert_allclose([row["prediction"] for row in at_once["predictions"]], written, rtol=1e-9)
-    succeeded("compare", "old.csv", "--drop", "y", "--one-hot", "--filter", "f-kmse", "--save", "mean", "--json")
-    scores = [float(line) for line in succeeded("apply", "mean", "new.csv").stdout.split()[1:]]
-    np.testing.assert_allclose(scores, load("mean").score_samples(expected), rtol=1e-12)
+    succeeded("compare", "old.csv", "--drop", "y", "--one-hot", "--filter", "f-kmse", "--save", "mean.muhat", "--json")
+    scores = [float(line) for line in succeeded("apply", "mean.muhat", "new.csv").stdout.split()[1:]]
+    np.testing.assert_allclose(scores, load("mean.muhat").score_samples(expected), rtol=1e-12)
 
 
 def test_a_foreign_file_is_said_to_lack_columns():
     FRAME.to_csv("old.csv", index=False)
-    succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model")
+    succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model.muhat")
     Path("foreign.csv").write_text("bmi,age\n1.5,2\n2.5,3\n")
-    refused = run("apply", "model", "foreign.csv").stderr
+    refused = run("apply", "model.muhat", "foreign.csv").stderr
     assert refused == "muhat: foreign.csv lacks column 'member' (and 4 more) that the model was trained on.\n"
     FRAME.assign(age="old").to_csv("words.csv", index=False)
-    assert (
-        "column 'age' must be numeric, got 'old' in line 2; write numbers" in run("apply", "model", "words.csv").stderr
-    )
+    line = run("apply", "model.muhat", "words.csv").stderr
+    assert "column 'age' must be numeric, got 'old' in line 2; write numbers" in line
 
 
 def test_a_second_file_is_read_with_the_indicators_of_the_first():

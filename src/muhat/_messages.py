@@ -135,10 +135,33 @@ def option(name: str, value: object = True) -> str:
     return f"{name}={[value] if name == 'drop' else value!r}"
 
 
+def rows_text(n: int) -> str:
+    """Return a number of rows in words.
+
+    Examples
+    --------
+    >>> rows_text(1), rows_text(1030)
+    ('1 row', '1,030 rows')
+    """
+    return f"{n:,} row{'' if n == 1 else 's'}"
+
+
 def listed_names(names: Iterable[str], most: int = LISTED) -> str:
     """Return names between commas, the first of many."""
     names = list(names)
     return ", ".join(names[:most]) + ", …" * (len(names) > most)
+
+
+def same_but_for_case(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that differs from another in upper and lower case and blanks only, if there is one.
+
+    Examples
+    --------
+    >>> same_but_for_case("Age", ["age ", "sex"]), same_but_for_case("Age", ["sex"])
+    ('age ', None)
+    """
+    plain = str(name).strip().casefold()
+    return next((each for each in names if each != name and str(each).strip().casefold() == plain), None)
 
 
 def no_column(who: str, name: str, names: Iterable[str]) -> str:
@@ -151,12 +174,21 @@ def no_column(who: str, name: str, names: Iterable[str]) -> str:
     """
     names = list(names)
     sentence = f"{who} has no column {name!r}; its columns are {listed_names(names)}"
-    close = get_close_matches(str(name), names, n=1)
+    close = [same_but_for_case(name, names) or "", *get_close_matches(str(name), names, n=1)]
+    close = [each for each in close if each]
     return f"{sentence}; did you mean {close[0]!r}?" if close else f"{sentence}."
 
 
-def lacks_columns(who: str, missing: Iterable[str], whose: str = "the model was trained on") -> str:
-    """Say that a table lacks columns, the first by name, that something needs.
+def lacks_columns(
+    who: str,
+    missing: Iterable[str],
+    whose: str = "the model was trained on",
+    names: Iterable[str] = (),
+    advice: str = "",
+) -> str:
+    """Say that a table lacks columns, the first by name, that something needs, and what to do.
+
+    Of the ``names`` that it has, one that differs in case only is what may be meant.
 
     Examples
     --------
@@ -165,7 +197,11 @@ def lacks_columns(who: str, missing: Iterable[str], whose: str = "the model was 
     """
     first, *others = missing
     more = f" (and {len(others)} more)" if others else ""
-    return f"{who} lacks column {first!r}{more} that {whose}."
+    sentence = f"{who} lacks column {first!r}{more} that {whose}"
+    meant = same_but_for_case(first, names)
+    if meant is not None:
+        return f"{sentence}; did you mean {meant!r}?"
+    return f"{sentence}; {advice}." if advice else f"{sentence}."
 
 
 def setting_text(symbol: str, parameter: float) -> str:

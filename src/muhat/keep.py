@@ -452,6 +452,8 @@ def _refused_in_one_sentence(path: str | os.PathLike[str]) -> Iterator[None]:
         is_newer = "newer" in problem.advice
         needed = f"a model of format {FORMAT} or lower is needed" if is_newer else needed
         raise FileError(refusal(str(path), needed, problem.got, problem.advice)) from None
+    except FileNotFoundError:
+        raise FileError(f"no such file: {path}") from None
     except OSError as problem:
         raise FileError(refusal(str(path), needed, problem.strerror or problem)) from None
     except Exception as problem:  # a hostile file may make any parser fail in any way

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,22 +21,30 @@ from typer import Argument, Option, echo
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import refusal
-from muhat.cli._command_line import standard_output
+from muhat.cli._command_line import in_own_words, standard_output
+from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches
-from muhat.cli._reading import Decimal, Missing, Separator, open_like, show_notes
+from muhat.cli._reading import Decimal, Missing, Separator, open_like, row_numbers, show_notes
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
+from muhat.conditional._evaluation import Drift
 from muhat.conditional._intervals import checked_confidence
-from muhat.data import DataSet, FileBatches, open_batches
+from muhat.data import DataSet, FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
-from muhat.embedding import Element
+from muhat.embedding import Element, Embedding
 from muhat.keep import load
-from muhat.kernels import Linear
+from muhat.kernels import Linear, Precomputed
 from muhat.mean import KernelMean
 from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
 
 ENDINGS = (".csv", ".json")
+
+MOST_TRAINING_ROWS = 5000
+"""Rows of a model up to which new ones are compared with them."""
+
+ROWS_COMPARED = 300
+"""Rows of each that are compared, drawn at random: enough for what predictions should not be trusted on, in seconds."""
 
 
 def names_of(sample: DataSet | FileBatches) -> tuple[str, ...]:
@@ -121,6 +130,7 @@ def apply_command(
                 refusal("--out", f"a file name ending in {' or '.join(ENDINGS)} is needed", repr(str(out)))
             )
         check_writable(out)
+    check_outputs([model, file], out=out)
     asked = _Asked(load(model), str(model), confidence, _levels(quantiles))
     if confidence is not None:
         checked_confidence("--interval", confidence)
@@ -131,17 +141,22 @@ def apply_command(
         batches = open_like(file, asked.columns, reading)
     if asked.columns is not None:
         check_names(batches.name, [name for name in (*batches.columns, *batches.left_out) if name in asked.columns])
+    asked.read_numbers(batches if missing == "drop" else None)
     is_json = as_json or (out is not None and out.suffix.lower() == ".json")
     write = _write_json if is_json else _write_csv
-    with ProgressBatches(batches, ["applying"], shown=out is not None and sys.stderr.isatty()) as rows:
+    words = {"ConditionalMean.predict_interval": "--interval", "ConditionalMean.predict_quantiles": "--quantiles"}
+    shown = out is not None and sys.stderr.isatty()
+    with in_own_words(words), ProgressBatches(batches, ["applying"], shown=shown) as rows:
         if out is None:
             with standard_output():
                 write(asked, rows, sys.stdout)
             show_notes(batches)
+            asked.warn_of_drift(str(file))
             return
         text = io.StringIO()
         write(asked, rows, text)
     show_notes(batches)
+    asked.warn_of_drift(str(file))
     atomic_write(out, text.getvalue().encode())
     echo(f"Saved: {out}")
 
@@ -154,6 +169,21 @@ def _levels(quantiles: str | None) -> list[float]:
         raise ValueError(refusal("--quantiles", needed, repr(quantiles))) from None
 
 
+def _training_rows(model: Any) -> Array | None:
+    """Return the rows that a model was fitted to, where it has them and they are not too many to be looked at."""
+    rows: Array | None = None
+    if isinstance(model, ConditionalMean):
+        kept = getattr(model, "_rows", None)
+        rows = None if kept is None else kept[0]
+    elif isinstance(model, KernelMean | StackedMean):
+        element = getattr(model.embedding_, "atoms", model.embedding_)
+        rows = element.points[: model.n_samples_seen_] if isinstance(element, Embedding) else None
+        rows = rows if rows is not None and len(rows) == model.n_samples_seen_ else None
+    if rows is None or len(rows) > MOST_TRAINING_ROWS or isinstance(model.kernel_, Precomputed):
+        return None
+    return np.asarray(rows, np.float64)
+
+
 class _Asked:
     """A model, and what is asked of it for each row."""
 
@@ -161,11 +191,51 @@ class _Asked:
         self.model, self.who = model, who
         self.last = model[-1] if isinstance(model, Pipeline) else model
         self.confidence, self.quantiles = confidence, quantiles
+        self.rows: Array | None = None
+        self.training = _training_rows(self.last)
+        self.seen: ReservoirSample | None = None
         names = getattr(model, "feature_names_in_", None)
         self.columns = None if names is None else list(names)
         if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
             needed = "a model of y given x is needed for intervals and quantiles"
             raise ValueError(refusal(who, needed, f"a {type(self.last).__name__}"))
+
+    def read_numbers(self, batches: FileBatches | None) -> None:
+        """Learn the numbers of the rows in their file by a pass over it, where some may be dropped."""
+        if batches is not None:
+            for _ in batches:
+                pass
+            self.rows = row_numbers(batches) + 1
+
+    def numbered(self, batches: ProgressBatches) -> Iterator[dict[str, Array]]:
+        """Yield what the model says of each batch, after a column of the rows' numbers where some may be dropped."""
+        start = 0
+        for batch in batches:
+            numbers = {} if self.rows is None else {"row": self.rows[start : start + len(batch)]}
+            if self.training is not None:
+                some = ReservoirSample.from_batch(SampleBatch(self._transformed(batch), start), ROWS_COMPARED)
+                self.seen = some if self.seen is None else self.seen + some
+            start += len(batch)
+            yield numbers | self.answers(batch)
+
+    def warn_of_drift(self, file: str) -> None:
+        """Warn of rows that are distributed differently from those that the model was fitted to, if it has them."""
+        if self.training is None or self.seen is None:
+            return
+        trained = ReservoirSample.from_batch(SampleBatch(self.training, 0), ROWS_COMPARED).rows
+        names = self.columns or [f"column {place}" for place in range(1, trained.shape[1] + 1)]
+        with warnings.catch_warnings(action="ignore"):
+            drift = Drift.from_rows(trained, self.seen.rows, names)
+        if drift is not None and drift.is_found:
+            sentence = drift.sentence("the rows that the model was fitted to", file)
+            warnings.warn(f"{sentence} What it says there is extrapolation.", UserWarning, stacklevel=2)
+
+    def _transformed(self, rows: Array) -> Array:
+        """Return rows in the units of the model's training rows."""
+        if not isinstance(self.model, Pipeline):
+            return rows
+        X = rows if self.columns is None else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        return np.asarray(self.model[:-1].transform(X))
 
     def answers(self, rows: Array) -> dict[str, Array]:
         """Return what the model says of rows, by the names of the columns to write."""
@@ -205,8 +275,7 @@ class _Asked:
 def _write_csv(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
     """Write a line for each row, batch by batch, with as many digits as give the same number again."""
     writer, is_first = csv.writer(file, lineterminator="\n"), True
-    for batch in batches:
-        answers = asked.answers(batch)
+    for answers in asked.numbered(batches):
         if is_first:
             writer.writerow(answers)
         writer.writerows(zip(*(column.tolist() for column in answers.values()), strict=True))
@@ -216,8 +285,8 @@ def _write_csv(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
 def _write_json(asked: _Asked, batches: ProgressBatches, file: TextIO) -> None:
     """Write an object of columns."""
     columns: dict[str, list[Any]] = {}
-    for batch in batches:
-        for name, values in asked.answers(batch).items():
+    for answers in asked.numbered(batches):
+        for name, values in answers.items():
             columns.setdefault(name, []).extend(values.tolist())
     json.dump({"model": type(asked.last).__name__, **columns}, file, allow_nan=False)
     file.write("\n")

@@ -19,7 +19,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from muhat import __version__
-from muhat._messages import Note, in_command, refusal
+from muhat._files import FileError
+from muhat._messages import Note, in_command, refusal, rows_text
 
 BUG = 1
 USER_ERROR = 2
@@ -140,6 +141,21 @@ def _explained(problem: Exception) -> tuple[int, str]:
         return USER_ERROR, str(problem)
     what = f"{type(problem).__name__}: {problem}".rstrip(": .")
     return BUG, f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints."
+
+
+@contextmanager
+def in_own_words(words: Mapping[str, str]) -> Iterator[None]:
+    """Say of errors raised here what the command calls things: files and options instead of Python's names."""
+    try:
+        yield
+    except ValueError as problem:
+        sentence = str(problem)
+        for theirs, ours in words.items():
+            sentence = sentence.replace(theirs, ours)
+        sentence = re.sub(r"n_samples = (\d+)", lambda found: rows_text(int(found[1])), sentence)
+        if sentence == str(problem):
+            raise
+        raise FileError(sentence) from problem
 
 
 @contextmanager

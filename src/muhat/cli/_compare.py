@@ -19,10 +19,11 @@ from typer import Argument, Option, echo
 from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
-from muhat._messages import TINY_PERCENT, refusal, unknown_name
+from muhat._messages import TINY_PERCENT, refusal, rows_text, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._apply import check_names, fitted_winner, names_of
-from muhat.cli._command_line import standard_output
+from muhat.cli._command_line import in_own_words, standard_output
+from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._reading import Decimal, Missing, OneHot, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, print_written
@@ -115,9 +116,9 @@ def compare_command(
     figure = out if as_json else out or DEFAULT_FIGURE
     if figure is not None:
         check_figure(figure)
-    if model is not None:
-        check_writable(model)
+    check_model_file(model)
     check_report(report)
+    check_outputs([file], out=figure, report=report, save=model)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -140,7 +141,8 @@ def compare_command(
         sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
         if model is not None:
             check_names(sample.name, names_of(sample))
-        comparison = _compared(sample, options, standardize, shown)
+        with in_own_words({"compare:": f"{file or sample.name}:"}):
+            comparison = _compared(sample, options, standardize, shown)
         show_notes(sample)
     if model is not None:
         keep.save(fitted_winner(comparison, sample, options), model)
@@ -254,7 +256,7 @@ def _print(comparison: Comparison, name: str) -> None:
     def print_sentence(sentence: str, style: str | None = None) -> None:
         console.print(sentence, soft_wrap=not console.is_terminal, style=style)
 
-    size = f"{comparison.n:,} rows, {comparison.d:,} column{'' if comparison.d == 1 else 's'}"
+    size = f"{rows_text(comparison.n)}, {comparison.d:,} column{'' if comparison.d == 1 else 's'}"
     print_sentence(f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
     console.print(_table(comparison))
     for note in comparison.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -13,12 +14,23 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
-from muhat._files import FileError, check_writable
-from muhat._messages import lacks_columns, refusal
-from muhat.cli._command_line import say, standard_output
+from muhat._files import FileError
+from muhat._messages import Note, lacks_columns, refusal, rows_text
+from muhat.cli._command_line import in_own_words, say, standard_output
 from muhat.cli._compare import check_figure
+from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
+from muhat.cli._reading import (
+    Decimal,
+    Drop,
+    Missing,
+    OneHot,
+    OnlyNumeric,
+    Separator,
+    readings_of,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._report import ReportFile, check_report, drift_lines, noted_warnings, print_written
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.cli._testing import (
@@ -97,8 +109,9 @@ def drift_command(
     if out is not None:
         check_figure(out)
     check_report(report)
-    if save_to is not None:
-        check_writable(save_to)
+    check_model_file(save_to)
+    check_outputs([*files, resume], out=out, report=report)
+    check_outputs(files, out=out, report=report, save=save_to)  # a state is continued in its own file
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"missing": missing, "decimal": decimal}
     if resume is None:
@@ -118,20 +131,23 @@ def drift_command(
     else:
         detector, new = _resumed(resume), files
         _check_same_options(context, detector, resume)
+    readings = readings_of(files, reading)
     with noted_warnings() as warned:
-        reference = _reference(files[0], reading, one_hot, block_length) if resume is None else None
+        reference = _reference(files[0], readings[0], one_hot, block_length) if resume is None else None
         if reference is not None:
-            detector.fit(reference)
+            with in_own_words({"DriftDetector": str(files[0])}):
+                detector.fit(reference)
             if isinstance(reference, FileBatches):
                 show_notes(reference)
-        tested = list(_updates(detector, new, reading, one_hot, save_to))
+        tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
         results = [each for each, is_new in tested if is_new]
     if out is not None:
         save(figure_of_drift(detector.history_), out)
     if report is not None:
         settings = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings |= {"reference": f"the reference of {resume.name}"} if resume else {}
-        lines = "" if one_hot else drift_lines(detector, files, resume, reading)
+        is_same = all(each == readings[0] for each in readings)
+        lines = "" if one_hot or not is_same else drift_lines(detector, files, resume, reading)
         detector.to_html(report, data=reference, code=lines, settings=settings, warnings=warned)
     with standard_output():
         if as_json:
@@ -151,23 +167,31 @@ def drift_command(
 
 
 def _updates(
-    detector: DriftDetector, files: Sequence[Path], reading: dict[str, Any], one_hot: bool, save_to: Path | None
+    detector: DriftDetector,
+    files: Sequence[Path],
+    readings: Sequence[dict[str, Any]],
+    one_hot: bool,
+    save_to: Path | None,
 ) -> Iterator[tuple[DriftResult, bool]]:
     """Test the files in turn, and keep the state after each; one that the state has seen is skipped, and not new."""
-    for file in files:
+    names = sample_names(files, endings=True)
+    for file, name, reading in zip(files, names, readings, strict=True):
         if are_large([file]) and not one_hot and detector.block_length is None:
             batch: DataSet | FileBatches = opened(file, reading, tuple(detector.feature_names_in_))
         else:
             batch = _as_reference(detector, read_sample(file, reading, one_hot))
-        before = detector.result_of(batch)
+        with in_own_words({"DriftDetector": str(file)}):
+            before = detector.result_of(batch)
         if before is not None:
             say(f"{file} has been tested before and is skipped{'; it had drifted' * before.is_alarm}.")
             yield before, False
             continue
         with spinner(f"testing {file}", shown=sys.stderr.isatty()):
-            result = detector.update(batch, file.name)
+            result = detector.update(batch, name)
         if isinstance(batch, FileBatches):
             show_notes(batch)
+        if result.test is not None and result.test.has_same_rows:
+            warnings.warn(f"{file} has the same rows as the reference.", Note, stacklevel=2)
         if save_to is not None:
             keep(detector, save_to)
         yield result, True
@@ -193,7 +217,7 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
         elif text is not None:
             values[text].append(name.removeprefix(text + INDICATOR))
         else:
-            raise FileError(lacks_columns(batch.who, [name], "the reference has"))
+            raise FileError(lacks_columns(batch.who, [name], "the reference has", batch.names))
     more = [name for name in batch.table.feature_names if name not in columns]
     more += [name for name, each in values.items() if not each]
     if more:
@@ -224,11 +248,11 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
     console = console_of()
-    rows = f"{len(detector.reference_):,}"
+    rows = rows_text(len(detector.reference_))
     batches = f"{detector.n_batches_} batch{'' if detector.n_batches_ == 1 else 'es'}"
     spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {batches}"
     columns = f"{detector.n_features_in_} column{'s' * (detector.n_features_in_ != 1)}"
-    print_sentence(console, f"reference: {rows} rows, {columns}; {spent}")
+    print_sentence(console, f"reference: {rows}, {columns}; {spent}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("batch", overflow="ellipsis", no_wrap=True)
     for title in ("rows", "MMD", "p", "level"):

@@ -18,12 +18,24 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import refusal, setting_text, unknown_name
+from muhat._messages import refusal, rows_text, setting_text, unknown_name
 from muhat._validation import positive
 from muhat.cli._apply import check_names
-from muhat.cli._command_line import standard_output
+from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._compare import check_figure
-from muhat.cli._reading import Decimal, Missing, OneHot, Separator, open_like, read_with_target, show_notes
+from muhat.cli._outputs import check_model_file, check_outputs
+from muhat.cli._reading import (
+    Decimal,
+    Missing,
+    OneHot,
+    Separator,
+    open_like,
+    read_with_target,
+    readings_of,
+    row_numbers,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
 from muhat.conditional._evaluation import Drift, Evaluation, copies_text, effects
@@ -36,6 +48,7 @@ from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
 from muhat.report._document import BAD, GOOD, NEUTRAL, UNSURE
+from muhat.testing._copies import row_hashes
 
 LISTED = 10
 """The most rows or features in a table."""
@@ -96,25 +109,32 @@ def predict_command(
 ) -> None:
     """Predict a column from all others: a table with intervals, how well it does, and a figure."""
     checked_confidence("--confidence", confidence)
-    _check(target, intervals, out, save_predictions, keep)
+    _check(target, intervals, out, save_predictions)
+    check_model_file(keep)
     check_report(report)
+    check_outputs([file, new], out=out, report=report, save=keep, save_predictions=save_predictions)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"one_hot": one_hot, "missing": missing, "decimal": decimal}
     with noted_warnings() as warned:
-        sample = _Sample.from_file(file, target, reading)
-        later = None if new is None else _Sample.from_file(new, target, reading, like=sample)
+        files = [file] if new is None else [file, new]
+        readings, names = readings_of(files, reading), sample_names(files)
+        sample = _Sample.from_file(file, names[0], target, readings[0])
+        later = None if new is None else _Sample.from_file(new, names[1], target, readings[1], like=sample)
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
-    model.fit(sample.X, sample.y)
-    result = _Result.from_model(model, sample, confidence)
-    if later is not None:
-        result = result.on_new(later, intervals)
+    words = {"ConditionalMean.predict_interval": "--confidence", "ConditionalMean": str(file)}
+    words |= {"give more rows, or the parameter, as in selection=Fixed(0.1)": "give more rows"}
+    with in_own_words(words | {"selection by LeaveOneOut needs": "choosing a model needs"}):
+        model.fit(sample.X, sample.y)
+        result = _Result.from_model(model, sample, confidence)
+        if later is not None:
+            result = result.on_new(later, intervals)
     if out is not None:
         save(result.figure(), out)
     if save_predictions is not None:
         atomic_write(save_predictions, result.as_csv().encode())
     if report is not None:
         data = tuple(each.as_data_set() for each in (sample, later) if each is not None)
-        lines = predict_lines(file, target, reading, model)
+        lines = predict_lines(file, target, readings[0], model)
         settings = {"y": target, "confidence": confidence, "intervals": result.intervals, "standardize": standardize}
         context = Context(data, lines, settings, warned, sections=result.sections())
         page = report_of(model, context)
@@ -171,28 +191,37 @@ class _Sample:
     """NaN where the file does not have it."""
     names: tuple[str, ...]
     target: str
+    rows: Array
+    """The numbers of the rows in the file, from 1 after the header."""
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def from_file(cls, file: Path, target: str, reading: dict[str, Any], like: _Sample | None = None) -> _Sample:
-        """Read a file; that a target looks like a label is no reason to warn."""
+    def from_file(
+        cls, file: Path, name: str, target: str, reading: dict[str, Any], like: _Sample | None = None
+    ) -> _Sample:
+        """Read a file, called by a name; that a target looks like a label is no reason to warn."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if like is None:
-                table = read_with_target(file, target, reading)
+                table, numbers = read_with_target(file, target, reading)
             else:
-                whose = f"{like.name} has"
-                table = open_like(file, like.names, reading, optional=[target], whose=whose).read()
+                batches = open_like(file, like.names, reading, optional=[target], whose=f"{like.name} has")
+                table, numbers = batches.read(), row_numbers(batches)
         for each in caught:
             if repr(target) not in str(each.message):
                 warnings.warn(each.message, each.category, stacklevel=2)
         show_notes(table)
-        check_names(table.name, table.feature_names)
+        check_names(name, table.feature_names)
         wanted = like.names if like else tuple(name for name in table.feature_names if name != target)
         columns = [table.feature_names.index(name) for name in wanted]
         has_target = target in table.feature_names
         y = table.data[:, table.feature_names.index(target)] if has_target else np.full(len(table.data), np.nan)
-        return cls(table.name, table.data[:, columns], y, wanted, target, table.left_out)
+        return cls(name, table.data[:, columns], y, wanted, target, numbers + 1, table.left_out)
+
+    def is_part_of(self, train: _Sample) -> bool:
+        """Whether all rows, with their targets, are among those of another sample, of which few are equal."""
+        mine, its = (row_hashes(np.column_stack([each.X, each.y])) for each in (self, train))
+        return not np.isnan(self.y).any() and len(np.unique(its)) > 0.9 * len(its) and bool(np.isin(mine, its).all())
 
     def as_data_set(self) -> DataSet:
         """Return the features by themselves."""
@@ -213,9 +242,13 @@ class _Result:
     predicted: Array
     ends: Array
     true: Array | None
+    rows: Array
+    """The numbers of the rows that are shown in their file, from 1."""
     evaluation: Evaluation | None = None
     """How new rows are predicted beside left-out ones, where their true values are known."""
     drift: Drift | None = None
+    has_training_rows: bool = False
+    """Whether new rows, with the truth of each, are rows that the model was fitted to."""
 
     @classmethod
     def from_model(cls, model: ConditionalMean, sample: _Sample, confidence: float) -> _Result:
@@ -224,7 +257,8 @@ class _Result:
         predicted = model.loo_predictions_
         ends = predicted[:, None] + around
         shown = f"{sample.name}, each row from all others"
-        return cls(model, sample, confidence, OWN, effects(model, sample.X), shown, predicted, ends, sample.y)
+        found = effects(model, sample.X), shown, predicted, ends, sample.y, sample.rows
+        return cls(model, sample, confidence, OWN, *found)
 
     def on_new(self, new: _Sample, intervals: str) -> _Result:
         """Return what the same model says of new rows."""
@@ -235,8 +269,14 @@ class _Result:
             left_out = self.model.loo_residuals_, self.model.loo_score_
             evaluation = Evaluation.from_predictions(true, predicted, ends, *left_out, self.confidence)
         drift = Drift.from_rows(self.sample.X, new.X, self.sample.names)
-        shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true)
-        return replace(shown, intervals=intervals, evaluation=evaluation, drift=drift)
+        shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows)
+        return replace(
+            shown,
+            intervals=intervals,
+            evaluation=evaluation,
+            drift=drift,
+            has_training_rows=new.is_part_of(self.sample),
+        )
 
     def verdict(self) -> str:
         """Return one or two sentences: how well the rows shown are predicted, and what speaks against it."""
@@ -252,6 +292,13 @@ class _Result:
             sentences.append(self.evaluation.sentence(self.shown))
         if model.n_copies_:
             sentences.append(copies_text(model.n_copies_, len(self.sample.X)))
+        if self.has_training_rows:
+            what = (
+                "is the training rows themselves"
+                if len(self.predicted) == len(self.sample.X)
+                else "has training rows only"
+            )
+            sentences.append(f"But {self.shown} {what}: this does not show how new rows are predicted.")
         if self.drift is not None and self.drift.is_found:
             sentences.append(self.drift.sentence(self.sample.name, self.shown))
             if self.evaluation is None:
@@ -260,6 +307,8 @@ class _Result:
 
     def badge(self) -> tuple[str, str]:
         """Return the verdict on new rows in a few words, and its kind."""
+        if self.has_training_rows:
+            return "No new rows: these are training rows", UNSURE
         has_drift = self.drift is not None and self.drift.is_found
         if self.evaluation is None:
             return ("New rows are distributed differently", UNSURE) if has_drift else ("No drift detected", NEUTRAL)
@@ -301,8 +350,8 @@ class _Result:
         model = self.model
         rows = [
             {"row": number, "prediction": predicted, "lower": lower, "upper": upper}
-            for number, (predicted, (lower, upper)) in enumerate(
-                zip(self.predicted.tolist(), self.ends.tolist(), strict=True), start=1
+            for number, predicted, (lower, upper) in zip(
+                self.rows.tolist(), self.predicted.tolist(), self.ends.tolist(), strict=True
             )
         ]
         return {
@@ -335,7 +384,7 @@ class _Result:
         names = ["row", "prediction", "lower", "upper"]
         writer.writerow(names if self.true is None else [*names, self.sample.target])
         for number, predicted in enumerate(self.predicted.tolist()):
-            cells = [number + 1, predicted, *self.ends[number].tolist()]
+            cells = [int(self.rows[number]), predicted, *self.ends[number].tolist()]
             writer.writerow(cells if self.true is None else [*cells, float(self.true[number])])
         return text.getvalue()
 
@@ -344,8 +393,8 @@ class _Result:
         titles = ["row", "predicted", "lower", "upper", *([] if self.true is None else ["true"])]
         columns = [self.predicted, *self.ends.T, *([] if self.true is None else [self.true])]
         rows = [
-            [Cell(str(place), place), *(Cell(as_text(value, 5), float(value)) for value in values)]
-            for place, values in enumerate(zip(*columns, strict=True), start=1)
+            [Cell(str(row), row), *(Cell(as_text(value, 5), float(value)) for value in values)]
+            for row, values in zip(self.rows.tolist(), zip(*columns, strict=True), strict=True)
         ]
         more = f"The first {ON_PAGE:,} of {len(rows):,} rows." if len(rows) > ON_PAGE else ""
         coverage = self.coverage()
@@ -372,7 +421,8 @@ class _Result:
         def say(sentence: str) -> None:
             console.print(sentence, soft_wrap=not console.is_terminal)
 
-        say(f"{sample.name}: {len(sample.X):,} rows, {len(sample.names)} features, predicting {sample.target!r}")
+        features = f"{len(sample.names)} feature{'s' * (len(sample.names) != 1)}"
+        say(f"{sample.name}: {rows_text(len(sample.X))}, {features}, predicting {sample.target!r}")
         say(self.verdict())
         looked = Table(box=SIMPLE_HEAD, pad_edge=False)
         looked.add_column("feature", no_wrap=True)
@@ -389,7 +439,7 @@ class _Result:
             table.add_column(title, justify="right")
         for number in range(min(LISTED, len(self.predicted))):
             values = [self.predicted[number], *self.ends[number], *([] if self.true is None else [self.true[number]])]
-            table.add_row(str(number + 1), *(f"{value:.5g}" for value in values))
+            table.add_row(str(self.rows[number]), *(f"{value:.5g}" for value in values))
         if len(self.predicted) > LISTED:
             table.caption = f"… and {len(self.predicted) - LISTED:,} more"
         return table

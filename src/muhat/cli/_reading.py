@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from typer import Option
 
+from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, no_column
+from muhat._messages import Note, lacks_columns, listed_names, no_column
 from muhat.data import ROWS, DataSet, FileBatches, open_batches
+from muhat.data._files import STANDARD_INPUT, base_name
 from muhat.data._formats import NoColumnError, RowsError, Wanted
 
 Drop = Annotated[
@@ -36,10 +39,82 @@ def show_notes(*samples: DataSet | FileBatches) -> None:
             warnings.warn(sentence, Note, stacklevel=2)
 
 
-def read_with_target(file: Path, target: str, reading: dict[str, Any]) -> DataSet:
-    """Return the rows of a file in which a column of numbers is to be predicted, or refuse one that has none such."""
+def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
+    """Return what samples are called: as their files, with as many folders before that as tell them apart."""
+    short = [file.name if endings else base_name(file) for file in files]
+    if len({*short}) == len(files):
+        return short
+    if len({file.name for file in files}) == len(files):
+        return [file.name for file in files]
+    folders = [file.absolute().parent.parts[1:] for file in files]
+    for depth in range(1, 1 + max(map(len, folders))):
+        names = ["/".join([*parts[-depth:], name]) for parts, name in zip(folders, short, strict=True)]
+        if len({*names}) == len(files):
+            return names
+    return short  # one of them is there twice
+
+
+def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how each file is read: without those of the columns to leave out that only others have.
+
+    A column to leave out that no file has is refused.
+    """
+    drop = reading["drop"]
+    if not drop or len(files) < 2:
+        return [reading] * len(files)
+    columns = [columns_of(file, reading) for file in files]
+    for name in drop:
+        if not any(names is None or name in names for names in columns):
+            raise FileError(no_column(str(files[0]), name, columns[0] or ()))
+    return [{**reading, "drop": tuple(name for name in drop if names is None or name in names)} for names in columns]
+
+
+def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
+    """Return the names of a file's columns without reading its rows; None for standard input, which is read once."""
+    if str(file) == STANDARD_INPUT:
+        return None
+    nothing = Wanted(("\0",), decimal=reading["decimal"])  # a name that no column has: the answer names all there are
     try:
-        return _opened_with_target(file, target, reading).read()
+        with warnings.catch_warnings(action="ignore"):
+            FileBatches(file, nothing, ROWS, reading["separator"])
+    except NoColumnError as problem:
+        return problem.names
+    return None
+
+
+def left_out_text(
+    columns: Iterable[str], dropped: Sequence[tuple[str, int, int]], copies: Sequence[tuple[str, int, int]] = ()
+) -> tuple[str, ...]:
+    """Return sentences on what of samples was not tested: columns, rows with gaps, and copies of rows.
+
+    Rows are given with the sample's name, empty where there is one only, how many were left out, and of how many.
+    """
+    columns = list(dict.fromkeys(columns))
+    found = [f"Not tested: {listed_names(columns)}."] if columns else []
+    parts = [f"{n:,} of {of:,} row{'s' * (of != 1)}{f' of {name}' * bool(name)}" for name, n, of in dropped if n]
+    if parts:
+        is_one = sum(n for _, n, _ in dropped) == 1
+        found.append(f"{' and '.join(parts)} with missing values {'was' if is_one else 'were'} dropped.")
+    for name, n, of in copies:
+        if n:
+            are = "is an exact copy" if n == 1 else "are exact copies"
+            found.append(f"Dropped {n:,} of {of:,} row{'s' * (of != 1)} of {name} that {are}.")
+    return tuple(found)
+
+
+def row_numbers(batches: FileBatches) -> Array:
+    """Return the numbers that the rows of a file have in it, from 0, once they were read: without dropped ones."""
+    return np.delete(np.arange((batches.n or 0) + len(batches.dropped)), batches.dropped)
+
+
+def read_with_target(file: Path, target: str, reading: dict[str, Any]) -> tuple[DataSet, Array]:
+    """Return the rows of a file in which a column of numbers is to be predicted, and their numbers in it.
+
+    A file that has no such column is refused.
+    """
+    try:
+        batches = _opened_with_target(file, target, reading)
+        return batches.read(), row_numbers(batches)
     except RowsError as problem:
         if problem.args[1] == f"column {target!r} must be numeric":
             raise _text_target(file, target) from problem
@@ -81,4 +156,4 @@ def open_like(
     try:
         return FileBatches(Path(file), wanted, ROWS, reading.get("separator"))
     except NoColumnError as problem:
-        raise FileError(lacks_columns(problem.who, problem.missing, whose)) from problem
+        raise FileError(lacks_columns(problem.who, problem.missing, whose, problem.names)) from problem

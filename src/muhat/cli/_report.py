@@ -12,6 +12,8 @@ from typer import Option, echo
 
 from muhat._files import check_writable
 from muhat._messages import refusal
+from muhat.cli._reading import sample_names
+from muhat.data._files import base_name
 from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 
 ENDINGS = (".html", ".htm")
@@ -56,15 +58,23 @@ def noted_warnings() -> Iterator[list[str]]:
         warnings.showwarning = show
 
 
-def two_samples_lines(files: Sequence[Path], by: str | None, reading: dict[str, Any], test: TwoSampleTest) -> str:
+def two_samples_lines(
+    files: Sequence[Path],
+    by: str | None,
+    readings: Sequence[dict[str, Any]],
+    test: TwoSampleTest,
+    groups: Sequence[str] = (),
+) -> str:
     """Return the lines of Python that test as ``muhat test`` does."""
-    given = {name: value for name, value in reading.items() if value}
+    given, *others = ({name: value for name, value in each.items() if value} for each in readings)
     if by is None:
+        names = sample_names(files)
+        called = "" if names == [*map(base_name, files)] else f", names={names!r}"
         lines = [
             "from muhat import TwoSampleTest, read_table",
             f"first = {_call('read_table', str(files[0]), **given)}",
-            f"second = {_call('read_table', str(files[1]), **given)}",
-            f"result = {test!r}.test(first, second)",
+            f"second = {_call('read_table', str(files[1]), **others[0])}",
+            f"result = {test!r}.test(first, second{called})",
         ]
     else:
         given["drop"] = (*given.get("drop", ()), by)
@@ -73,7 +83,7 @@ def two_samples_lines(files: Sequence[Path], by: str | None, reading: dict[str, 
             "from muhat import TwoSampleTest, open_batches",
             f"batches = {_call('open_batches', str(files[0]), **given)}",
             f"rows, labels = batches.read().data, np.array(batches.words({by!r}))",
-            "names = np.unique(labels)",
+            f"names = {list(groups)!r}",
             "X, Y = (rows[labels == name] for name in names)",
             f"result = {test!r}.test(X, Y, names=names)",
         ]

@@ -14,7 +14,7 @@ from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import lacks_columns, refusal
 from muhat.cli._compare import SHARE_OF_MEMORY
-from muhat.cli._reading import show_notes
+from muhat.cli._reading import row_numbers, show_notes
 from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
 from muhat.data._files import check_few_values, indicators_of
 
@@ -32,6 +32,10 @@ class ReadSample:
     words: dict[str, Array]
     numbers: Array
     """The numbers of the rows in the file, from 0: without those that were dropped."""
+    n_dropped: int = 0
+    """Rows with missing values that were left out."""
+    not_numbers: tuple[str, ...] = ()
+    """Columns that were left out as they are not numbers."""
     labels: Array | None = None
     """The label of each row, where there is a column of labels."""
 
@@ -49,11 +53,12 @@ def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str |
     table, words = batches.read_with_words([*text, *([label] if label else [])])
     show_notes(table)
     labels = words.pop(label) if label else None
-    numbers = np.delete(np.arange(len(table.data) + len(batches.dropped)), batches.dropped)
+    numbers = row_numbers(batches)
     if text:  # whose indicators are made of the values in all samples
         count = len(table.feature_names) - sum(map(len, batches.categories.values()))
         table = replace(table, data=table.data[:, :count], feature_names=table.feature_names[:count])
-    return ReadSample(str(path), table, words, numbers, labels)
+    left_out = tuple(name for name in batches.left_out if name not in drop) if reading["only_numeric"] else ()
+    return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, labels)
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,8 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
         for one, other in ((first, second), (second, first)):
             missing = [name for name in one.names if name not in other.names]
             if missing:
-                sentence = lacks_columns(other.who, missing, f"{one.who} has")
-                raise FileError(f"{sentence[:-1]}; leave it out with --drop {quote(missing[0])}.")
+                advice = f"leave it out with --drop {quote(missing[0])}"
+                raise FileError(lacks_columns(other.who, missing, f"{one.who} has", other.names, advice))
         mixed = [name for name in first.words if name not in second.words]
         mixed += [name for name in second.words if name not in first.words]
         if mixed:

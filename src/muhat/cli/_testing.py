@@ -18,11 +18,23 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import refusal, shift_text
-from muhat.cli._command_line import standard_output
+from muhat._messages import refusal, rows_text, shift_text
+from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
+from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import Decimal, Drop, Missing, OneHot, OnlyNumeric, Separator, show_notes
+from muhat.cli._reading import (
+    Decimal,
+    Drop,
+    Missing,
+    OneHot,
+    OnlyNumeric,
+    Separator,
+    left_out_text,
+    readings_of,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._report import (
     ReportFile,
     check_report,
@@ -64,8 +76,11 @@ NAME_LENGTH = 24
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
 
-Samples: TypeAlias = tuple[DataSet, DataSet, list[Array]]
-"""Two samples, and the numbers that the rows of each have in their file."""
+OWN_WORDS = {"TwoSampleTest": "muhat test", "distinct=True": "--distinct", "leave out distinct": "leave out --distinct"}
+"""What the command calls what Python has other names for."""
+
+Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
+"""Two samples, the numbers that the rows of each have in their file, and sentences on what was left out."""
 
 Kernels = Annotated[
     list[str] | None,
@@ -119,6 +134,7 @@ def two_samples_command(
     if out is not None:
         check_figure(out)
     check_report(report)
+    check_outputs(files, out=out, report=report)
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"missing": missing, "decimal": decimal}
     test = TwoSampleTest(
@@ -133,20 +149,36 @@ def two_samples_command(
     second: DataSet | FileBatches
     with noted_warnings() as warned:
         if is_large:
-            first = opened(files[0], reading)
-            second = opened(files[1], reading, first.columns)
-            result = _test_large(test, first, second)
+            readings = readings_of(files, reading)
+            first = opened(files[0], readings[0])
+            second = opened(files[1], readings[1], first.columns)
+            first.name, second.name = sample_names(files)
+            with in_own_words(OWN_WORDS):
+                result = _test_large(test, first, second)
+            dropped = [(each.name, len(each.dropped), len(each.dropped) + (each.n or 0)) for each in (first, second)]
+            names = [name for each in (first, second) for name in each.left_out if name not in (drop or ())]
+            result = replace(result, left_out=left_out_text(names, dropped))
             show_notes(first, second)
         else:
-            first, second, rows = (_two_files if by is None else partial(_one_file, by=by))(files, reading, one_hot)
-            with _spinner(len(first.data) + len(second.data)):
+            first, second, rows, left_out = (_two_files if by is None else partial(_one_file, by=by))(
+                files, reading, one_hot
+            )
+            whose = [str(file) for file in files] if by is None else [first.name, second.name]
+            words = {f"TwoSampleTest: {name} must": f"{who}: it must" for name, who in zip("XY", whose, strict=True)}
+            with _spinner(len(first.data) + len(second.data)), in_own_words(words | OWN_WORDS):
                 result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
-            result = replace(result, numbers_x=x, numbers_y=y)
+            sizes = zip(result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True)
+            copies = left_out_text((), (), [(name, of - n, of) for name, of, n in sizes]) if distinct else ()
+            result = replace(result, numbers_x=x, numbers_y=y, left_out=left_out + copies)
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings = {"random_state": random_state, "standardize": standardize, **given}
-        lines = "" if one_hot or is_large else two_samples_lines(files, by, reading, test)
+        lines = (
+            ""
+            if one_hot or is_large
+            else two_samples_lines(files, by, readings_of(files, reading), test, _labels_of(result.names, by))
+        )
         result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
     with standard_output():
         if as_json:
@@ -182,6 +214,7 @@ def independence_command(
     if out is not None:
         check_figure(out)
     check_report(report)
+    check_outputs([file], out=out, report=report)
     names = [each.split(",") for each in (x, y)]
     both = sorted({*names[0]} & {*names[1]})
     if both:
@@ -201,9 +234,11 @@ def independence_command(
         n_permutations=permutations,
         random_state=random_state,
     )
-    with _spinner(len(table.data)):
+    with _spinner(len(table.data)), in_own_words({"IndependenceTest": str(file)}):
         result = test.test(X, Y)
     result = replace(result, x_names=tuple(names[0]), y_names=tuple(names[1]))  # a text column is one name
+    dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
+    result = replace(result, left_out=left_out_text((), [dropped]))
     if report is not None:
         settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
         settings["standardize"] = standardize
@@ -216,7 +251,7 @@ def independence_command(
             )
         else:
             console = console_of()
-            size = f"{table.name}: {len(table.data):,} rows, x = {x}, y = {y}"
+            size = f"{table.name}: {rows_text(len(table.data))}, x = {x}, y = {y}"
             print_sentence(console, f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)")
             print_sentence(console, _verdict(result, level), _style(result, level))
             _print_floor(console, result)
@@ -277,11 +312,20 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
         raise ValueError(refusal("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}"))
-    samples = [read_sample(file, reading, one_hot) for file in files]
+    readings = readings_of(files, reading)
+    samples = [read_sample(file, each, one_hot) for file, each in zip(files, readings, strict=True)]
     check_same_columns(samples)
     values = values_of(samples)
-    first, second = (encoded(each, samples[0].table.feature_names, values) for each in samples)
-    return first, second, [each.numbers for each in samples]
+    first, second = (
+        replace(encoded(each, samples[0].table.feature_names, values), name=name)
+        for each, name in zip(samples, sample_names(files), strict=True)
+    )
+    dropped = [
+        (name, each.n_dropped, each.n_dropped + len(each.numbers))
+        for name, each in zip(sample_names(files), samples, strict=True)
+    ]
+    left_out = left_out_text([name for each in samples for name in each.not_numbers], dropped)
+    return first, second, [each.numbers for each in samples], left_out
 
 
 def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
@@ -291,7 +335,7 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
     labels = np.array(sample.labels)
-    values = np.unique(labels)
+    values = np.array(groups_in_order(labels.tolist()))
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
         needed = f"column {by!r} must have two values"
@@ -301,7 +345,17 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
         replace(table, name=_group_name(by, value), data=table.data[some])
         for value, some in zip(values.tolist(), rows, strict=True)
     )
-    return first, second, [sample.numbers[some] for some in rows]
+    dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
+    return first, second, [sample.numbers[some] for some in rows], left_out_text(sample.not_numbers, [dropped])
+
+
+def groups_in_order(labels: Sequence[str]) -> list[str]:
+    """Return the different labels: numbers as they rise, others in the order of the file."""
+    groups = list(dict.fromkeys(labels))
+    try:
+        return sorted(groups, key=float)
+    except ValueError:
+        return groups
 
 
 def _group_name(by: str, value: str) -> str:
@@ -311,6 +365,11 @@ def _group_name(by: str, value: str) -> str:
     except ValueError:
         return value
     return f"{by} = {value}"
+
+
+def _labels_of(names: Sequence[str], by: str | None) -> list[str]:
+    """Return the values of the column that groups are called by."""
+    return [name.removeprefix(f"{by} = ") for name in names]
 
 
 def console_of() -> Console:
@@ -350,7 +409,7 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
     console = console_of()
     names = tuple(_shortened(name) for name in result.names)
-    sizes = ", ".join(f"{name}: {rows:,} rows" for name, rows in zip(names, (result.n, result.m), strict=True))
+    sizes = ", ".join(f"{name}: {rows_text(rows)}" for name, rows in zip(names, (result.n, result.m), strict=True))
     print_sentence(console, f"{sizes}; {len(result.features)} column{'s' * (len(result.features) != 1)}")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)

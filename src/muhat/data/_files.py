@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import option, refusal
+from muhat._messages import IN_COMMAND, option, refusal
 from muhat._validation import whole_number
 from muhat.data._formats import (
     INDICATOR,
@@ -105,6 +105,7 @@ class FileBatches:
     """
 
     def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
+        _check_settings(wanted)
         self._who = str(path)
         if self._who == STANDARD_INPUT:
             self._who, folder = "standard input", tempfile.mkdtemp(prefix="muhat-")
@@ -115,7 +116,7 @@ class FileBatches:
             _check_not_empty(path, self._who)
             self._states = _states(_files(path))
             self._table = _opened(path, self._who, wanted, separator)
-        self.name = path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
+        self.name = base_name(path)
         self.left_out = self._table.left_out
         self.rows = rows
         self._dropped: DroppedRows | None = None
@@ -381,10 +382,6 @@ def open_batches(
     for parameter, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
             raise TypeError(refusal("open_batches", f"{parameter} must be a list of names", repr(names)))
-    if missing not in ("error", "drop"):
-        raise ValueError(refusal("open_batches", "missing must be 'error' or 'drop'", repr(missing)))
-    if decimal not in (".", ","):
-        raise ValueError(refusal("open_batches", "decimal must be '.' or ','", repr(decimal)))
     batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator)
     if not batches.columns:
         raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
@@ -432,6 +429,18 @@ def read_table(
     ).read()
 
 
+def _check_settings(wanted: Wanted) -> None:
+    """Refuse a setting that is none of its values, by the name that its reader gave it."""
+    for name, values in (("missing", ("error", "drop")), ("decimal", (".", ","))):
+        given = getattr(wanted, name)
+        if given not in values:
+            valid = " or ".join(map(repr, values))
+            who, needed = (
+                (f"--{name}", f"{valid} is needed") if IN_COMMAND.get() else ("open_batches", f"{name} must be {valid}")
+            )
+            raise ValueError(refusal(who, needed, repr(given)))
+
+
 def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
     """Return the table in a file, known by its ending, or in a folder."""
     ending = _ending(path)
@@ -454,6 +463,11 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
             needed = f"{name} is an option of text files"
             raise FileError(refusal(who, needed, f"the ending {ending!r}", "leave it out"))
     return NumpyTable(path, who, wanted) if ending in (".npy", ".npz") else ArrowTable([path], who, wanted)
+
+
+def base_name(path: Path) -> str:
+    """Return what a sample is called: its file without the ending."""
+    return path.name[: -len(_ending(path))] if _ending(path) in ENDINGS else path.name
 
 
 def _ending(path: Path) -> str:

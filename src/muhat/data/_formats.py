@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,9 @@ LOOKED_AT = 1000
 """How many rows are looked at when a file is opened, for what its columns seem to hold."""
 
 READABLE = "a readable file is needed"
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b|\d{1,2}:\d\d")
+"""How a word begins that is a date or a time."""
+
 LISTED = 3
 """How many places an error names."""
 
@@ -169,7 +174,10 @@ class Wanted:
 
     def not_numeric(self, who: str, name: str, value: object, place: str) -> RowsError:
         """Return the error of a value in a column that is no number, with the options that would help here."""
-        if self.one_hot and self.columns is not None:
+        if is_date(value):  # of which every value would be an indicator
+            leave = f"leave it out with {option('drop', name)}, or " if self.columns is None else ""
+            advice = f"{leave}write it as a number, such as days since the first"
+        elif self.one_hot and self.columns is not None:
             advice = "write numbers in that column"
         elif self.one_hot:
             advice = f"leave it out with {option('drop', name)}"
@@ -179,6 +187,11 @@ class Wanted:
             ways = f"leave it out with {option('drop', name)} or {option('only_numeric')}"
             advice = f"{ways}, or make indicators of its values with {option('one_hot')}"
         return RowsError(who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True)
+
+
+def is_date(value: object) -> bool:
+    """Whether a value is a date or a time, or a word that begins as one."""
+    return isinstance(value, date | time) or bool(DATE.match(str(value).strip()))
 
 
 def divided(names: Sequence[str], kept: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:

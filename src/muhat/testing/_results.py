@@ -120,7 +120,11 @@ class Result(Reportable, Shown):
         return f"{self.p_text}, {many} on {self.n_permutations} {how} permutations{largest}"
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return what the test finds at a level, in one or two sentences."""
+        """Return what the test finds at a level, in one or two sentences, and what of the data was left out."""
+        return " ".join([self._finding(level), *getattr(self, "left_out", ())])
+
+    def _finding(self, level: float) -> str:
+        """Return what the test finds."""
         raise NotImplementedError
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -248,6 +252,8 @@ class TwoSampleResult(Result):
         Whether both samples are the same rows, and whether all rows are equal.
     too_few_distinct : bool
         Whether dropping copies, as was asked for, left too few rows to compare: p is then 1.
+    left_out : tuple of str
+        Sentences on what of the data was not tested, with which the verdict ends.
     """
 
     n: int
@@ -270,6 +276,7 @@ class TwoSampleResult(Result):
     has_same_rows: bool = False
     is_constant: bool = False
     too_few_distinct: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def rows_x(self) -> Array:
@@ -289,7 +296,7 @@ class TwoSampleResult(Result):
         what = "bins" if self.is_exact else "blocks"
         return f"{super().details}, {what} of {self.rows_together} rows{'' if self.is_exact else ', approximate'}"
 
-    def verdict(self, level: float = LEVEL) -> str:
+    def _finding(self, level: float) -> str:
         """Return what the test finds at a level: whether the samples differ, and where most."""
         rows = f"{self.n:,} and {self.m:,} rows"
         if self.is_constant:
@@ -371,6 +378,8 @@ class IndependenceResult(Result):
         Whether copies were dropped.
     constant : tuple of str
         Which of 'x' and 'y' are the same in all rows: p is then 1.
+    left_out : tuple of str
+        Sentences on what of the data was not tested, with which the verdict ends.
     """
 
     n: int
@@ -382,8 +391,9 @@ class IndependenceResult(Result):
     distinct: bool = False
     constant: tuple[str, ...] = ()
     copies_can_be_dropped: bool = True
+    left_out: tuple[str, ...] = ()
 
-    def verdict(self, level: float = LEVEL) -> str:
+    def _finding(self, level: float) -> str:
         """Return one or two sentences: what the test finds at a level, how sure, and how strong."""
         x, y = _listed(self.x_names, "x"), _listed(self.y_names, "y")
         rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
