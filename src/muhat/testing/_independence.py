@@ -152,6 +152,7 @@ class IndependenceTest(PermutationTest):
             copies_stand_out=pairs.copies_stand_out,
             distinct=bool(self.distinct),
             constant=tuple(name for name, side in (("x", pairs.x), ("y", pairs.y)) if side.is_constant),
+            least_p_value=1 / paired.table.values.shape[1],
         )
 
     def _check(self) -> list[Statistic]:
