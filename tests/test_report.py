@@ -25,6 +25,7 @@ from muhat import (
     open_batches,
 )
 from muhat.__main__ import command_line
+from muhat.conditional._evaluation import r2_text
 from muhat.data import DataSet
 from muhat.report import Axis, Bar, Bars, Cell, Context, Plot, Report, Section, Series, Table, render, report_of
 
@@ -207,7 +208,7 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     page = model.to_html(data={"patients": X}, settings={"y": "outcome"})
     said = check_page(page).says()
     for words in (
-        f"R² = {model.loo_score_:.3g}",
+        f"outcome is predicted from column 0 and column 1: R² {r2_text(model.loo_score_)} on rows left out, ",
         "outcome: the range of what is likely",
         "Bandwidths",
         "patients: 40 rows",
