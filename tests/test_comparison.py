@@ -254,17 +254,35 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     best = comparison.best
     assert best.score == min(row.score for row in comparison.rows)
     tried = sum(len(row.grid) for row in comparison.rows)
-    assert f"({best}, best of {tried} candidates: {best.gain_text} % lower risk)" in comparison.verdict()
+    assert comparison.verdict().startswith(
+        f"Shrinkage does not detectably improve the kernel mean of these {comparison.n} rows "
+        f"(best of {tried} tried: {best.gain_text} %, "
+    )
 
 
 def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     few = np.random.default_rng(SEED).normal(size=(30, 30))  # nothing in common but the kernel's diagonal
     clear = compare(few, kernel=Gaussian(1.0), filters=["s-kmse", "f-kmse", "nu-method"])
     assert clear.helps
-    assert clear.verdict().startswith("Shrinkage helps: ")
+    tried = sum(len(row.grid) for row in clear.rows)
+    assert clear.verdict().startswith(
+        f"Shrinkage helps: {clear.best.label} lowers the estimated risk of the kernel mean of these 30 rows by "
+        f"{clear.best.gain_text} % (± one standard error; best of {tried} tried)."
+    )
     unclear = replace(clear, threshold=clear.best.improvement / clear.best.standard_error + 1)
     assert not unclear.helps
-    assert unclear.verdict().startswith("No detectable difference from the plain average on these 30 rows (")
+    assert unclear.verdict().startswith(
+        "Shrinkage does not detectably improve the kernel mean of these 30 rows "
+        f"(best of {tried} tried: {clear.best.gain_text} %, within chance)."
+    )
+    biased = replace(clear, extra_bias=np.inf)
+    assert "%, not enough to be sure once its bias is counted)." in biased.verdict()
+
+
+def test_two_rows_are_too_few_for_a_verdict():
+    two = compare(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert two.verdict() == "2 rows are too few to tell whether shrinkage improves their kernel mean."
+    assert two.stacked_verdict() == ("Stacked mean: too few rows to tell whether it is better than the plain average.")
 
 
 def test_the_threshold_is_the_largest_of_correlated_gains_by_chance(comparison):
@@ -303,8 +321,10 @@ def test_the_verdict_says_when_the_choice_is_at_the_edge(sample):
 def test_the_verdict_says_when_no_difference_can_be_told(sample):
     slight = compare(sample, filters=["s-kmse"], selection=Fixed(1e-4))
     assert 0 < slight.best.improvement < slight.best.standard_error
-    assert f"(s-kmse (λ = 0.0001): {slight.best.gain_text} % lower risk)" in slight.verdict()
-    assert slight.verdict().startswith("No detectable difference from the plain average on these 40 rows")
+    assert slight.verdict().startswith(
+        "Shrinkage does not detectably improve the kernel mean of these 40 rows "
+        f"(s-kmse (λ = 0.0001): {slight.best.gain_text} %, within chance)."
+    )
 
 
 @pytest.mark.parametrize(

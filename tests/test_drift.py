@@ -231,9 +231,27 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     few, more = detector.update(made(3, 50.0)), detector.update(made(8, 50.0))
     assert few.p_value > few.level
     assert not few.is_reachable
-    assert few.verdict().endswith("too few rows to reach its alarm level, 0.00025.")
+    assert few.verdict() == "batch 1 has too few rows to raise an alarm (3 rows, p = 0.00056, alarm at 0.00025)."
     assert more.is_reachable
     assert more.is_alarm
+
+
+def test_a_detector_without_alarms_says_which_batch_was_closest():
+    detector = DriftDetector(n_history=3).fit(made(60))
+    assert detector.verdict() == "No batch has been tested yet."
+    first = detector.update(made(40), "before.csv")
+    second = detector.update(made(40, 0.3), "after.csv")
+    closest = min(first, second, key=lambda each: each.p_value)
+    found = f"Closest: {closest.name}, p = {closest.p_value:.2g} (alarm at 0.00025)."
+    assert detector.verdict() == f"No alarm in 2 batches. {found}"
+    assert first.verdict() == (f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}, alarm at 0.00025).")
+    detector.update(made(1), "tiny1.csv")
+    assert detector.verdict() == (f"No alarm in 3 batches. {found} tiny1.csv has too few rows to raise an alarm.")
+    detector.update(made(1), "tiny2.csv")
+    assert detector.verdict() == (
+        f"No alarm in 4 batches. Closest of the last 3: after.csv, p = {second.p_value:.2g} (alarm at 0.00025). "
+        "tiny1.csv, tiny2.csv have too few rows to raise an alarm."
+    )
 
 
 @pytest.fixture

@@ -188,12 +188,12 @@ def test_verdicts_name_the_columns():
     frame["strength"] = frame["cement"] + frame["water"]
     found = IndependenceTest().test(frame[["cement", "water"]], frame["strength"])
     assert found.verdict() == (
-        "strength depends on cement, water (50 rows, p ≤ 0.001; kernel correlation "
-        f"{found.correlation:.2g} on a scale from 0 to 1)."
+        "(cement, water) and strength are dependent (50 rows, p ≤ 0.001; kernel correlation "
+        f"{found.correlation:.2g}, on a scale from 0 to 1 that is not linear correlation's)."
     )
     frame["other"] = rng().normal(size=1050)[1000:]
     nothing = IndependenceTest().test(frame[["cement"]], frame["other"])
-    assert nothing.verdict() == f"No dependence of other on cement detected (50 rows, p = {nothing.p_value:.2g})."
+    assert nothing.verdict() == f"No dependence between cement and other detected (50 rows, p = {nothing.p_value:.2g})."
     assert found.to_dict()["n_copies"] == 0
 
 

@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 
 from muhat import ConditionalMean, load
 from muhat.__main__ import command_line
+from muhat.cli._predict import _Result, _Sample
+from muhat.conditional._evaluation import LeftOutFit
+from muhat.filters import Iteration
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(60, 2)), columns=["a", "b"])
@@ -59,7 +62,10 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
     assert result.exit_code == 0, result.output
     assert "train: 60 rows, 2 features, predicting 'y'" in result.stdout
     assert "… and 50 more" in result.stdout
-    assert f"Leave-one-out R² {MODEL.loo_score_:.3f}, RMSE" in result.stdout
+    typical, rmse = np.median(np.abs(MODEL.loo_residuals_)), np.sqrt(np.mean(MODEL.loo_residuals_**2))
+    fit = f"R² {MODEL.loo_score_:.2f} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})."
+    assert f"\ny is predicted from a and b: {fit}\n" in result.stdout
+    assert f" filter, {'t' if isinstance(MODEL.filter_, Iteration) else 'λ'} = " in result.stdout.split(fit)[1]
     assert "each row from all others, 90 % intervals by leave-one-out residuals; rows counted" in result.stdout
     assert "inside" not in result.stdout
     for written in ("Figure: figure.png", "Predictions: all.csv", "Saved: model.muhat"):
@@ -138,6 +144,9 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     assert (found["r2"], found["coverage"]) < (0, 0.5)
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "On far it does far worse" in page
+    assert "R² on far" in page
+    assert "R² on rows left out" in page
+    assert "y: predictions of far against the truth" in page
     assert 'class="verdict bad"' in page
     rng = np.random.default_rng(2)
     fresh = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
@@ -180,3 +189,42 @@ def test_copies_are_counted_in_words_and_on_the_page(folder):
     assert said in html.unescape((folder / "page.html").read_text(encoding="utf-8"))
     assert json.loads(run("twice.csv", "--target", "y", "--json").stdout)["n_copies"] == 8
     assert "copies" not in run("train.csv", "--target", "y").stdout
+
+
+def test_features_that_do_not_help_are_said_not_to(folder):
+    rng = np.random.default_rng(5)
+    pd.DataFrame(rng.normal(size=(80, 3)), columns=["x1", "x2", "y"]).to_csv("noise.csv", index=False)
+    found = json.loads(run("noise.csv", "--target", "y", "--json", "--report", "page.html").stdout)
+    score = f"{found['loo_r2']:.2f}".replace("-", "−")
+    assert found["loo_r2"] < 0
+    assert found["verdict"] == f"x1 and x2 do not help to predict y (R² {score} on rows left out)."
+    assert found["verdict"] in (folder / "page.html").read_text(encoding="utf-8")
+    fit = LeftOutFit(0.031, 0.04, np.ones(3))
+    assert fit.sentence("y", ["x"]) == "x does not clearly help to predict y (R² 0.03 ± 0.04 on rows left out)."
+
+
+def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_drift(folder):
+    found = json.loads(run("train.csv", "new.csv", "--target", "y", "--json", "--report", "page.html").stdout)
+    sentence = f"Predictions for 5 rows of new; R² {MODEL.loo_score_:.2f} on left-out training rows."
+    assert found["verdict"] == sentence
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert sentence in page
+    assert "No drift detected" not in page
+    assert "x helps to predict y" in page
+
+
+def test_the_figure_shows_new_rows(folder):
+    def panels(new):
+        train = _Sample("train", FEATURES, FRAME["y"].to_numpy(), ("a", "b"), "y")
+        return _Result.from_model(MODEL, train, 0.9).on_new(new, "residuals").figure().axes
+
+    truth = FRAME["y"].to_numpy()[:30]
+    known = panels(_Sample("fresh", FEATURES[:30], truth, ("a", "b"), "y"))
+    assert len(known) == 3
+    np.testing.assert_allclose(
+        known[1].collections[0].get_offsets(), np.column_stack([MODEL.predict(FEATURES[:30]), truth])
+    )
+    assert known[1].get_title("left").startswith("fresh: 30 rows, R² ")
+    unknown = panels(_Sample("fresh", FEATURES[:5], np.full(5, np.nan), ("a", "b"), "y"))
+    assert unknown[1].get_title("left") == "fresh: 5 rows, 90 % intervals"
+    assert len(unknown[1].collections[0].get_segments()) == 5

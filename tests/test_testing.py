@@ -372,16 +372,18 @@ def test_a_difference_and_a_dependence_are_found():
     assert result.features[0].share > result.features[1].share
     assert result.verdict() == (
         "The samples differ (60 and 50 rows, p ≤ 0.005). "
-        "Largest difference: column 1, in spread or shape more than in its mean."
+        "Largest difference: column 1, wider in Y (SD 0.89 in X, 3.1 in Y)."
     )
-    assert "No difference" in result.verdict(level=0.001)
+    assert result.verdict(level=0.001) == (
+        "199 permutations are too few to test at level 0.001: p cannot be below 0.005."
+    )
     assert len(result.permuted) == 199
     assert len(result.tests) == len({str(each) for each in result.tests})
     angle = random.uniform(0, 2 * np.pi, size=80)
     x, y = (f(angle)[:, None] + 0.1 * random.normal(size=(80, 1)) for f in (np.cos, np.sin))
     found = IndependenceTest(n_permutations=199, random_state=0).test(x, y)
     assert found.p_value == 1 / 200
-    assert found.verdict().startswith("y depends on x (80 rows, p ≤ 0.005; kernel correlation ")
+    assert found.verdict().startswith("x and y are dependent (80 rows, p ≤ 0.005; kernel correlation ")
     assert 0 < found.correlation < IndependenceTest(**QUICK).test(x, x).correlation
     assert repr(found).startswith("IndependenceResult(p ≤ 0.005")
 
@@ -661,3 +663,56 @@ def test_independence_refuses_what_it_cannot_pair():
     for test in (TwoSampleTest, IndependenceTest):
         with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
             test(lambda X, Y: np.ones((len(X), len(Y)))).test(A, A)
+
+
+def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
+    random = rng()
+    normal, wide = random.normal(size=(200, 1)), 3 * random.normal(size=(150, 1))
+    names = ("var_b", "var_a")
+
+    def where(X, Y, **options):
+        found = TwoSampleTest(n_permutations=99, **options).test(X, Y, names=names).verdict()
+        return found.partition("). Largest difference: ")[2]
+
+    small, large = f"{normal.std(ddof=1):.2f}", f"{wide.std(ddof=1):.1f}"
+    spread = f"(SD {small} in var_b, {large} in var_a)."
+    assert where(normal, wide) == f"column 0, wider in var_a {spread}"
+    assert where(normal, wide, bins=20) == f"column 0, wider in var_a {spread}"
+    assert where(wide, normal) == f"column 0, wider in var_b (SD {large} in var_b, {small} in var_a)."
+    two = np.repeat([-1.0, 1.0], 100)[:, None] + 0.1 * normal  # mean 0 and variance 1, with two modes
+    assert where(normal - normal.mean(), two - two.mean()) == "column 0, in shape more than in mean or spread."
+    assert where(normal, normal + 1).endswith(" standard deviations higher in var_a.")
+
+
+def test_columns_of_zeros_and_ones_are_told_in_shares():
+    X, Y = (pd.DataFrame({"region = north": np.arange(100) < many}).astype(float) for many in (21, 47))
+    found = TwoSampleTest(n_permutations=199).test(X, Y, names=("ca", "cb"))
+    sentence = "The samples differ (100 and 100 rows, p ≤ 0.005). Largest difference: "
+    assert found.verdict() == sentence + "region = north, 47 % of cb and 21 % of ca."
+    assert found.features[0].means == pytest.approx((0.21, 0.47), abs=1e-12)
+    assert found.features[0].is_indicator
+    smokers = TwoSampleTest(n_permutations=199).test(*(each.set_axis(["smoker"], axis=1) for each in (X, Y)))
+    assert smokers.verdict() == sentence + "smoker = 1, 47 % of Y and 21 % of X."
+    X.iloc[0] = 0.5
+    assert not TwoSampleTest(n_permutations=19).test(X, Y).features[0].is_indicator
+
+
+def test_samples_too_small_to_reach_the_level_say_so():
+    def verdict(X, Y, **options):
+        return TwoSampleTest(**options).test(np.array(X, dtype=float), np.array(Y, dtype=float))
+
+    pair = verdict([1, 2], [3, 4])
+    assert pair.verdict() == "2 and 2 rows are too few to tell: no data of this size can give p below 0.33."
+    assert pair.p_value == pytest.approx(pair.least_p_value) == pytest.approx(1 / 3)
+    four = verdict([1, 2, 3], [9])
+    assert four.verdict() == "3 and 1 rows are too few to tell: no data of this size can give p below 0.25."
+    assert verdict([1, 2, 3], [9, 8, 7]).least_p_value == pytest.approx(0.1)  # of 20, one and its mirror image
+    rows = rng().normal(size=(2, 40))
+    few = verdict(*rows, n_permutations=9)
+    assert few.verdict() == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
+    assert verdict(*rows, n_permutations=999, early_stopping=5).verdict(0.01).startswith("No difference detected (")
+    assert "too few" not in verdict(*rows[:, :30], n_permutations=19).verdict()
+    three = IndependenceTest().test(rows[0, :3], rows[1, :3])
+    assert three.verdict() == "3 rows are too few to tell: no data of this size can give p below 0.17."
+    shuffled = IndependenceTest(n_permutations=9).test(*rows)
+    assert shuffled.verdict() == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."

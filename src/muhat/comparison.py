@@ -39,6 +39,10 @@ SAMPLED = 1000
 """Rows from which the standard errors of gains are estimated."""
 
 
+LEAST_ROWS = 3
+"""Rows from which on gains of left-out rows vary, so that they have a standard error."""
+
+
 def compare(
     X: Any,
     kernel: Any = "gaussian",
@@ -213,6 +217,11 @@ class Row:
     def setting(self) -> str:
         """The chosen parameter as text, such as 't = 12'; empty where there is none."""
         return setting_text(self.symbol, self.parameter)
+
+    @property
+    def label(self) -> str:
+        """The name as sentences have it: S-KMSE for s-kmse."""
+        return self.name.upper() if self.name.endswith(("kme", "kmse")) else self.name
 
     def __str__(self) -> str:
         return f"{self.name} ({self.setting})" if self.symbol else self.name
@@ -401,6 +410,8 @@ class Comparison(Reportable, Shown):
         among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
         if best.improvement is None:
             return "All rows are equal to the kernel: the plain average is exact, and there is nothing to improve."
+        if self.n < LEAST_ROWS:
+            return f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
         if best.improvement <= 0:
             return f"No filter{among} is better than the plain average on {on}: shrinkage does not help here."
         if self.helps and best.improvement >= 100:
@@ -409,15 +420,17 @@ class Comparison(Reportable, Shown):
                 "is estimated to save all of the plain average's risk."
             )
         gain, tried = f"{best.gain_text} %", sum(len(row.grid) for row in self.rows if row.scores is not None)
-        many = f"{among}, best of {tried:,} candidates" if tried > 2 else among  # KME is one
+        many = f"best of {tried:,} tried{among}" if tried > 2 else f"{best}{among}"  # KME is one
         edge = ""
         if best.at_edge:
             side = "strongest" if best.strength >= best.strengths.max() else "weakest"
-            edge = f" Its parameter is at the edge of its grid, the {side} shrinkage tried."
+            edge = f" The parameter of {best.label} is at the edge of its grid, the {side} shrinkage tried."
         if self.helps:
-            found = f"Shrinkage helps: {best} lowers the estimated risk of the plain average by {gain}"
-            return f"{found} ({self.n:,} rows{many}).{edge}"
-        return f"No detectable difference from the plain average on {on} ({best}{many}: {gain} lower risk).{edge}"
+            found = f"{best.label} lowers the estimated risk of the kernel mean of {on} by {gain}"
+            return f"Shrinkage helps: {found} (± one standard error; {many}).{edge}"
+        is_chance = best.improvement <= self.threshold * (best.standard_error or 0.0)
+        sure = "within chance" if is_chance else "not enough to be sure once its bias is counted"
+        return f"Shrinkage does not detectably improve the kernel mean of {on} ({many}: {gain}, {sure}).{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Annotated, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
@@ -269,4 +270,14 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     for each in results:
         if each.is_alarm:
             print_sentence(console, as_option(each.verdict()))
+    _print_horizon(console, detector, results)
     print_sentence(console, detector.verdict(), ALERT if any(each.is_alarm for each in results) else "bold")
+
+
+def _print_horizon(console: Console, detector: DriftDetector, results: Sequence[DriftResult]) -> None:
+    """Say how few batches could be tested at higher levels, where one has a p-value that alone would be small."""
+    if any(each.is_alarm for each in results) or not any(each.p_value <= detector.alpha for each in results):
+        return
+    planned = f"Alarm levels are set for {detector.horizon:,} batches and more"
+    if detector.n_batches_ < detector.horizon:
+        print_sentence(console, f"{planned}; where fewer are planned, say so before testing: --horizon NUMBER.")

@@ -38,17 +38,20 @@ from muhat.cli._reading import (
 )
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
-from muhat.conditional._evaluation import Drift, Evaluation, copies_text, effects
+from muhat.conditional._evaluation import Drift, Evaluation, LeftOutFit, copies_text, effects, r2_text
 from muhat.conditional._intervals import INTERVALS, checked_confidence
 from muhat.data import DataSet
+from muhat.data._copies import row_hashes
 from muhat.filters import Iteration, name_of
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
-from muhat.report import Bar, Bars, Cell, Context, Section, render, report_of
+from muhat.report import Bar, Bars, Cell, Context, Fact, Report, Section, render, report_of
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
-from muhat.report._document import BAD, GOOD, NEUTRAL, UNSURE
-from muhat.testing._copies import row_hashes
+from muhat.report._conditional import new_rows_plot
+from muhat.report._data import count
+from muhat.report._document import BAD, GOOD, UNSURE
+from muhat.testing._results import short
 
 LISTED = 10
 """The most rows or features in a table."""
@@ -56,6 +59,9 @@ LISTED = 10
 POINTS = 100
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Where along a feature quantiles are drawn, and which."""
+
+DRAWN, NEW_COLOUR = 200, "#D55E00"
+"""The most new rows that are drawn with their intervals, and their colour."""
 
 ON_PAGE = 1000
 """The most predictions on a page."""
@@ -138,10 +144,7 @@ def predict_command(
         settings = {"y": target, "confidence": confidence, "intervals": result.intervals, "standardize": standardize}
         context = Context(data, lines, settings, warned, sections=result.sections())
         page = report_of(model, context)
-        if later is not None:
-            badge, tone = result.badge()
-            page = replace(page, verdict=result.verdict(), badge=badge, tone=tone)
-        atomic_write(report, render(page).encode())
+        atomic_write(report, render(page if later is None else result.on_page(page)).encode())
     if keep is not None:
         model.feature_names_in_ = np.array(sample.names, dtype=object)
         save_model(model, keep)
@@ -249,6 +252,8 @@ class _Result:
     drift: Drift | None = None
     has_training_rows: bool = False
     """Whether new rows, with the truth of each, are rows that the model was fitted to."""
+    new: _Sample | None = None
+    """The new rows, if these are shown."""
 
     @classmethod
     def from_model(cls, model: ConditionalMean, sample: _Sample, confidence: float) -> _Result:
@@ -269,7 +274,7 @@ class _Result:
             left_out = self.model.loo_residuals_, self.model.loo_score_
             evaluation = Evaluation.from_predictions(true, predicted, ends, *left_out, self.confidence)
         drift = Drift.from_rows(self.sample.X, new.X, self.sample.names)
-        shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows)
+        shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows, new=new)
         return replace(
             shown,
             intervals=intervals,
@@ -280,18 +285,19 @@ class _Result:
 
     def verdict(self) -> str:
         """Return one or two sentences: how well the rows shown are predicted, and what speaks against it."""
-        model = self.model
         sentences = []
-        if self.evaluation is None:
-            error = float(np.sqrt(np.mean(model.loo_residuals_**2)))
-            symbol = "t" if isinstance(model.filter_, Iteration) else "λ"
-            how = f"{name_of(model.filter_)} filter, {setting_text(symbol, model.choice_.parameter)}"
-            how = how[0].upper() + how[1:]
-            sentences.append(f"Leave-one-out R² {model.loo_score_:.3f}, RMSE {error:.3g} ({how}).")
-        else:
+        if self.evaluation is not None:
             sentences.append(self.evaluation.sentence(self.shown))
-        if model.n_copies_:
-            sentences.append(copies_text(model.n_copies_, len(self.sample.X)))
+        else:
+            fit = LeftOutFit.from_model(self.model)
+            known = fit.sentence(self.sample.target, self.sample.names)
+            if self.new is not None:
+                rows = f"Predictions for {count(len(self.predicted), 'row')} of {self.shown}"
+                r2 = f"R² {r2_text(fit.r2)} on left-out training rows"
+                known = f"{rows}; {r2}." if fit.helps else f"{rows}. {known}"
+            sentences.append(known)
+        if self.model.n_copies_:
+            sentences.append(copies_text(self.model.n_copies_, len(self.sample.X)))
         if self.has_training_rows:
             what = (
                 "is the training rows themselves"
@@ -305,13 +311,36 @@ class _Result:
                 sentences.append("Predictions there are extrapolation.")
         return " ".join(sentences)
 
-    def badge(self) -> tuple[str, str]:
-        """Return the verdict on new rows in a few words, and its kind."""
+    @property
+    def details(self) -> str:
+        """The filter and its parameter, and the kernel."""
+        model = self.model
+        symbol = "t" if isinstance(model.filter_, Iteration) else "λ"
+        how = f"{name_of(model.filter_)} filter, {setting_text(symbol, model.choice_.parameter)}"
+        return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
+
+    def on_page(self, page: Report) -> Report:
+        """Return the page of the model with the verdict on new rows, their numbers and their figure."""
+        badge, tone = self.badge(page)
+        facts = list(page.facts)
+        rows = count(len(self.predicted), "row")
+        if self.evaluation is not None and self.evaluation.r2 is not None:
+            facts.insert(1, Fact(f"R² on {self.shown}", as_text(self.evaluation.r2), f"{rows}, none of them fitted"))
+        else:
+            facts.insert(1, Fact("new rows", f"{len(self.predicted):,}", self.shown))
+        sections = list(page.sections)
+        if self.true is not None:
+            plot = new_rows_plot(self.sample.target, self.shown, self.true, self.predicted)
+            sections.insert(0, Section("New rows", (), (), [plot]))
+        return replace(page, verdict=self.verdict(), badge=badge, tone=tone, facts=facts, sections=sections)
+
+    def badge(self, page: Report) -> tuple[str, str]:
+        """Return the verdict on new rows in a few words, and its kind; that of the model where no more is known."""
         if self.has_training_rows:
             return "No new rows: these are training rows", UNSURE
         has_drift = self.drift is not None and self.drift.is_found
         if self.evaluation is None:
-            return ("New rows are distributed differently", UNSURE) if has_drift else ("No drift detected", NEUTRAL)
+            return ("New rows are distributed differently", UNSURE) if has_drift else (page.badge, page.tone)
         match self.evaluation.standing:
             case "far worse":
                 return "Far worse on new rows", BAD
@@ -322,13 +351,17 @@ class _Result:
         return "As good on new rows", GOOD
 
     def figure(self) -> Any:
-        """Return left-out predictions against the truth, and quantiles along the most telling feature, as a figure."""
+        """Return predictions of left-out rows, of new rows if any, and quantiles along the feature with most effect."""
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(12.5, 4.2), layout="constrained")
-        left, right = figure.subplots(1, 2)
+        panels = 2 if self.new is None else 3
+        figure = Figure(figsize=(6.25 * panels, 4.2), layout="constrained")
+        left, *between, right = figure.subplots(1, panels)
         LeftOutDisplay.from_estimator(self.model).plot(left)
+        left.set_ylabel(f"observed {self.sample.target}")
         X, column = self.sample.X, int(np.argmax(self.importance))
+        for axes in between:
+            self._draw_new(axes, column)
         points = np.tile(np.median(X, axis=0), (POINTS, 1))
         points[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
         quantiles = self.model.predict_quantiles(points, LEVELS)
@@ -336,6 +369,30 @@ class _Result:
         QuantileDisplay(points[:, column], LEVELS, quantiles, X[:, column], self.sample.y, name).plot(right)
         right.set_ylabel(self.sample.target)
         return figure
+
+    def _draw_new(self, axes: Any, column: int) -> None:
+        """Draw new rows: predicted against true values, or, where these are not known, the intervals."""
+        assert self.new is not None
+        if self.true is not None:
+            r2 = None if self.evaluation is None else self.evaluation.r2
+            LeftOutDisplay(self.predicted, self.true, np.nan if r2 is None else r2).plot(axes)
+            axes.set_xlabel(f"predicted for {self.shown}")
+            axes.set_ylabel(f"observed {self.sample.target}")
+            score = "" if r2 is None else f", R² {r2_text(r2)}"
+            axes.set_title(f"{self.shown}: {count(len(self.true), 'row')}{score}", loc="left")
+            return
+        some = np.random.default_rng(0).permutation(len(self.predicted))[:DRAWN]
+        places = self.new.X[some, column]
+        axes.vlines(places, *self.ends[some].T, color=NEW_COLOUR, linewidth=0.8, alpha=0.6)
+        axes.scatter(places, self.predicted[some], s=12, color=NEW_COLOUR)
+        axes.set_xlabel(self.sample.names[column])
+        axes.set_ylabel(f"predicted {self.sample.target}")
+        drawn = f"{len(some):,} of " * (len(some) < len(self.predicted))
+        axes.set_title(
+            f"{self.shown}: {drawn}{count(len(self.predicted), 'row')}, {100 * self.confidence:g} % intervals",
+            loc="left",
+        )
+        axes.spines[["top", "right"]].set_visible(False)
 
     def coverage(self) -> float | None:
         """Return the share of true values inside, where they are known and the intervals are not made from them."""
@@ -374,6 +431,7 @@ class _Result:
             "drift_p_value": None if self.drift is None else self.drift.p_value,
             "drift_columns": [] if self.drift is None else list(self.drift.columns),
             "verdict": self.verdict(),
+            "details": self.details,
             "predictions": rows,
         }
 
@@ -424,6 +482,7 @@ class _Result:
         features = f"{len(sample.names)} feature{'s' * (len(sample.names) != 1)}"
         say(f"{sample.name}: {rows_text(len(sample.X))}, {features}, predicting {sample.target!r}")
         say(self.verdict())
+        say(f"{self.details}.")
         looked = Table(box=SIMPLE_HEAD, pad_edge=False)
         looked.add_column("feature", no_wrap=True)
         looked.add_column(EFFECT, justify="right")

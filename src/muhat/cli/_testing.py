@@ -421,7 +421,8 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
         p = f"{'≤ ' * is_floor}{each.p_value:.3g}"
         table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
     console.print(table)
-    for one, rows, other in zip(names, (result.rows_x, result.rows_y), names[::-1], strict=True):
+    unlike = () if result.is_same else ((names[0], result.rows_x, names[1]), (names[1], result.rows_y, names[0]))
+    for one, rows, other in unlike:
         listed = ", ".join(str(row + 1) for row in rows[:ROWS])
         print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
     print_sentence(console, _verdict(result, level), _style(result, level))

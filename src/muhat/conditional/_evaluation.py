@@ -11,6 +11,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import p_value_text
 from muhat._validation import ColumnFrame
+from muhat.data._formats import INDICATOR
 from muhat.testing import TwoSampleTest
 
 ROWS_LOOKED_AT = 500
@@ -21,6 +22,9 @@ DRIFT_LEVEL = 0.01
 
 MOST_NAMED = 4
 """The most columns that a sentence names."""
+
+NEARLY_ALL, ALL_BUT = 0.99, 0.999
+"""R² from which on it has a third decimal, and from which on it is said to be above."""
 
 CLEAR, SLIGHT = 4.0, 2.0
 """Standard errors by which new rows are predicted far worse, and worse, than left-out ones."""
@@ -44,6 +48,87 @@ def copies_text(n_copies: int, n: int) -> str:
     """Return one sentence on rows that are copies of others."""
     are = "is an exact copy of another" if n_copies == 1 else "are exact copies of others"
     return f"{n_copies:,} of {n:,} rows {are}; all copies of a row are left out together."
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutFit:
+    """How well one output is predicted for rows that were left out."""
+
+    r2: float
+    standard_error: float
+    residuals: Array
+
+    @classmethod
+    def from_predictions(cls, truth: Array, predicted: Array, r2: float, n_copies: int = 0) -> LeftOutFit:
+        """Return R² with its standard error, from what each row gains over the mean of all others.
+
+        Copies of rows say nothing, and make the error no smaller.
+        """
+        good = np.isfinite(predicted)  # rows of mass zero have no prediction
+        truth, predicted = truth[good], predicted[good]
+        n = len(truth)
+        plain = (truth - truth.mean()) * n / max(n - 1, 1)
+        gains, total = plain**2 - (truth - predicted) ** 2, float((plain**2).sum())
+        error = gains.std() * n / max(n - n_copies, 1) ** 0.5
+        return cls(r2, float(error / total) if total else 0.0, truth - predicted)
+
+    @classmethod
+    def from_model(cls, model: Any) -> LeftOutFit:
+        """Return that of a fitted conditional mean of one output."""
+        predicted = np.asarray(model.loo_predictions_)
+        truth, score = predicted + np.asarray(model.loo_residuals_), float(model.loo_score_)
+        return cls.from_predictions(truth, predicted, score, model.n_copies_ or 0)
+
+    @property
+    def helps(self) -> bool:
+        """Whether R² is clearly above zero."""
+        return self.r2 > max(0.0, SLIGHT * self.standard_error)
+
+    def sentence(self, target: str, columns: Sequence[str]) -> str:
+        """Return one sentence: how well the target is predicted from the columns, or that it is not."""
+        named = listed_columns(columns)
+        if self.helps:
+            typical, rmse = float(np.median(np.abs(self.residuals))), float(np.sqrt(np.mean(self.residuals**2)))
+            found = f"R² {r2_text(self.r2)} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})"
+            return f"{target} is predicted from {named}: {found}."
+        do = "does" if len(source_columns(columns)) == 1 else "do"
+        if self.r2 <= 0:
+            return f"{named} {do} not help to predict {target} (R² {r2_text(self.r2)} on rows left out)."
+        error = f"{r2_text(self.r2)} ± {self.standard_error:.2g}"
+        return f"{named} {do} not clearly help to predict {target} (R² {error} on rows left out)."
+
+
+def source_columns(columns: Sequence[str]) -> list[str]:
+    """Return columns as a file has them: the indicators of one text column are one."""
+    return list(dict.fromkeys(name.partition(INDICATOR)[0] for name in columns))
+
+
+def listed_columns(columns: Sequence[str]) -> str:
+    """Return columns in words, the first of many.
+
+    Examples
+    --------
+    >>> listed_columns(["x1", "x2", "colour = red", "colour = blue"]), listed_columns("abcdef")
+    ('x1, x2 and colour', 'a, b, c and 3 more columns')
+    """
+    names = source_columns(columns)
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more columns"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def r2_text(value: float) -> str:
+    """Return R² with two decimals, or with more where it would round to 1.
+
+    Examples
+    --------
+    >>> r2_text(0.914), r2_text(-0.012), r2_text(0.9973), r2_text(0.99999)
+    ('0.91', '−0.01', '0.997', 'above 0.999')
+    """
+    if value > ALL_BUT:
+        return "1" if value == 1 else f"above {ALL_BUT}"
+    text = f"{value:.{3 if value > NEARLY_ALL else 2}f}"
+    return text.replace("-", "−") if float(text) else text.removeprefix("-")
 
 
 @dataclass(frozen=True)

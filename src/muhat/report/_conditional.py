@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from muhat._arrays import Array
 from muhat._messages import refusal
 from muhat.conditional import ConditionalMean
-from muhat.conditional._evaluation import copies_text
+from muhat.conditional._evaluation import LeftOutFit, copies_text, listed_columns
 from muhat.filters import Iteration, name_of
 from muhat.kernels import Linear
 from muhat.report._comparison import colour_of
@@ -73,7 +73,7 @@ def conditional_report(
     return Report(
         kind="Prediction",
         question=f"How well can {shortened(name, 60)} be predicted from {columns}, and how sure?",
-        verdict=_verdict(model, outputs, name),
+        verdict=_verdict(model, outputs, name, samples),
         badge=badge,
         tone=tone,
         facts=_facts(model, outputs),
@@ -83,6 +83,12 @@ def conditional_report(
         code=context.code or _code(model),
         provenance=Context(settings=settings).provenance(),
     )
+
+
+def new_rows_plot(target: str, shown: str, truth: Array, predicted: Array) -> Plot:
+    """Return predictions of new rows against their true values."""
+    said = f"Each dot is a row of {shown}, predicted by the model of the training rows."
+    return _Outputs(target, truth, predicted).scatter(f"{target}: predictions of {shown} against the truth", said)
 
 
 class _Outputs:
@@ -95,8 +101,8 @@ class _Outputs:
         plain = (self.truth - self.truth.mean()) * n / max(n - 1, 1)
         self.errors = self.truth - self.predicted
         self.gains = plain**2 - self.errors**2
-        self.share = float(self.gains.sum() / (plain**2).sum())
-        self.error = float(self.gains.std() * n / max(n - n_copies, 1) ** 0.5 / (plain**2).sum())  # copies say nothing
+        self.share = float(self.gains.sum() / (plain**2).sum()) if plain.any() else 0.0
+        self.error = LeftOutFit.from_predictions(truth, predicted, self.share, n_copies).standard_error
 
     @classmethod
     def from_model(cls, model: ConditionalMean, name: str) -> list[_Outputs]:
@@ -116,6 +122,11 @@ class _Outputs:
         return [self._scatter(), self._histogram()]
 
     def _scatter(self) -> Plot:
+        said = "Each dot is a row, predicted from all others."
+        return self.scatter(f"{self.name}: left-out predictions against the truth", said)
+
+    def scatter(self, title: str, said: str) -> Plot:
+        """Return predictions against the truth, with a title and what each dot is."""
         some = np.random.default_rng(0).permutation(len(self.truth))[:MOST_DOTS]
         X, Y = self.predicted[some], self.truth[some]
         low, high = float(min(X.min(), Y.min())), float(max(X.max(), Y.max()))
@@ -127,8 +138,8 @@ class _Outputs:
         drawn = f" {len(some):,} of {len(self.truth):,} rows are drawn." if len(some) < len(self.truth) else ""
         ends = np.array([low - margin, high + margin])
         return Plot(
-            f"{self.name}: left-out predictions against the truth",
-            f"Each dot is a row, predicted from all others. On the line, the prediction is right.{drawn}",
+            title,
+            f"{said} On the line, the prediction is right.{drawn}",
             f"A cloud of {len(some):,} dots around the diagonal; the correlation is {number(_correlation(X, Y))}.",
             Axis(f"predicted {self.name}", *ends.tolist()),
             Axis(f"true {self.name}", *ends.tolist()),
@@ -173,7 +184,10 @@ def _badge(model: ConditionalMean, outputs: Sequence[_Outputs]) -> tuple[str, st
     return "x helps to predict y", GOOD
 
 
-def _verdict(model: ConditionalMean, outputs: Sequence[_Outputs], name: str) -> str:
+def _verdict(model: ConditionalMean, outputs: Sequence[_Outputs], name: str, samples: Sequence[Sample]) -> str:
+    if len(outputs) == 1:
+        names = _column_names(model, samples) or ["x"]
+        return LeftOutFit.from_model(model).sentence(shortened(name, 60), names)
     share = f"{number(100 * max(0.0, model.loo_score_))} %"
     found = f"On rows left out, x explains {share} of the variance of {shortened(name, 60)}"
     found += f" (R² = {number(model.loo_score_)})"
@@ -349,11 +363,14 @@ def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[st
 
 
 def _listed_columns(model: ConditionalMean, samples: Sequence[Sample]) -> str:
+    names = _column_names(model, samples)
+    return listed_columns(names) if names else count(model.n_features_in_, "column")
+
+
+def _column_names(model: ConditionalMean, samples: Sequence[Sample]) -> list[str] | None:
+    """Return the names of the columns of x, if they have names."""
     names = samples[0].columns if samples else getattr(model, "feature_names_in_", None)
-    if names is None or len(names) > 4:
-        return count(model.n_features_in_, "column")
-    words = [shortened(str(name), 30) for name in names]
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return None if names is None else [shortened(str(name), 30) for name in names]
 
 
 def _code(model: ConditionalMean) -> str:

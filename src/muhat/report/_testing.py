@@ -72,10 +72,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     n, m = result.n, result.m
     where = Section(
         "Where they differ",
-        [
-            f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of {second} that are "
-            f"least like {first}: {_row_numbers(result.rows_y)}. Rows are counted from 1, without the header."
-        ],
+        [] if result.is_same else [_rows_text(result, first, second)],
         (),
         [
             _contributions(result, context.level, first, second),
@@ -88,7 +85,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         kind="Two-sample test",
         question=f"Do {first} and {second} come from one distribution?",
         verdict=result.verdict(context.level),
-        badge="The samples differ" if differ else "No difference detected",
+        badge=_badge(result, context.level, "The samples differ", "No difference detected"),
         tone=FOUND if differ else NEUTRAL,
         facts=[
             _p_value(result),
@@ -111,21 +108,34 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     )
 
 
+def _badge(result: Result, level: float, found: str, nothing: str) -> str:
+    """Return the verdict in a few words."""
+    if result.is_too_small(level):
+        return "Too few rows to tell" if result.is_complete else "Too few permutations"
+    return found if result.p_value <= level else nothing
+
+
+def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
+    return (
+        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of {second} that are "
+        f"least like {first}: {_row_numbers(result.rows_y)}. Rows are counted from 1, without the header."
+    )
+
+
 def independence_report(result: IndependenceResult, context: Context) -> Report:
     """Return the page of a test of independence."""
     samples = context.samples("x", "y")
     x, y = (_side_names(context, name) for name in "xy")
     dependent = result.p_value <= context.level
-    verb = "Does" if len(y) == 1 else "Do"
     strength = (
         f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 (independent) to 1. It is not a "
         "linear correlation: it counts dependence of every kind, and 0.1 can be a clear one."
     )
     return Report(
         kind="Test of independence",
-        question=f"{verb} {_listed(y)} depend on {_listed(x)}?",
+        question=f"{'Is' if len(x) == 1 else 'Are'} {_listed(x)} independent of {_listed(y)}?",
         verdict=result.verdict(context.level),
-        badge="They are dependent" if dependent else "No dependence detected",
+        badge=_badge(result, context.level, "They are dependent", "No dependence detected"),
         tone=FOUND if dependent else NEUTRAL,
         facts=[
             _p_value(result),

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat._messages import gain_text, refusal
 from muhat._parts import HasKernel, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import (
@@ -216,7 +216,9 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
     def verdict(self, best: float) -> str:
         """Return one sentence on its gain beside that of the best filter, in percent of the plain mean's risk."""
         gain, error = 100 * self.gain_, 100 * self.gain_error_
-        numbers = f"{gain:.2g} ± {error:.2g} %"
+        if not np.isfinite(error):
+            return "Stacked mean: too few rows to tell whether it is better than the plain average."
+        numbers = f"{gain_text(gain, error)} %"
         if not abs(gain) > CLEAR * error:
             return f"Stacked mean: no detectable difference from the plain average ({numbers})."
         if gain < 0:

@@ -26,8 +26,9 @@ from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._pool import Sample, as_named_source
-from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult, change_text
+from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult
 from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
+from muhat.testing._wording import change_text
 
 LANDMARKS, DENSE_UP_TO, BINS, ENOUGH = 200, 400, 500, 20
 """Of the test, if none is given: landmarks beyond so many rows, bins, and permutations that show that p is large."""
@@ -120,13 +121,13 @@ class DriftResult(Shown):
         rows = f"{self.n:,} row{'s' * (self.n != 1)}"
         if self.too_few_distinct:
             return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
+        if not self.is_reachable:
+            return f"{self.name} has too few rows to raise an alarm ({rows}, {p}, alarm at {self.level:.2g})."
         if not self.is_alarm:
-            few = f" It has too few rows to reach its alarm level, {self.level:.2g}." * (not self.is_reachable)
-            return f"No drift detected in {self.name} ({rows}, {p}).{few}"
-        most = self.features[0]
-        change = change_text(most.shift, self.n, max(2, self.n_reference)).format("than in the reference")
-        found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {most.name}, {change}."
+            return f"No drift detected in {self.name} ({rows}, {p}, alarm at {self.level:.2g})."
         names = ("the reference", self.name)
+        change = change_text(self.features[0], (max(2, self.n_reference), self.n), names, "than in the reference")
+        found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {change}."
         return f"{found} {copies_note(self.n_copies, self.n_shared, self.n + self.n_reference, names)}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
@@ -289,7 +290,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             is_exact=test.is_exact,
             features=test.features[:CHANGED],
             digest=drawn.digest,
-            is_reachable=not test.is_complete or 1 / (test.n_permutations + 1) <= level,
+            is_reachable=test.least_p_value <= level,
             test=test,
             is_at_floor=test.is_at_floor,
             n_reference=test.n,
@@ -326,19 +327,41 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         return self.alpha * share_of(number, self.horizon)
 
     def verdict(self) -> str:
-        """Return how many batches have drifted, which, and how likely a false alarm is."""
+        """Return how many batches have drifted and which, or which was closest to an alarm."""
         check_is_fitted(self)
+        if not self.n_batches_:
+            return "No batch has been tested yet."
         many = f"{self.n_batches_:,} batch{'es' if self.n_batches_ != 1 else ''}"
+        if not self.n_alarms_:
+            return " ".join(filter(None, [f"No alarm in {many}.", self._closest_text(), self._too_few_text()]))
         about = "" if self.block_length in (None, 1) else "about "
         bound = (
             f"(The chance of any false alarm, over all batches ever tested, is at most {about}{100 * self.alpha:g} %.)"
         )
-        if not self.n_alarms_:
-            return f"No drift detected in {many}. {bound}"
         names = [each.name for each in self.history_ if each.is_alarm][-NAMED:]
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
-        return f"{self.n_alarms_:,} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted: {listed}. {bound}"
+        found = f"{self.n_alarms_:,} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted: {listed}."
+        return " ".join(filter(None, [found, self._too_few_text(), bound]))
+
+    def _closest_text(self) -> str:
+        """Return which batch was closest to its alarm level; empty where none could raise an alarm."""
+        able = [each for each in self.history_ if each.is_reachable]
+        if not able:
+            return ""
+        closest = min(able, key=lambda each: each.p_value / each.level)
+        of = f" of the last {len(self.history_):,}" * (len(self.history_) < self.n_batches_)
+        p = p_text(closest.p_value, closest.is_at_floor)
+        return f"Closest{of}: {closest.name}, {p} (alarm at {closest.level:.2g})."
+
+    def _too_few_text(self) -> str:
+        """Return which batches have too few rows to raise an alarm; empty where none has."""
+        names = [each.name for each in self.history_ if not each.is_reachable]
+        if not names:
+            return ""
+        more = len(names) - NAMED
+        listed = ", ".join(names[-NAMED:]) + f" and {more:,} before" * (more > 0)
+        return f"{listed} {'has' if len(names) == 1 else 'have'} too few rows to raise an alarm."
 
     def _tested(self, batch: Array, number: int, permutations: int, name: str = "batch") -> TwoSampleResult:
         """Return the test of a batch against the reference, with at least so many permutations."""

@@ -160,6 +160,7 @@ class IndependenceTest(PermutationTest):
             copies_can_be_dropped=pairs.copies_can_be_dropped,
             distinct=bool(self.distinct),
             constant=tuple(name for name, side in (("x", pairs.x), ("y", pairs.y)) if side.is_constant),
+            least_p_value=1 / paired.table.values.shape[1],
         )
 
     def _check(self) -> list[Statistic]:

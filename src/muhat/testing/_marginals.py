@@ -32,6 +32,12 @@ class FeatureDifference:
     """Mean of the second sample less that of the first, in standard deviations within the samples."""
     p_value: float
     """Corrected for the number of features: exact for the question whether any of them differs."""
+    means: tuple[float, float] | None = None
+    """The means of both samples, in the column's own units."""
+    spreads: tuple[float, float] | None = None
+    """The standard deviations of both samples, likewise."""
+    is_indicator: bool = False
+    """Whether the column has the values 0 and 1 only: the means are then shares of rows."""
 
 
 def feature_differences(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import LARGE_SHIFT, is_at_floor, p_value_text, refusal
+from muhat._messages import is_at_floor, p_value_text, refusal
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import as_frame, as_points
@@ -19,6 +19,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
+from muhat.testing._wording import change_text
 
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
@@ -31,9 +32,6 @@ DEFAULT_NAMES = ("X", "Y")
 
 TOO_FEW_DISTINCT = "once exact copies of rows are dropped, too few rows are left to compare"
 """What a verdict says where dropping copies leaves one sample without rows, or both with one."""
-
-STANDARD_ERRORS = 2
-"""Standard errors from which on a difference of means is what a verdict says of a column."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,8 @@ class Result(Reportable, Shown):
         The largest statistic: its kernel, bandwidth, λ and weight h.
     tests : tuple of SingleTest
         All of them.
+    least_p_value : float
+        The least p-value that data of this size, or so many permutations, can give.
     """
 
     p_value: float
@@ -100,6 +100,7 @@ class Result(Reportable, Shown):
     is_complete: bool
     best: SingleTest
     tests: tuple[SingleTest, ...]
+    least_p_value: float
 
     @property
     def is_at_floor(self) -> bool:
@@ -119,6 +120,17 @@ class Result(Reportable, Shown):
         largest = f"; largest: {self.best}" if len(self.tests) > 1 else f" ({self.best})"
         return f"{self.p_text}, {many} on {self.n_permutations} {how} permutations{largest}"
 
+    def is_too_small(self, level: float = LEVEL) -> bool:
+        """Whether no data of this size, or no data with so few permutations, could have a p-value up to a level."""
+        return self.least_p_value > level
+
+    def _too_few(self, units: str, level: float) -> str:
+        """Return the sentence on too few rows, or on too few permutations."""
+        if self.is_complete:
+            return f"{units} are too few to tell: no data of this size can give p below {self.least_p_value:.2g}."
+        permutations = f"{self.n_permutations:,} permutation{'s are' if self.n_permutations != 1 else ' is'} too few"
+        return f"{permutations} to test at level {level:g}: p cannot be below {self.least_p_value:.2g}."
+
     def verdict(self, level: float = LEVEL) -> str:
         """Return what the test finds at a level, in one or two sentences, and what of the data was left out."""
         return " ".join([self._finding(level), *getattr(self, "left_out", ())])
@@ -134,6 +146,7 @@ class Result(Reportable, Shown):
             "statistic": self.statistic,
             "n_permutations": self.n_permutations,
             "is_complete": self.is_complete,
+            "least_p_value": self.least_p_value,
             "best": self.best.to_dict(),
             "tests": [each.to_dict() for each in self.tests],
             "verdict": self.verdict(level),
@@ -163,14 +176,6 @@ def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
         "best": tests[table.loudest],
         "tests": tests,
     }
-
-
-def change_text(shift: float, n: int, m: int) -> str:
-    """Return how a column of the second sample differs, with a place for that sample's name."""
-    if abs(shift) < STANDARD_ERRORS * np.sqrt(1 / n + 1 / m):
-        return "in spread or shape more than in its mean"
-    size = f"{abs(shift):,.0f}" if 100 <= abs(shift) < LARGE_SHIFT else f"{abs(shift):.2g}"
-    return f"{size} standard deviations {'higher' if shift > 0 else 'lower'} {{}}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +223,7 @@ class TwoSampleResult(Result):
 
     Attributes
     ----------
-    p_value, statistic, permuted, n_permutations, is_complete, best, tests
+    p_value, statistic, permuted, n_permutations, is_complete, best, tests, least_p_value
         As for every ``Result``.
     n, m : int
         The numbers of rows.
@@ -305,10 +310,26 @@ class TwoSampleResult(Result):
             return f"No difference detected: {TOO_FEW_DISTINCT} ({rows}, p = 1)."
         if self.has_same_rows:
             return f"No difference: both samples consist of the same {self.n:,} rows ({self.p_text})."
+        if self.is_too_small(level):
+            return f"{self._too_few(self._units_text, level)} {self.copies_note}".rstrip()
         finding = "The samples differ" if self.p_value <= level else "No difference detected"
         approximate = "" if self.is_exact else ", approximately"
         sentences = [f"{finding} ({rows}, {self.p_text}{approximate}).", self._where(level), self.copies_note]
         return " ".join(filter(None, sentences))
+
+    @property
+    def _units_text(self) -> str:
+        """What is permuted, in words: rows, or blocks or bins of them."""
+        if self.rows_together == 1:
+            return f"{self.n:,} and {self.m:,} rows"
+        what = "bins" if self.is_exact else "blocks"
+        n, m = (each // self.rows_together for each in (self.n, self.m))
+        return f"{n:,} and {m:,} {what} of {self.rows_together} rows"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the samples are the same rows, or all rows are equal: no row is then less like the others."""
+        return self.has_same_rows or self.is_constant
 
     @property
     def copies_note(self) -> str:
@@ -331,8 +352,7 @@ class TwoSampleResult(Result):
             if len(self.features) == 1:
                 return ""
             return "No single column shows it: the columns differ together, or many of them a little."
-        change = change_text(most.shift, self.n, self.m)
-        return f"Largest difference: {most.name}, {change.format(f'in {self.names[1]}', f'in {self.names[0]}')}."
+        return f"Largest difference: {change_text(most, (self.n, self.m), self.names, f'in {self.names[1]}')}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types, and the rows of each sample that are least like the other."""
@@ -355,11 +375,11 @@ class TwoSampleResult(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependenceResult(Result):
-    """Whether the columns y depend on the columns x.
+    """Whether the columns x and the columns y are dependent.
 
     Attributes
     ----------
-    p_value, statistic, permuted, n_permutations, is_complete, best, tests
+    p_value, statistic, permuted, n_permutations, is_complete, best, tests, least_p_value
         As for every ``Result``.
     n : int
         The number of rows.
@@ -400,12 +420,14 @@ class IndependenceResult(Result):
         if self.constant:
             who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
             are = "are" if len(self.constant) > 1 else "is"
-            return f"No dependence of {y} on {x} can be seen: {who} {are} the same in all rows ({rows})."
+            return f"No dependence between {x} and {y} can be seen: {who} {are} the same in all rows ({rows})."
+        if self.is_too_small(level):
+            return self._too_few(f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
-            return f"No dependence of {y} on {x} detected ({rows}).{self._on_copies}"
-        verb = "depend" if len(self.y_names or ()) > 1 else "depends"
-        strength = f"kernel correlation {self.correlation:.2g} on a scale from 0 to 1"
-        return f"{y} {verb} on {x} ({rows}; {strength}).{self._on_copies}"
+            return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
+        scale = "on a scale from 0 to 1 that is not linear correlation's"
+        strength = f"kernel correlation {self.correlation:.2g}, {scale}"
+        return f"{x} and {y} are dependent ({rows}; {strength}).{self._on_copies}"
 
     @property
     def _on_copies(self) -> str:
@@ -434,9 +456,9 @@ class IndependenceResult(Result):
 
 
 def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
-    """Return the names of columns in words, the first ones of many."""
+    """Return the names of columns in words, the first ones of many; several in brackets, as they are one side."""
     if not names:
         return otherwise
     if len(names) > SHOWN:
-        return f"{', '.join(names[: SHOWN - 1])} and {len(names) - SHOWN + 1} more columns"
-    return ", ".join(names)
+        return f"({', '.join(names[: SHOWN - 1])} and {len(names) - SHOWN + 1} more columns)"
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"

@@ -31,6 +31,7 @@ from muhat.testing._sequential import permute_until_clear
 from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
 from muhat.testing._units import ROWS_ONE_BY_ONE, Units
+from muhat.testing._wording import with_moments
 
 DENSE_UP_TO = 2000
 """Rows of the pool up to which the eigendecompositions of twenty kernels take less than about a minute."""
@@ -188,6 +189,7 @@ class TwoSampleTest(PermutationTest):
             assert x.moments is not None
             assert y.moments is not None
             features = pool.features(labels, shifts_between(x.moments, y.moments), columns)
+            features = with_moments(features, x.moments, y.moments, columns)
         telling = [columns.index(each.name) for each in features[:2]]
         return TwoSampleResult(
             **of_table(table, candidates),
@@ -207,6 +209,7 @@ class TwoSampleTest(PermutationTest):
             most_telling_x=x.drawn.rows[:, telling].astype(np.float64),
             most_telling_y=y.drawn.rows[:, telling].astype(np.float64),
             names=labels_of_samples,
+            least_p_value=_least_p_value(pool.units, self.n_permutations),
             **_copies(x, y),
             too_few_distinct=too_few_distinct,
         )
@@ -457,6 +460,17 @@ def _copies(x: Sample, y: Sample) -> dict[str, Any]:
         "has_same_rows": x.counts.is_same(y.counts),
         "is_constant": _are_equal(x, y),
     }
+
+
+def _least_p_value(units: Units, n_permutations: int) -> float:
+    """Return the least p-value that data of this size can give.
+
+    Where all relabelings are taken, one that swaps two samples of one size has the statistics of that observed.
+    """
+    relabelings = comb(units.x + units.y, units.x)
+    if relabelings > n_permutations + 1:
+        return 1 / (n_permutations + 1)
+    return (2 if units.x == units.y else 1) / relabelings
 
 
 def _mmd_interval(gram: PooledGram, pool: Pool, kernel: Kernel) -> tuple[float, float]:

@@ -1,0 +1,111 @@
+"""How a column differs between two samples, in words: shares of rows, a shift, a spread, or the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import floor, isclose, log, log10
+
+import numpy as np
+
+from muhat._messages import LARGE_SHIFT
+from muhat.data import ColumnMoments
+from muhat.testing._marginals import FeatureDifference
+
+STANDARD_ERRORS = 2
+"""Standard errors from which on a difference of means is what a verdict says of a column."""
+
+SMALL_SHIFT = 0.2
+"""A shift, in standard deviations, below which a clear difference of spreads is said instead."""
+
+SPREAD_RATIO, SPREAD_ERRORS = 1.05, 3
+"""A ratio of standard deviations that is clear: so large, and its logarithm so many standard errors, as if normal."""
+
+ROUNDING = 1e-12
+"""By how much a variance of values 0 and 1 may differ from what their share gives."""
+
+MOST_DECIMALS = 4
+"""Of percentages that would be equal with fewer."""
+
+
+def with_moments(
+    features: Sequence[FeatureDifference], x: ColumnMoments, y: ColumnMoments, columns: Sequence[str]
+) -> tuple[FeatureDifference, ...]:
+    """Return features with the means and standard deviations of both samples, and whether they are 0 and 1 only."""
+    both = x + y
+    means = [each.mean * each.unit for each in (x, y)]
+    spreads = [np.sqrt(each.squares / max(1, each.count - 1)) * each.unit for each in (x, y)]
+    is_indicator = (both.low == 0) & (both.high == 1)  # their unit is 1; values between vary less than 0 and 1 do
+    is_indicator &= np.abs(both.squares / both.count - both.mean * (1 - both.mean)) < ROUNDING
+    places = {name: place for place, name in enumerate(columns)}
+    found = []
+    for each in features:
+        place = places[each.name]
+        found.append(
+            replace(
+                each,
+                means=(float(means[0][place]), float(means[1][place])),
+                spreads=(float(spreads[0][place]), float(spreads[1][place])),
+                is_indicator=bool(is_indicator[place]),
+            )
+        )
+    return tuple(found)
+
+
+def change_text(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
+    """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
+    if each.is_indicator and each.means is not None:
+        name = each.name if " = " in each.name else f"{each.name} = 1"
+        first, second = _shares(each.means)
+        return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
+    return f"{each.name}, {_change(each, sizes, names, where)}"
+
+
+def _change(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
+    n, m = sizes
+    is_wider = _is_clear(each.spreads, sizes)
+    is_shifted = abs(each.shift) >= STANDARD_ERRORS * np.sqrt(1 / n + 1 / m)
+    if is_shifted and not (is_wider and abs(each.shift) < SMALL_SHIFT):
+        size = abs(each.shift)
+        text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
+        return f"{text} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
+    if each.spreads is None:
+        return "in spread or shape more than in its mean"
+    if not is_wider:
+        return "in shape more than in mean or spread"
+    wider = names[int(each.spreads[1] > each.spreads[0])]
+    first, second = _told_apart(each.spreads)
+    return f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
+
+
+def _is_clear(spreads: tuple[float, float] | None, sizes: tuple[int, int]) -> bool:
+    """Whether standard deviations differ clearly."""
+    if spreads is None or spreads[0] == spreads[1] or min(sizes) < 2:
+        return False
+    small, large = sorted(spreads)
+    if small == 0:
+        return True
+    error = np.sqrt(0.5 / sizes[0] + 0.5 / sizes[1])
+    return large / small >= SPREAD_RATIO and log(large / small) >= SPREAD_ERRORS * error
+
+
+def _told_apart(spreads: tuple[float, float]) -> list[str]:
+    """Return two standard deviations with two digits, or with three where two are the same."""
+    texts = [_in_digits(each, 2) for each in spreads]
+    return texts if texts[0] != texts[1] else [_in_digits(each, 3) for each in spreads]
+
+
+def _in_digits(value: float, digits: int) -> str:
+    """Return a number of at least zero with some digits, all of them before the point."""
+    if not 1e-3 <= value < 1e6:
+        return f"{value:.{digits}g}"
+    return f"{value:,.{max(0, digits - 1 - floor(log10(value)))}f}"
+
+
+def _shares(means: tuple[float, float]) -> list[str]:
+    """Return two shares in percent, with as few decimals as tell them apart."""
+    for decimals in range(MOST_DECIMALS + 1):
+        texts = [f"{100 * mean:.{decimals}f} %" for mean in means]
+        if texts[0] != texts[1] or isclose(*means):
+            break
+    return texts
