@@ -197,9 +197,10 @@ def test_rows_of_a_test_have_the_numbers_of_the_file_without_those_dropped():
     frame.loc[11, "group"] = None
     frame.to_csv("both.csv", index=False)
     found = json.loads(succeeded("test", "both.csv", "--by", "group", "--missing", "drop", "--json", *FEW).stdout)
-    assert (found["n"], found["m"]) == (29, 28)
-    assert set(frame["group"][found["rows_x"]]) == {"a"}
-    assert set(frame["group"][found["rows_y"]]) == {"b"}
+    assert found["samples"] == ["b", "a"]  # in the order of the rows that are tested
+    assert (found["n"], found["m"]) == (28, 29)
+    assert set(frame["group"][found["rows_x"]]) == {"b"}
+    assert set(frame["group"][found["rows_y"]]) == {"a"}
     assert not {0, 7, 11} & {*found["rows_x"], *found["rows_y"]}
 
 

@@ -215,16 +215,16 @@ def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_dr
 
 def test_the_figure_shows_new_rows(folder):
     def panels(new):
-        train = _Sample("train", FEATURES, FRAME["y"].to_numpy(), ("a", "b"), "y")
+        train = _Sample("train", FEATURES, FRAME["y"].to_numpy(), ("a", "b"), "y", np.arange(len(FEATURES)))
         return _Result.from_model(MODEL, train, 0.9).on_new(new, "residuals").figure().axes
 
     truth = FRAME["y"].to_numpy()[:30]
-    known = panels(_Sample("fresh", FEATURES[:30], truth, ("a", "b"), "y"))
+    known = panels(_Sample("fresh", FEATURES[:30], truth, ("a", "b"), "y", np.arange(30)))
     assert len(known) == 3
     np.testing.assert_allclose(
         known[1].collections[0].get_offsets(), np.column_stack([MODEL.predict(FEATURES[:30]), truth])
     )
     assert known[1].get_title("left").startswith("fresh: 30 rows, R² ")
-    unknown = panels(_Sample("fresh", FEATURES[:5], np.full(5, np.nan), ("a", "b"), "y"))
+    unknown = panels(_Sample("fresh", FEATURES[:5], np.full(5, np.nan), ("a", "b"), "y", np.arange(5)))
     assert unknown[1].get_title("left") == "fresh: 5 rows, 90 % intervals"
     assert len(unknown[1].collections[0].get_segments()) == 5

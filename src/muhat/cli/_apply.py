@@ -27,7 +27,7 @@ from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import Decimal, Missing, Separator, open_like, row_numbers, show_notes
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
-from muhat.conditional._evaluation import Drift
+from muhat.conditional._evaluation import ROWS_COMPARED, Drift
 from muhat.conditional._intervals import checked_confidence
 from muhat.data import DataSet, FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
@@ -42,9 +42,6 @@ ENDINGS = (".csv", ".json")
 
 MOST_TRAINING_ROWS = 5000
 """Rows of a model up to which new ones are compared with them."""
-
-ROWS_COMPARED = 300
-"""Rows of each that are compared, drawn at random: enough for what predictions should not be trusted on, in seconds."""
 
 
 def names_of(sample: DataSet | FileBatches) -> tuple[str, ...]:
@@ -222,10 +219,9 @@ class _Asked:
         """Warn of rows that are distributed differently from those that the model was fitted to, if it has them."""
         if self.training is None or self.seen is None:
             return
-        trained = ReservoirSample.from_batch(SampleBatch(self.training, 0), ROWS_COMPARED).rows
-        names = self.columns or [f"column {place}" for place in range(1, trained.shape[1] + 1)]
+        names = self.columns or [f"column {place}" for place in range(1, self.training.shape[1] + 1)]
         with warnings.catch_warnings(action="ignore"):
-            drift = Drift.from_rows(trained, self.seen.rows, names)
+            drift = Drift.from_rows(self.training, self.seen.rows, names)
         if drift is not None and drift.is_found:
             sentence = drift.sentence("the rows that the model was fitted to", file)
             warnings.warn(f"{sentence} What it says there is extrapolation.", UserWarning, stacklevel=2)

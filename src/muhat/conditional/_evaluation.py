@@ -11,11 +11,15 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import p_value_text
 from muhat._validation import ColumnFrame
+from muhat.data import ReservoirSample, SampleBatch
 from muhat.data._formats import INDICATOR
 from muhat.testing import TwoSampleTest
 
 ROWS_LOOKED_AT = 500
 """Rows along which the effect of a feature is measured."""
+
+ROWS_COMPARED = 500
+"""Rows of each sample, drawn at random, that are tested for drift: enough to see where not to trust predictions."""
 
 DRIFT_LEVEL = 0.01
 """The p-value of the two-sample test on x up to which new rows are called differently distributed."""
@@ -143,10 +147,11 @@ class Drift:
 
     @classmethod
     def from_rows(cls, X: Array, new: Array, names: Sequence[str]) -> Drift | None:
-        """Test new rows against training rows; None for a single new row, which no test can speak of."""
+        """Test new rows against training rows, some of many; None for a single new row, which no test can speak of."""
         if min(len(X), len(new)) < 2:
             return None
-        samples = (ColumnFrame(rows, list(names)) for rows in (X, new))
+        drawn = (ReservoirSample.from_batch(SampleBatch(rows, 0), ROWS_COMPARED).rows for rows in (X, new))
+        samples = (ColumnFrame(rows, list(names)) for rows in drawn)
         result = TwoSampleTest(random_state=0).test(*samples)
         columns = tuple(each.name for each in result.features if each.p_value <= DRIFT_LEVEL)
         text = p_value_text(result.p_value, result.n_permutations, result.is_complete)
