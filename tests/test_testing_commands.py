@@ -78,7 +78,7 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
     assert word["verdict"].startswith("The samples differ (30 and 40 rows, p ≤ 0.01). Largest difference: v, ")
-    assert word["verdict"].endswith(" standard deviations lower in old.")
+    assert " standard deviations lower in old and wider in new (SD 4.1 in new, 1.1 in old)." in word["verdict"]
 
 
 @pytest.mark.parametrize(

@@ -60,16 +60,18 @@ def change_text(each: FeatureDifference, sizes: tuple[int, int], names: tuple[st
 
 
 def _change(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
-    is_wider = _is_clear(each.spreads, sizes)
-    if _is_shifted(each, sizes) and not (is_wider and _log_ratio(each.spreads) > abs(each.shift)):
-        return f"{abs(each.shift):.2g} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
+    shifted = f"{abs(each.shift):.2g} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
+    is_shifted = _is_shifted(each, sizes)
     if each.spreads is None:
-        return "in spread or shape more than in its mean"
-    if not is_wider:
-        return "in shape more than in mean or spread"
+        return shifted if is_shifted else "in spread or shape more than in its mean"
+    if not _is_clear(each.spreads, sizes):
+        return shifted if is_shifted else "in shape more than in mean or spread"
     wider = names[int(each.spreads[1] > each.spreads[0])]
     first, second = _told_apart(each.spreads)
-    return f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
+    spread = f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
+    if not is_shifted:
+        return spread
+    return shifted if _log_ratio(each.spreads) <= abs(each.shift) else f"{shifted} and {spread}"
 
 
 def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
@@ -81,9 +83,9 @@ def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
     return abs(each.means[1] - each.means[0]) >= STANDARD_ERRORS * error
 
 
-def _log_ratio(spreads: tuple[float, float] | None) -> float:
+def _log_ratio(spreads: tuple[float, float]) -> float:
     """Return the logarithm of the larger standard deviation over the smaller one."""
-    small, large = sorted(spreads or (1.0, 1.0))
+    small, large = sorted(spreads)
     return log(large / small) if small > 0 else inf
 
 
