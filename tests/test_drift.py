@@ -389,3 +389,17 @@ def test_bad_files_are_refused_in_one_sentence(case, files):
 def test_a_command_says_nothing_about_names_of_columns(files):
     result = run("reference.parquet", *files, "--drop", "kind")
     assert result.stderr == ""
+
+
+def test_a_small_p_without_an_alarm_points_to_the_horizon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    made(100, 0, rng).to_csv("reference.csv", index=False)
+    made(60, 0.6, rng).to_csv("after.csv", index=False)
+    printed = run("reference.csv", "after.csv").stdout.splitlines()
+    assert printed[-2] == (
+        "Alarm levels are set for 100 batches and more; where fewer are planned, say so before testing: "
+        "--horizon NUMBER."
+    )
+    assert printed[-1].startswith("No alarm in 1 batch. Closest: after.csv, p = ")
+    assert "--horizon" not in run("reference.csv", "after.csv", "--horizon", 1).stdout

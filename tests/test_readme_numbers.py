@@ -17,8 +17,12 @@ def test_sentences_have_the_numbers_of_the_tables():
         assert "nan" not in sentence
 
 
-@pytest.mark.xfail(strict=True, reason="README is adapted when the evidence has been run at full size")
-@pytest.mark.parametrize("name", SENTENCES)
+PENDING = pytest.mark.xfail(
+    strict=True, reason="the committed results are a small run, which the README does not quote"
+)
+
+
+@pytest.mark.parametrize("name", ["when-it-pays", pytest.param("finite-populations", marks=PENDING)])
 def test_the_readme_has_the_sentence(name):
     """To mend it, put the sentence that the failure shows into the README."""
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

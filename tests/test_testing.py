@@ -682,6 +682,9 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
     two = np.repeat([-1.0, 1.0], 100)[:, None] + 0.1 * normal  # mean 0 and variance 1, with two modes
     assert where(normal - normal.mean(), two - two.mean()) == "column 0, in shape more than in mean or spread."
     assert where(normal, normal + 1).endswith(" standard deviations higher in var_a.")
+    both = where(normal, wide + 1)  # the spread differs more than the mean
+    assert both.endswith(f" standard deviations higher in var_a and wider in var_a {spread}")
+    assert where(normal, 1.5 * normal + 2).endswith(" standard deviations higher in var_a.")
 
 
 def test_columns_of_zeros_and_ones_are_told_in_shares():

@@ -78,7 +78,7 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
     assert word["verdict"].startswith("The samples differ (40 and 30 rows, p ≤ 0.01). Largest difference: v, ")
-    assert word["verdict"].endswith(" standard deviations higher in new.")
+    assert " standard deviations higher in new and wider in new (SD 1.1 in old, 4.1 in new)." in word["verdict"]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from muhat._arrays import Array
 from muhat._messages import p_value_text
 from muhat._validation import ColumnFrame
 from muhat.data import ReservoirSample, SampleBatch
-from muhat.data._formats import INDICATOR
 from muhat.testing import TwoSampleTest
+from muhat.testing._wording import source_columns
 
 ROWS_LOOKED_AT = 500
 """Rows along which the effect of a feature is measured."""
@@ -100,11 +100,6 @@ class LeftOutFit:
             return f"{named} {do} not help to predict {target} (R² {r2_text(self.r2)} on rows left out)."
         error = f"{r2_text(self.r2)} ± {self.standard_error:.2g}"
         return f"{named} {do} not clearly help to predict {target} (R² {error} on rows left out)."
-
-
-def source_columns(columns: Sequence[str]) -> list[str]:
-    """Return columns as a file has them: the indicators of one text column are one."""
-    return list(dict.fromkeys(name.partition(INDICATOR)[0] for name in columns))
 
 
 def listed_columns(columns: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
-from muhat.testing._wording import change_text
+from muhat.testing._wording import change_text, source_columns
 
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
@@ -459,6 +459,7 @@ def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
     """Return the names of columns in words, the first ones of many; several in brackets, as they are one side."""
     if not names:
         return otherwise
+    names = tuple(source_columns(names))
     if len(names) > SHOWN:
         return f"({', '.join(names[: SHOWN - 1])} and {len(names) - SHOWN + 1} more columns)"
     return names[0] if len(names) == 1 else f"({', '.join(names)})"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import floor, isclose, log, log10
+from math import floor, hypot, inf, isclose, log, log10
 
 import numpy as np
 
 from muhat._messages import LARGE_SHIFT
 from muhat.data import ColumnMoments
+from muhat.data._formats import INDICATOR
 from muhat.testing._marginals import FeatureDifference
 
 STANDARD_ERRORS = 2
 """Standard errors from which on a difference of means is what a verdict says of a column."""
-
-SMALL_SHIFT = 0.2
-"""A shift, in standard deviations, below which a clear difference of spreads is said instead."""
 
 SPREAD_RATIO, SPREAD_ERRORS = 1.05, 3
 """A ratio of standard deviations that is clear: so large, and its logarithm so many standard errors, as if normal."""
@@ -55,38 +54,50 @@ def with_moments(
 def change_text(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
     if each.is_indicator and each.means is not None:
-        name = each.name if " = " in each.name else f"{each.name} = 1"
+        name = each.name if INDICATOR in each.name else f"{each.name} = 1"
         first, second = _shares(each.means)
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
     return f"{each.name}, {_change(each, sizes, names, where)}"
 
 
 def _change(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
-    n, m = sizes
-    is_wider = _is_clear(each.spreads, sizes)
-    is_shifted = abs(each.shift) >= STANDARD_ERRORS * np.sqrt(1 / n + 1 / m)
-    if is_shifted and not (is_wider and abs(each.shift) < SMALL_SHIFT):
-        size = abs(each.shift)
-        text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
-        return f"{text} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
+    size = abs(each.shift)
+    text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
+    shifted = f"{text} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
+    is_shifted = _is_shifted(each, sizes)
     if each.spreads is None:
-        return "in spread or shape more than in its mean"
-    if not is_wider:
-        return "in shape more than in mean or spread"
+        return shifted if is_shifted else "in spread or shape more than in its mean"
+    if not _is_clear(each.spreads, sizes):
+        return shifted if is_shifted else "in shape more than in mean or spread"
     wider = names[int(each.spreads[1] > each.spreads[0])]
     first, second = _told_apart(each.spreads)
-    return f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
+    spread = f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
+    if not is_shifted:
+        return spread
+    return shifted if _log_ratio(each.spreads) <= abs(each.shift) else f"{shifted} and {spread}"
+
+
+def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
+    """Whether the means differ by more than two standard errors, each sample having its own variance."""
+    n, m = sizes
+    if each.means is None or each.spreads is None:
+        return bool(abs(each.shift) >= STANDARD_ERRORS * np.sqrt(1 / n + 1 / m))
+    error = hypot(each.spreads[0] / n**0.5, each.spreads[1] / m**0.5)
+    return abs(each.means[1] - each.means[0]) >= STANDARD_ERRORS * error
+
+
+def _log_ratio(spreads: tuple[float, float]) -> float:
+    """Return the logarithm of the larger standard deviation over the smaller one."""
+    small, large = sorted(spreads)
+    return log(large / small) if small > 0 else inf
 
 
 def _is_clear(spreads: tuple[float, float] | None, sizes: tuple[int, int]) -> bool:
     """Whether standard deviations differ clearly."""
     if spreads is None or spreads[0] == spreads[1] or min(sizes) < 2:
         return False
-    small, large = sorted(spreads)
-    if small == 0:
-        return True
-    error = np.sqrt(0.5 / sizes[0] + 0.5 / sizes[1])
-    return large / small >= SPREAD_RATIO and log(large / small) >= SPREAD_ERRORS * error
+    error = (0.5 / sizes[0] + 0.5 / sizes[1]) ** 0.5
+    return _log_ratio(spreads) >= max(log(SPREAD_RATIO), SPREAD_ERRORS * error)
 
 
 def _told_apart(spreads: tuple[float, float]) -> list[str]:
@@ -109,3 +120,16 @@ def _shares(means: tuple[float, float]) -> list[str]:
         if texts[0] != texts[1] or isclose(*means):
             break
     return texts
+
+
+def source_columns(names: Sequence[str]) -> list[str]:
+    """Return columns as a file has them: two or more indicators of one text column are one.
+
+    Examples
+    --------
+    >>> source_columns(["x1", "colour = red", "colour = blue", "kind = oak"])
+    ['x1', 'colour', 'kind = oak']
+    """
+    texts = [name.partition(INDICATOR)[0] for name in names]
+    many = Counter(texts)
+    return list(dict.fromkeys(text if many[text] > 1 else name for text, name in zip(texts, names, strict=True)))
