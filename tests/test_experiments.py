@@ -43,6 +43,8 @@ DIGESTS = {
     "N(0, I)": "b97b381af7556689",
     "Cauchy": "1b70b112861a887a",
     "t3": "f5e63e147a3c3961",
+    "exponential": "1eff1348d827ab18",
+    "lognormal": "7719edcf857bfcc9",
     "ring": "b6f84e0861ab8895",
     "roll": "d17e1c66cef240ba",
     "rounded": "70d50132baa86359",

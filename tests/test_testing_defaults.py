@@ -80,7 +80,7 @@ def test_the_spread_of_a_shift_where_samples_have_none():
         assert each.shift == pytest.approx(expected[int(each.name[-1])])
     half = TwoSampleTest(**QUICK).test(np.zeros(60), X[:, 0] + 300)
     assert half.features[0].shift == pytest.approx((X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var()))
-    assert f"column 0, {half.features[0].shift:.0f} standard deviations higher in Y." in half.verdict()
+    assert f"column 0, {half.features[0].shift:.0f} standard deviations higher in Y and wider in Y" in half.verdict()
 
 
 def test_a_shift_in_a_narrow_column_is_seen_beside_a_wide_one():
