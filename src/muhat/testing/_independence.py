@@ -50,7 +50,7 @@ FINE_SHARES = (1e-1, 1e-2)
 FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.40, 0.15, 0.20, 0.15, 0.10
 """Weights of the default's families: truncated SVD, HSIC, distance covariance, that of ranks, HSIC of wide kernels.
 
-Chosen by power on twenty-two kinds of dependence (docs/tests.md).
+Chosen by power at 999 permutations (docs/tests.md).
 """
 
 STANDS_OUT = 0.5
