@@ -1,5 +1,5 @@
 """
-Does x have to do with y?
+Are x and y independent?
 =========================
 
 A test of independence finds any kind of dependence, not only a linear one. Body mass index and blood pressure
