@@ -14,7 +14,7 @@ from io import StringIO, TextIOWrapper
 from itertools import chain, islice, pairwise
 from operator import eq
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -185,7 +185,7 @@ class TextTable(Table):
             return None
         try:
             table = reader.read_csv(
-                pyarrow.BufferReader(text.encode("utf-8", "surrogateescape")),
+                pyarrow.BufferReader(_arrow_buffer(text.encode("utf-8", "surrogateescape"))),
                 reader.ReadOptions(
                     use_threads=available_cores() > 1,
                     block_size=max(BLOCK_BYTES, 64 * self.width),
@@ -292,6 +292,19 @@ def _checked_separator(who: str, separator: str) -> str:
         needed = "separator must be one character that is in no number, 'tab' or 'space'"
         raise FileError(refusal(who, needed, repr(separator)))
     return character
+
+
+def _arrow_buffer(content: bytes) -> Any:
+    """Return bytes in Arrow's own memory.
+
+    One of Arrow's threads may be the last to let go of what it parsed. Memory of Python's would then be released
+    without Python's lock, and a process that ends at that moment is aborted (1 in 50, on a busy machine).
+    """
+    import pyarrow
+
+    stream = pyarrow.BufferOutputStream()
+    stream.write(content)
+    return stream.getvalue()
 
 
 @contextmanager
