@@ -324,7 +324,7 @@ EXPERIMENT = Experiment(
         "discrete ones (levels with their probabilities, Poisson), normal ones, columns that are half zeros, Cauchy, a "
         "noisy ring, the paper's family, and rows of the bundled data sets without replacement. Losses "
         "‖μ − μ_P‖² are exact for all but the data sets, where the rows that were not drawn estimate them without "
-        "bias. The rule was chosen on other samples of two thirds of these laws and sizes."
+        "bias. The rule was chosen on other samples of 162 of these 189 cells."
     ),
     settings=settings,
     tasks=tasks,
