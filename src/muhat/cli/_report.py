@@ -127,11 +127,6 @@ def predict_lines(file: Path, target: str, reading: dict[str, Any], model: Any) 
     )
 
 
-def _imports(names: str, standardize: bool) -> list[str]:
-    scaler = ["from sklearn.preprocessing import StandardScaler"] if standardize else []
-    return ["import numpy as np", *scaler, f"from muhat import {names}"]
-
-
 def _call(name: str, file: str, **options: Any) -> str:
     given = [f"{option}={value!r}" for option, value in options.items() if value is not None]
     return f"{name}({', '.join([repr(file), *given])})"

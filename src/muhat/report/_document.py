@@ -17,9 +17,6 @@ that is neither good nor bad (blue), and nothing found (grey)."""
 
 BADGES = (GOOD, BAD, UNSURE, FOUND, NEUTRAL)
 
-NOTHING = NEUTRAL
-
-
 KINDS = ("line", "points", "bars", "band", "rug", "rule")
 """How a series is drawn."""
 
