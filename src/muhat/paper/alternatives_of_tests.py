@@ -43,8 +43,8 @@ def settings(quick: bool) -> Settings:
     cells = [[problem, name] for problem, some in PROBLEMS.items() for name in some]
     return {
         "seed": 22,
-        "repetitions": 2 if quick else 400,
-        "n_permutations": 19 if quick else 199,
+        "repetitions": 2 if quick else 200,
+        "n_permutations": 19 if quick else 999,
         "block": 2 if quick else 20,
         "cells": [cells[0], cells[-1]] if quick else cells,
     }
