@@ -54,7 +54,10 @@ class Sample:
         """Return ‖f − μ̂‖ and the root mean square of f(x) − μ̂(x) over the rows."""
         inner = float(estimate.weights @ values_of_mean(self.kernel, self.X, estimate.points))
         squared = estimate.squared_norm() - 2 * inner + self.squared_norm
-        gaps = np.concatenate([estimate(self.X[i : i + BLOCK]) for i in range(0, len(self.X), BLOCK)]) - self.values
+        gaps = (
+            np.concatenate([estimate(self.X[i : i + BLOCK]) for i in range(0, len(self.X), BLOCK)])
+            - self.values
+        )
         return {"norm": float(np.sqrt(max(squared, 0))), "rms": float(np.sqrt(np.mean(gaps**2)))}
 
     def errors(self, m: int, seed: int) -> dict[str, dict[str, float]]:
@@ -62,12 +65,18 @@ class Sample:
         found = {}
         for rule in ("uniform", "leverage", "k-means++"):
             features = Nystrom(m, landmarks=rule, random_state=seed).resolve(self.kernel, self.X)
-            projected = features.whitening.T @ values_of_mean(self.kernel, self.X, features.landmarks)
+            projected = features.whitening.T @ values_of_mean(
+                self.kernel, self.X, features.landmarks
+            )
             found[rule] = self.distances(features.embedding(projected))
             if rule == "uniform":
-                found["subsample"] = self.distances(Embedding(self.kernel, features.landmarks, np.full(m, 1 / m)))
+                found["subsample"] = self.distances(
+                    Embedding(self.kernel, features.landmarks, np.full(m, 1 / m))
+                )
         Z = RandomFeatures(m, random_state=seed).resolve(self.kernel, self.X)(self.X)
-        found["random-features"] = {"rms": float(np.sqrt(np.mean((Z @ Z.mean(axis=0) - self.values) ** 2)))}
+        found["random-features"] = {
+            "rms": float(np.sqrt(np.mean((Z @ Z.mean(axis=0) - self.values) ** 2)))
+        }
         return found
 
 
@@ -80,7 +89,9 @@ def measured(sample: Sample, sizes: Sequence[int], seeds: int) -> list[dict[str,
             for measure in measures:
                 errors = np.array([errors[method][measure] for errors in by_seed])
                 ends = {"low": float(errors.min()), "high": float(errors.max())}
-                rows.append({"method": method, "measure": measure, "m": m, "error": _rms(errors), **ends})
+                rows.append(
+                    {"method": method, "measure": measure, "m": m, "error": _rms(errors), **ends}
+                )
     return rows
 
 
@@ -90,7 +101,9 @@ def _rms(errors: Array) -> float:
 
 def line(rows: list[dict[str, Any]], method: str, measure: str, column: str = "error") -> Array:
     """Return a column of a method's rows, in the order of m."""
-    return np.array([row[column] for row in rows if (row["method"], row["measure"]) == (method, measure)])
+    return np.array(
+        [row[column] for row in rows if (row["method"], row["measure"]) == (method, measure)]
+    )
 
 
 def slope(sizes: Sequence[int], errors: Array) -> float:
@@ -99,7 +112,11 @@ def slope(sizes: Sequence[int], errors: Array) -> float:
 
 
 def approximation(
-    n: int = 20_000, sizes: Sequence[int] = SIZES, compared: int = 256, seeds: int = 5, folder: Path = FOLDER
+    n: int = 20_000,
+    sizes: Sequence[int] = SIZES,
+    compared: int = 256,
+    seeds: int = 5,
+    folder: Path = FOLDER,
 ) -> Iterator[Ratio]:
     """(g) The error of Nyström's mean and of random features' as m grows, against the plain mean of m rows."""
     (draw,) = SyntheticFamily().draw([0], n=n, random_state=0)
@@ -119,9 +136,13 @@ def approximation(
     plain_mean = line(rows, "subsample", "norm")[at]
     for rule in ("uniform", "leverage", "k-means++"):
         name = f"(g) Nyström ({rule}), m = {compared}, ‖μ̃ − μ̂‖ against the mean of m rows"
-        yield Ratio(name, line(rows, rule, "norm")[at], plain_mean, 5, larger_is_better=True, unit="")
+        yield Ratio(
+            name, line(rows, rule, "norm")[at], plain_mean, 5, larger_is_better=True, unit=""
+        )
     for method, expected in (("random-features, rms", 0.5), ("uniform, norm", 1.0)):
-        name = f"(g) the error of {method.split(',')[0]} falls as m^−{expected:g}: exponent against it"
+        name = (
+            f"(g) the error of {method.split(',')[0]} falls as m^−{expected:g}: exponent against it"
+        )
         yield Ratio(name, expected, -slopes[method], 0.9, larger_is_better=True, unit="")
 
 
@@ -146,9 +167,13 @@ def picture(rows: list[dict[str, Any]], n: int, sizes: Sequence[int], sampling_e
             without_frame(ax)
             ax.set_xticks(sizes[::2], [f"{m:,}" for m in sizes[::2]])
             ax.tick_params(which="minor", length=0)
-            ax.set(xlabel="m (landmarks, rows or features)", xlim=(sizes[0] * 0.85, sizes[-1] * 1.15))
+            ax.set(
+                xlabel="m (landmarks, rows or features)", xlim=(sizes[0] * 0.85, sizes[-1] * 1.15)
+            )
             _label(ax, sizes[-1], ends, apart)
-        axes[0].axhline(sampling_error, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
+        axes[0].axhline(
+            sampling_error, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1
+        )
         _say(axes[0], sizes[-1], sampling_error, "error of μ̂ itself", (9, 0), "center")
         _guide(axes[0], sizes, 0.5, 1.5, "slope −1/2")
         _guide(axes[0], sizes, 1.0, 0.25, "slope −1", below=True)
@@ -161,21 +186,38 @@ def picture(rows: list[dict[str, Any]], n: int, sizes: Sequence[int], sampling_e
 GREY = "#707070"
 
 
-def _guide(ax: Any, sizes: Sequence[int], exponent: float, start: float, text: str, below: bool = False) -> None:
+def _guide(
+    ax: Any, sizes: Sequence[int], exponent: float, start: float, text: str, below: bool = False
+) -> None:
     """Draw a grey line of slope −exponent, and say so."""
     m = np.array([sizes[2], sizes[-2]], float)
     ax.plot(m, start * m**-exponent, color=GREY, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
     middle = float(np.sqrt(m.prod()))
     _say(
-        ax, middle, start * middle**-exponent, text, (-6, -4) if below else (4, 3), "top" if below else "bottom", below
+        ax,
+        middle,
+        start * middle**-exponent,
+        text,
+        (-6, -4) if below else (4, 3),
+        "top" if below else "bottom",
+        below,
     )
 
 
-def _say(ax: Any, x: float, y: float, text: str, offset: tuple[int, int], side: str, left: bool = False) -> None:
+def _say(
+    ax: Any, x: float, y: float, text: str, offset: tuple[int, int], side: str, left: bool = False
+) -> None:
     """Write a grey remark at a point."""
     where = {"va": side, "ha": "right" if left else "left"}
     ax.annotate(
-        text, (x, y), offset, textcoords="offset points", color=GREY, fontsize=8, annotation_clip=False, **where
+        text,
+        (x, y),
+        offset,
+        textcoords="offset points",
+        color=GREY,
+        fontsize=8,
+        annotation_clip=False,
+        **where,
     )
 
 

@@ -45,9 +45,13 @@ def overhead(n: int = 1_000_000, landmarks: int = 200, rounds: int = 1) -> Itera
         path = Path(folder) / "rows.npy"
         np.save(path, np.random.default_rng(0).normal(size=(n, COLUMNS)))
         chunks = (tuple(min(CHUNK, n - first) for first in range(0, n, CHUNK)), (COLUMNS,))
-        rows = da.map_blocks(partial(block, path), dtype=np.float64, chunks=chunks, meta=np.empty((0, 0)))
+        rows = da.map_blocks(
+            partial(block, path), dtype=np.float64, chunks=chunks, meta=np.empty((0, 0))
+        )
         with (
-            LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR) as cluster,
+            LocalCluster(
+                2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
+            ) as cluster,
             Client(cluster),
         ):
             ours, streamed = medians(
@@ -55,7 +59,12 @@ def overhead(n: int = 1_000_000, landmarks: int = 200, rounds: int = 1) -> Itera
                 lambda: KernelMean(gram=Nystrom(landmarks)).fit_batches(Batches(path, n)),
                 rounds=rounds,
             )
-    yield Ratio(f"Dask, {n:,} rows, Nyström m = {landmarks}, against the streamed route", ours, streamed, 1.5)
+    yield Ratio(
+        f"Dask, {n:,} rows, Nyström m = {landmarks}, against the streamed route",
+        ours,
+        streamed,
+        1.5,
+    )
 
 
 BENCHMARKS = {overhead: {"n": 300, "landmarks": 10}}

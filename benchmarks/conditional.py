@@ -27,9 +27,13 @@ def leave_one_out(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
     model = ConditionalMean().fit(X, y)
     K, regression = model.kernel_(X) / n, model._fit.regression
     candidates = [Candidates(choice.filter, choice.grid) for choice in model.choices_]
-    ours, eigh = medians(lambda: LeftOut(regression).scores(candidates), lambda: np.linalg.eigh(K), rounds=rounds)
+    ours, eigh = medians(
+        lambda: LeftOut(regression).scores(candidates), lambda: np.linalg.eigh(K), rounds=rounds
+    )
     count = sum(len(each.grid) for each in candidates)
-    yield Ratio(f"{count} leave-one-out scores of a regression, n = {n}, against one eigh", ours, eigh, 0.5)
+    yield Ratio(
+        f"{count} leave-one-out scores of a regression, n = {n}, against one eigh", ours, eigh, 0.5
+    )
 
 
 def grid_search(n: int = 1000, tried: int = 5) -> Iterator[Ratio]:
@@ -44,7 +48,9 @@ def grid_search(n: int = 1000, tried: int = 5) -> Iterator[Ratio]:
     GridSearchCV(ridge, {"alpha": some}, cv=FOLDS, refit=False).fit(X, y)
     each = (perf_counter() - start) / len(some)
     default, only_ridge = medians(
-        lambda: ConditionalMean().fit(X, y), lambda: ConditionalMean(filter="tikhonov").fit(X, y), rounds=1
+        lambda: ConditionalMean().fit(X, y),
+        lambda: ConditionalMean(filter="tikhonov").fit(X, y),
+        rounds=1,
     )
     what = f"ConditionalMean().fit, n = {n}, against GridSearchCV(KernelRidge) of its {count} candidates"
     yield Ratio(what, default, count * each, 20, larger_is_better=True)
@@ -57,8 +63,12 @@ def many_rows(n: int = 100_000, landmarks: int = 200) -> Iterator[Ratio]:
     X, y = _rows(2 * n)
     batches = np.array_split(np.column_stack([X, y]), 8)
     model = ConditionalMean(gram=Nystrom(landmarks))
-    twice, once = medians(lambda: model.fit_batches(batches, -1), lambda: model.fit_batches(batches[:4], -1), rounds=1)
-    yield Ratio(f"ConditionalMean().fit_batches, n = {2 * n}, against half the rows", twice, once, 2.5)
+    twice, once = medians(
+        lambda: model.fit_batches(batches, -1), lambda: model.fit_batches(batches[:4], -1), rounds=1
+    )
+    yield Ratio(
+        f"ConditionalMean().fit_batches, n = {2 * n}, against half the rows", twice, once, 2.5
+    )
 
 
 def matching(n: int = 100_000) -> Iterator[Ratio]:
@@ -67,7 +77,9 @@ def matching(n: int = 100_000) -> Iterator[Ratio]:
     start = perf_counter()
     model = KernelMeanMatching().fit(source, target)
     seconds = perf_counter() - start
-    print(f"matching {n} rows with {n}: {seconds:.1f} s, {model.n_iter_} products, held by {model.gram_!r}")
+    print(
+        f"matching {n} rows with {n}: {seconds:.1f} s, {model.n_iter_} products, held by {model.gram_!r}"
+    )
     held = 8.0 * n * min(n, 500) / 2**30
     what = f"KernelMeanMatching, {n} rows with {n}: GiB of features against the matrix of pairs"
     yield Ratio(what, held, 8.0 * n**2 / 2**30, 0.1 if n > 5000 else 1.0, unit=" GiB")

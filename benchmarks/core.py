@@ -10,7 +10,15 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean, Nystrom
-from muhat.filters import FILTERS, IteratedTikhonov, Landweber, NuMethod, SimpleShrinkage, Tikhonov, TruncatedSVD
+from muhat.filters import (
+    FILTERS,
+    IteratedTikhonov,
+    Landweber,
+    NuMethod,
+    SimpleShrinkage,
+    Tikhonov,
+    TruncatedSVD,
+)
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
 from muhat.selection import GCV, LeaveOneOut
@@ -42,7 +50,9 @@ def leave_one_out(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
         leave_some_out,
         rounds=rounds,
     )
-    yield Ratio(f"(a) {candidates} leave-one-out scores, n = {n}, against one eigh", ours, eigh, 0.15)
+    yield Ratio(
+        f"(a) {candidates} leave-one-out scores, n = {n}, against one eigh", ours, eigh, 0.15
+    )
     what = f"(a) the same against a refit without each of {n} points (timed on {timed})"
     yield Ratio(what, ours, some * n / timed, 1000, larger_is_better=True)
 
@@ -52,22 +62,34 @@ def gaussian_gram(n: int = 10_000, rounds: int = 5) -> Iterator[Ratio]:
     X = RNG.normal(size=(n, 20))
     kernel = Gaussian(np.sqrt(40.0))
     ours, peer = medians(lambda: kernel(X), lambda: rbf_kernel(X, gamma=1 / 80), rounds=rounds)
-    yield Ratio(f"(b) Gaussian Gram, n = {n}, d = 20, against rbf_kernel", ours, peer, 3, larger_is_better=True)
+    yield Ratio(
+        f"(b) Gaussian Gram, n = {n}, d = 20, against rbf_kernel",
+        ours,
+        peer,
+        3,
+        larger_is_better=True,
+    )
     single = X.astype(np.float32)
-    ours32, peer32 = medians(lambda: kernel(single), lambda: rbf_kernel(single, gamma=1 / 80), rounds=rounds)
+    ours32, peer32 = medians(
+        lambda: kernel(single), lambda: rbf_kernel(single, gamma=1 / 80), rounds=rounds
+    )
     yield Ratio("(b) the same in float32", ours32, peer32, 3, larger_is_better=True)
     for offset in (0.0, 1e6):
         rows = X[:500] + offset
         true = np.exp(-((rows[:, None] - rows) ** 2).sum(axis=-1) / 80)
         error = float(np.abs(kernel(X + offset)[:500, :500] - true).max())
-        print(f"(b) largest error at a distance of {offset:g} from the origin: {error:.1e} (≤ 1e-12)")
+        print(
+            f"(b) largest error at a distance of {offset:g} from the origin: {error:.1e} (≤ 1e-12)"
+        )
 
 
 def whole_fit(n: int = 2000, rounds: int = 5) -> Iterator[Ratio]:
     """(c) KernelMean().fit against its Gram matrix and one eigh."""
     X = RNG.normal(size=(n, 20))
     kernel = Gaussian().resolve(X)
-    ours, peer = medians(lambda: KernelMean().fit(X), lambda: np.linalg.eigh(kernel(X) / n), rounds=rounds)
+    ours, peer = medians(
+        lambda: KernelMean().fit(X), lambda: np.linalg.eigh(kernel(X) / n), rounds=rounds
+    )
     yield Ratio(f"(c) KernelMean().fit, n = {n}, against one Gram and one eigh", ours, peer, 1.5)
 
 
@@ -75,7 +97,9 @@ def whole_fit_left_to_itself(n: int = 10_000, d: int = 10, rounds: int = 3) -> I
     """(c) KernelMean().fit where gram="auto" has to weigh error against cost, against 500 landmarks as asked."""
     X = RNG.normal(size=(n, d))
     ours, peer = medians(
-        lambda: KernelMean().fit(X), lambda: KernelMean(gram=Nystrom(min(n, 500))).fit(X), rounds=rounds
+        lambda: KernelMean().fit(X),
+        lambda: KernelMean(gram=Nystrom(min(n, 500))).fit(X),
+        rounds=rounds,
     )
     yield Ratio(f"(c) KernelMean().fit, {n} × {d}, against Nystrom(500)", ours, peer, 3)
 
@@ -84,11 +108,18 @@ def importing(rounds: int = 15) -> Iterator[Ratio]:
     """(d) import muhat against what it stands on, all compiled before, as it is where a package was installed."""
 
     def fresh(code: str) -> None:
-        subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
+        )
 
     base = "import numpy, scipy.linalg, sklearn.base"
     ours, first_fit, peer = medians(
-        lambda: fresh("import muhat"), lambda: fresh("from muhat import KernelMean"), lambda: fresh(base), rounds=rounds
+        lambda: fresh("import muhat"),
+        lambda: fresh("from muhat import KernelMean"),
+        lambda: fresh(base),
+        rounds=rounds,
     )
     yield Ratio("(d) import muhat against sklearn.base, numpy and scipy.linalg", ours, peer, 1.1)
     yield Ratio("(d) from muhat import KernelMean against the same", first_fit, peer, 1.2)
@@ -111,7 +142,9 @@ def many_small_samples(count: int = 1000, n: int = 50, rounds: int = 3) -> Itera
         for choice in choices:
             choice.weights(problem)
 
-    ours, gram_time, eigh = medians(estimate, grams, lambda: np.linalg.eigh(matrices), rounds=rounds)
+    ours, gram_time, eigh = medians(
+        estimate, grams, lambda: np.linalg.eigh(matrices), rounds=rounds
+    )
     what = f"(e) seven estimators on {count} samples of {n}, against Grams and one batched eigh"
     yield Ratio(what, ours, gram_time + eigh, 5)
 

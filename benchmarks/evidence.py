@@ -25,13 +25,17 @@ def samples_per_second(batch: int = BLOCK, few: int = 10, rounds: int = 3) -> It
     def one_at_a_time() -> None:
         for draw in draws[:few]:
             for name in PAPER:
-                mean = KernelMean(filter=name, selection="gcv" if name in BY_GCV else "loo").fit(draw.X)
+                mean = KernelMean(filter=name, selection="gcv" if name in BY_GCV else "loo").fit(
+                    draw.X
+                )
                 draw.distribution.squared_distance(mean.embedding_)
 
     with BLAS_ON_ONE_THREAD:  # as in the experiments' workers
         ours, loop = medians(at_once, one_at_a_time, rounds=rounds)
     print(f"(f) {batch / ours:.0f} samples per second at once, {few / loop:.0f} one at a time")
-    what = f"(f) losses of seven estimators on {batch} samples of 50, against a loop (timed on {few})"
+    what = (
+        f"(f) losses of seven estimators on {batch} samples of 50, against a loop (timed on {few})"
+    )
     yield Ratio(what, ours, loop * batch / few, 20, larger_is_better=True)
 
 

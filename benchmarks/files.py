@@ -18,7 +18,9 @@ def reading(n: int = 1_000_000) -> Iterator[Ratio]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.csv"
         X = np.random.default_rng(0).normal(size=(n, 20))
-        csv.write_csv(pyarrow.table({f"x{place}": column for place, column in enumerate(X.T, 1)}), path)
+        csv.write_csv(
+            pyarrow.table({f"x{place}": column for place, column in enumerate(X.T, 1)}), path
+        )
         one_pass, alone, at_once, by_numpy = medians(
             lambda: sum(len(batch) for batch in open_batches(path)),
             lambda: csv.read_csv(path),
@@ -29,7 +31,13 @@ def reading(n: int = 1_000_000) -> Iterator[Ratio]:
     print(f"(o) {n / one_pass:.3g} rows per second in batches")
     yield Ratio(f"(o) a pass over {n:g} rows of CSV, against pyarrow alone", one_pass, alone, 2)
     before = len(passes()) * by_numpy
-    yield Ratio(f"(o) what compare reads of {n:g} rows, against before", at_once, before, 10, larger_is_better=True)
+    yield Ratio(
+        f"(o) what compare reads of {n:g} rows, against before",
+        at_once,
+        before,
+        10,
+        larger_is_better=True,
+    )
 
 
 BENCHMARKS = {reading: {"n": 300}}

@@ -21,7 +21,11 @@ COMPONENTS = 5
 
 
 def made_parquet(
-    path: str | os.PathLike[str], rows: int, d: int, seed: int, dtype: Literal["float32", "float64"] = "float64"
+    path: str | os.PathLike[str],
+    rows: int,
+    d: int,
+    seed: int,
+    dtype: Literal["float32", "float64"] = "float64",
 ) -> None:
     """Write rows of a mixture of normals to a Parquet file with columns ``x1`` to ``xd``.
 
@@ -34,7 +38,11 @@ def made_parquet(
     with parquet.ParquetWriter(path, schema, **layout) as writer:
         for points in _groups(rows, d, seed):
             columns = list(np.asfortranarray(points, dtype=dtype).T)
-            writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], schema=schema))
+            writer.write_table(
+                pyarrow.Table.from_arrays(
+                    [pyarrow.array(column) for column in columns], schema=schema
+                )
+            )
 
 
 def _groups(rows: int, d: int, seed: int) -> Iterator[np.ndarray]:

@@ -24,11 +24,24 @@ def symmetric_products(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
         return np.concatenate([rbf_kernel(batch, X, gamma=gamma) @ v for batch in batches])
 
     ours, ours32, loop = medians(
-        lambda: kernel.product(X, v), lambda: kernel.product(single, single_v), by_batches, rounds=rounds
+        lambda: kernel.product(X, v),
+        lambda: kernel.product(single, single_v),
+        by_batches,
+        rounds=rounds,
     )
-    print(f"(g) {n**2 / ours / 1e9:.2f} billion values per second in float64, {n**2 / ours32 / 1e9:.2f} in float32")
-    yield Ratio(f"(g) product, n = {n}, d = 20, against batches of rbf_kernel", ours, loop, 6, larger_is_better=True)
-    yield Ratio("(g) the same in float32, against our float64", ours32, ours, 1.6, larger_is_better=True)
+    print(
+        f"(g) {n**2 / ours / 1e9:.2f} billion values per second in float64, {n**2 / ours32 / 1e9:.2f} in float32"
+    )
+    yield Ratio(
+        f"(g) product, n = {n}, d = 20, against batches of rbf_kernel",
+        ours,
+        loop,
+        6,
+        larger_is_better=True,
+    )
+    yield Ratio(
+        "(g) the same in float32, against our float64", ours32, ours, 1.6, larger_is_better=True
+    )
 
     def by_keops() -> np.ndarray:
         from pykeops.numpy import LazyTensor
@@ -39,12 +52,16 @@ def symmetric_products(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
     try:
         theirs = by_keops()[:, 0]
     except ImportError:  # also of what it could not compile
-        print("(g) no ratio against PyKeOps, which needs pip install 'muhat[bench]' and a C++ compiler")
+        print(
+            "(g) no ratio against PyKeOps, which needs pip install 'muhat[bench]' and a C++ compiler"
+        )
         return
     error = float(np.abs(theirs - kernel.product(X, v)).max() / np.abs(v).sum())
     print(f"(g) largest difference to PyKeOps over the sum of |v|: {error:.1e} (≤ 1e-13)")
     ours, keops = medians(lambda: kernel.product(X, v), by_keops, rounds=rounds)
-    yield Ratio(f"(g) product, n = {n}, d = 20, against PyKeOps", ours, keops, 8, larger_is_better=True)
+    yield Ratio(
+        f"(g) product, n = {n}, d = 20, against PyKeOps", ours, keops, 8, larger_is_better=True
+    )
 
 
 def rectangular_blocks(rows: int = 8192, landmarks: int = 500, rounds: int = 9) -> Iterator[Ratio]:
@@ -52,7 +69,9 @@ def rectangular_blocks(rows: int = 8192, landmarks: int = 500, rounds: int = 9) 
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(rows, 20)), rng.normal(size=(landmarks, 20))
     kernel = Gaussian(np.sqrt(40.0))
-    ours, peer = medians(lambda: kernel(X, Y), lambda: rbf_kernel(X, Y, gamma=1 / 80), rounds=rounds)
+    ours, peer = medians(
+        lambda: kernel(X, Y), lambda: rbf_kernel(X, Y, gamma=1 / 80), rounds=rounds
+    )
     what = f"(h) k({rows} rows, {landmarks} landmarks), d = 20, against rbf_kernel"
     yield Ratio(what, ours, peer, 1.5, larger_is_better=True)
 

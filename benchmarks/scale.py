@@ -53,7 +53,9 @@ CHEAP = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method
 def measured(work: str, setup: str = "") -> tuple[float, float]:
     """Return how much the peak of a fresh process rises in some work, in bytes, and the seconds that it takes."""
     code = IN_A_PROCESS.format(setup=setup, work=work)
-    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
     bytes_, seconds = (float(part) for part in output.splitlines()[-1].strip("[]").split(","))
     return bytes_, seconds
 
@@ -63,7 +65,13 @@ def blocks(n: int = 100_000) -> Iterator[Ratio]:
     setup = f"X = np.random.default_rng(0).normal(size=({n}, 20))"
     peak, seconds = measured("KernelMean(gram='blocks', filter='nu-method').fit(X)", setup)
     print(f"(i) exact fit of {n} rows with 5 folds: {seconds:.0f} s")
-    yield Ratio(f"(i) peak memory of gram='blocks', n = {n}, above the data", peak / GIB, 1.0, 1.0, unit=" GiB")
+    yield Ratio(
+        f"(i) peak memory of gram='blocks', n = {n}, above the data",
+        peak / GIB,
+        1.0,
+        1.0,
+        unit=" GiB",
+    )
 
 
 def nystrom(n: int = 1_000_000, m: int = 500) -> Iterator[Ratio]:
@@ -72,7 +80,9 @@ def nystrom(n: int = 1_000_000, m: int = 500) -> Iterator[Ratio]:
     peer = Nystroem(gamma=1 / (2 * SIGMA**2), n_components=m, random_state=0).fit(X[:10_000])
     mean = KernelMean(gram=Nystrom(m), kernel=Gaussian(SIGMA))
     ours, transform = medians(lambda: mean.fit(X), lambda: peer.transform(X), rounds=1)
-    yield Ratio(f"(j) KernelMean(Nystrom({m})), n = {n:g}, against Nystroem.transform", ours, transform, 2)
+    yield Ratio(
+        f"(j) KernelMean(Nystrom({m})), n = {n:g}, against Nystroem.transform", ours, transform, 2
+    )
 
 
 def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> Iterator[Ratio]:
@@ -94,14 +104,22 @@ def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> It
         )
         each = ", ".join(
             f"{what} {1e6 * seconds / rows:.2f}"
-            for what, seconds in (("drawing", drawing), ("summing up", adding), ("leaving out", leaving))
+            for what, seconds in (
+                ("drawing", drawing),
+                ("summing up", adding),
+                ("leaving out", leaving),
+            )
         )
         size = 8 * (sums.covariance.size + sums.mean.size) / 2**20
-        print(f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; a summary has {size:.2f} MiB")
+        print(
+            f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; a summary has {size:.2f} MiB"
+        )
     yield from ()
 
 
-def growth(sizes: tuple[int, int, int] = (10_000, 100_000, 1_000_000), m: int = 200) -> Iterator[Ratio]:
+def growth(
+    sizes: tuple[int, int, int] = (10_000, 100_000, 1_000_000), m: int = 200
+) -> Iterator[Ratio]:
     """(k) Time and memory of streams as they get longer."""
     taken, peaks = [], []
     for rows in sizes:
@@ -110,8 +128,19 @@ def growth(sizes: tuple[int, int, int] = (10_000, 100_000, 1_000_000), m: int = 
         taken.append(seconds)
         peaks.append(peak)
     slope = float(np.polyfit(np.log(sizes), np.log(taken), 1)[0])
-    print("(k) " + ", ".join(f"{rows} rows {seconds:.2f} s" for rows, seconds in zip(sizes, taken, strict=True)))
-    yield Ratio(f"(k) exponent of time in n, from {sizes[0]:g} to {sizes[2]:g} rows", slope, 1.0, 1.1, unit="")
+    print(
+        "(k) "
+        + ", ".join(
+            f"{rows} rows {seconds:.2f} s" for rows, seconds in zip(sizes, taken, strict=True)
+        )
+    )
+    yield Ratio(
+        f"(k) exponent of time in n, from {sizes[0]:g} to {sizes[2]:g} rows",
+        slope,
+        1.0,
+        1.1,
+        unit="",
+    )
     what = f"(k) peak memory of a stream of {sizes[2]:g} rows, against one of {sizes[1]:g}"
     yield Ratio(what, peaks[2] / GIB, peaks[1] / GIB, 1.25, unit=" GiB")
 

@@ -14,7 +14,9 @@ def few_rows(n: int = 50, rounds: int = 15) -> Iterator[Ratio]:
     """A small sample, against all filters with their leave-one-out scores."""
     X = RNG.normal(size=(n, 10))
     ours, peer = medians(lambda: StackedMean().fit(X), lambda: compare(X), rounds=rounds)
-    yield Ratio(f"StackedMean().fit, n = {n}, against all filters with their leave-one-out", ours, peer, 1.0)
+    yield Ratio(
+        f"StackedMean().fit, n = {n}, against all filters with their leave-one-out", ours, peer, 1.0
+    )
 
 
 def many_rows(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
@@ -30,7 +32,9 @@ def growth(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
     X = RNG.normal(size=(2 * n, 5))
     kernel = Gaussian(0.5)
     twice, once = medians(
-        lambda: StackedMean(kernel=kernel).fit(X), lambda: StackedMean(kernel=kernel).fit(X[:n]), rounds=rounds
+        lambda: StackedMean(kernel=kernel).fit(X),
+        lambda: StackedMean(kernel=kernel).fit(X[:n]),
+        rounds=rounds,
     )
     yield Ratio(f"StackedMean().fit, n = {2 * n}, against half the rows", twice, once, 2.5)
 

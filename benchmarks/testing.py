@@ -39,7 +39,9 @@ def plain_mmd(n: int = 5000, rounds: int = 3) -> Iterator[Ratio]:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(n, 10)), rng.normal(size=(n, 10))
     Z, kernel = np.concatenate([X, Y]), Gaussian(np.sqrt(20.0))
-    test = TwoSampleTest(kernel, statistics="mmd", gram="blocks", n_permutations=999, random_state=0)
+    test = TwoSampleTest(
+        kernel, statistics="mmd", gram="blocks", n_permutations=999, random_state=0
+    )
 
     def gram() -> None:
         def strip(i: slice) -> None:
@@ -49,7 +51,12 @@ def plain_mmd(n: int = 5000, rounds: int = 3) -> Iterator[Ratio]:
         share_between_cores(strip, slices(0, len(Z), 1000))
 
     ours, peer = medians(lambda: test.test(X, Y), gram, rounds=rounds)
-    yield Ratio(f"(b) MMD in blocks, 999 permutations, n = m = {n}, against one Gram matrix in blocks", ours, peer, 3.0)
+    yield Ratio(
+        f"(b) MMD in blocks, 999 permutations, n = m = {n}, against one Gram matrix in blocks",
+        ours,
+        peer,
+        3.0,
+    )
 
 
 def against_others(n: int = 500, permutations: int = 1999, rounds: int = 3) -> Iterator[Ratio]:
@@ -61,13 +68,22 @@ def against_others(n: int = 500, permutations: int = 1999, rounds: int = 3) -> I
     X, Y = rng.normal(size=(n, 5)), rng.normal(size=(n, 5))
     default = TwoSampleTest(n_permutations=permutations, random_state=0)
     plain = TwoSampleTest(
-        "gaussian", bandwidths="median", statistics="mmd", n_permutations=permutations, random_state=0
+        "gaussian",
+        bandwidths="median",
+        statistics="mmd",
+        n_permutations=permutations,
+        random_state=0,
     )
     many, one = medians(lambda: default.test(X, Y), lambda: plain.test(X, Y), rounds=rounds)
     peers = times_of_peers(permutations)
-    hyppo, dcor = (next(peers[name] for name in peers if name.startswith(each)) for each in ("hyppo MMD (", "dcor"))
+    hyppo, dcor = (
+        next(peers[name] for name in peers if name.startswith(each))
+        for each in ("hyppo MMD (", "dcor")
+    )
     what = f"{permutations} permutations, n = m = {n}, against"
-    yield Ratio(f"(c) the default, {what} hyppo's one MMD", many, hyppo, 20.0, larger_is_better=True)
+    yield Ratio(
+        f"(c) the default, {what} hyppo's one MMD", many, hyppo, 20.0, larger_is_better=True
+    )
     yield Ratio(f"(c) MMD, {what} hyppo's", one, hyppo, 500.0, larger_is_better=True)
     yield Ratio(f"(c) MMD, {what} dcor's energy test", one, dcor, 1.0, larger_is_better=True)
 

@@ -36,7 +36,9 @@ def page() -> str:
 def modules() -> Iterator[ModuleType]:
     """Yield muhat, its public modules, and the packages inside them."""
     yield muhat
-    for name in sorted(name for name in set(dir(muhat)) - set(muhat.__all__) if not name.startswith("_")):
+    for name in sorted(
+        name for name in set(dir(muhat)) - set(muhat.__all__) if not name.startswith("_")
+    ):
         module = import_module(f"muhat.{name}")
         yield from (module, *_subpackages(module))
 
@@ -50,14 +52,24 @@ def _subpackages(module: ModuleType) -> Iterator[ModuleType]:
 
 def public_names(module: ModuleType) -> list[str]:
     """Return what a module offers: its ``__all__``, or else the public names that it defines."""
-    own = [name for name, part in vars(module).items() if getattr(part, "__module__", "") == module.__name__]
+    own = [
+        name
+        for name, part in vars(module).items()
+        if getattr(part, "__module__", "") == module.__name__
+    ]
     return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
 
 
 def _section(module: ModuleType, listed: set[int]) -> Iterator[str]:
     """Yield a module's names that are not listed yet, one paragraph each."""
-    parts = [(name, getattr(module, name)) for name in public_names(module) if not name.startswith("_")]
-    fresh = [(name, part) for name, part in parts if id(part) not in listed and not inspect.ismodule(part)]
+    parts = [
+        (name, getattr(module, name)) for name in public_names(module) if not name.startswith("_")
+    ]
+    fresh = [
+        (name, part)
+        for name, part in parts
+        if id(part) not in listed and not inspect.ismodule(part)
+    ]
     if fresh:
         yield f"## {module.__name__}\n{_first_line(module)}\n"
     for name, part in fresh:
@@ -97,14 +109,19 @@ def _is_ours(part: type, name: str) -> bool:
 
 def _signature(part: Any) -> str:
     """Return the parameters with their defaults and without their types, which docstrings describe."""
-    if isinstance(part, EnumMeta):  # whose parameters are Python's own, and differ between its versions
+    if isinstance(
+        part, EnumMeta
+    ):  # whose parameters are Python's own, and differ between its versions
         return ""
     try:
         signature = inspect.signature(part)
     except (TypeError, ValueError):
         return ""
     parameters = [
-        p.replace(annotation=p.empty, default=_Named(p.default) if inspect.isroutine(p.default) else p.default)
+        p.replace(
+            annotation=p.empty,
+            default=_Named(p.default) if inspect.isroutine(p.default) else p.default,
+        )
         for p in signature.parameters.values()
         if p.name != "self"
     ]
@@ -131,17 +148,29 @@ def write_reference(folder: Path) -> None:
     listed: set[int] = set()
     sections = [REFERENCE_HEAD]
     for module in modules():
-        parts = [(name, getattr(module, name)) for name in public_names(module) if not name.startswith("_")]
-        fresh = [name for name, part in parts if callable(part) and id(part) not in listed and _is_named(part)]
+        parts = [
+            (name, getattr(module, name))
+            for name in public_names(module)
+            if not name.startswith("_")
+        ]
+        fresh = [
+            name
+            for name, part in parts
+            if callable(part) and id(part) not in listed and _is_named(part)
+        ]
         listed |= {id(part) for _, part in parts}
         if fresh:
             title = f"{module.__name__}\n{'-' * len(module.__name__)}\n\n{_first_line(module)}\n"
             names = "\n".join(f"   {module.__name__}.{name}" for name in fresh)
-            sections.append(f"{title}\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{names}\n")
+            sections.append(
+                f"{title}\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{names}\n"
+            )
     folder.mkdir(exist_ok=True)
     text = "\n".join(sections)
     place = folder / "index.rst"
-    if not place.exists() or place.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
+    if (
+        not place.exists() or place.read_text(encoding="utf-8") != text
+    ):  # an unchanged page is not built again
         place.write_text(text, encoding="utf-8")
 
 

@@ -60,7 +60,9 @@ PLAIN = re.compile(r"\||(?<=\w)_(?!\w)|(?<=[\s(])\*(?=\w)")
 """What docstrings mean as it stands: |x|, the underscore at the end of a name, and *args."""
 
 
-def escape_plain(app: object, what: str, name: str, part: object, options: object, lines: list[str]) -> None:
+def escape_plain(
+    app: object, what: str, name: str, part: object, options: object, lines: list[str]
+) -> None:
     """Keep Sphinx from reading mark-up where docstrings have none."""
     for number, line in enumerate(lines):
         outside = line.split("``")

@@ -23,4 +23,6 @@ ax.scatter(X[young, 2], X[young, 3], s=12 * matching.weights_ + 1, alpha=0.6)
 ax.set(xlabel="body mass index", ylabel="blood pressure (area: weight of a patient below 50)")
 
 plain, weighted = y[young].mean(), np.average(y[young], weights=matching.weights_)
-print(f"Below 50 y is {plain:.0f} on average, with weights {weighted:.0f}; above 50 it is {y[~young].mean():.0f}.")
+print(
+    f"Below 50 y is {plain:.0f} on average, with weights {weighted:.0f}; above 50 it is {y[~young].mean():.0f}."
+)

@@ -29,7 +29,10 @@ def distance(rows):
 rng = np.random.default_rng(0)
 sizes = np.arange(2, 41)
 herded = [distance(picked[:size]) for size in sizes]
-random = [np.mean([distance(rng.choice(len(X), size, replace=False)) for _ in range(20)]) for size in sizes]
+random = [
+    np.mean([distance(rng.choice(len(X), size, replace=False)) for _ in range(20)])
+    for size in sizes
+]
 
 fig, ax = plt.subplots(layout="constrained")
 ax.loglog(sizes, random, label="random rows, mean of 20")

@@ -13,7 +13,9 @@ from muhat import KernelMean, Nystrom
 
 X = load_digits().data
 sizes = [25, 50, 100, 200, 400]
-errors = [KernelMean(filter="kme", gram=Nystrom(size)).fit(X).approximation_error_ for size in sizes]
+errors = [
+    KernelMean(filter="kme", gram=Nystrom(size)).fit(X).approximation_error_ for size in sizes
+]
 exact = KernelMean(filter="kme", gram="dense").fit(X)
 standard_error = ((1 - exact.embedding_.squared_norm()) / len(X)) ** 0.5
 

@@ -17,4 +17,6 @@ display = MeanDisplay.from_estimator(mu, X).plot()
 display.ax_.set(xlabel="alcohol", ylabel="flavanoids")
 
 typical = mu.score_samples(X)
-print(f"Wine {typical.argmax()} is the most typical of these 178, wine {typical.argmin()} the least.")
+print(
+    f"Wine {typical.argmax()} is the most typical of these 178, wine {typical.argmin()} the least."
+)

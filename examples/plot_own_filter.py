@@ -28,4 +28,6 @@ comparison = compare(load_wine().data[::3], filters=["f-kmse", "tsvd", Squared()
 FilterDisplay.from_comparison(comparison).plot()
 
 own = comparison.rows[-1]
-print(f"Ours gains {own.gain_text} % of KME's risk on 60 wines, Tikhonov's {comparison['f-kmse'].gain_text} %.")
+print(
+    f"Ours gains {own.gain_text} % of KME's risk on 60 wines, Tikhonov's {comparison['f-kmse'].gain_text} %."
+)

@@ -13,7 +13,11 @@ from sklearn.datasets import load_digits
 from muhat import Gaussian, KernelMean, Nystrom
 
 X = np.random.default_rng(0).permutation(load_digits().data)
-parts = {"kernel": Gaussian(30.0), "filter": "kme", "gram": Nystrom(landmarks=X[:200], n_components=200)}
+parts = {
+    "kernel": Gaussian(30.0),
+    "filter": "kme",
+    "gram": Nystrom(landmarks=X[:200], n_components=200),
+}
 whole = KernelMean(**parts).fit(X).embedding_
 mu, seen, distances = KernelMean(**parts), [], []
 for batch in np.array_split(X, 18):

@@ -23,4 +23,6 @@ for ax, row in zip(axes.flat, [*order[:6], *order[-6:]], strict=True):
     ax.axis("off")
 
 ratio = typical.max() / typical.min()
-print(f"The most typical one (first row) has {ratio:.1f} times the value of the least typical (end of the second row).")
+print(
+    f"The most typical one (first row) has {ratio:.1f} times the value of the least typical (end of the second row)."
+)

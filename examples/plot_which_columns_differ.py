@@ -25,4 +25,6 @@ ax.barh([each.name for each in features], [each.shift for each in features], col
 ax.set(xlabel="shift of the benign ones, in standard deviations (orange: p ≤ 0.05)")
 
 different = sum(each.p_value <= 0.05 for each in result.features)
-print(f"{different} of 10 columns differ by themselves at the level 0.05, {result.features[0].name} most.")
+print(
+    f"{different} of 10 columns differ by themselves at the level 0.05, {result.features[0].name} most."
+)

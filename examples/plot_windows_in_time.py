@@ -15,13 +15,18 @@ X = load_dataset("vowel").data
 before = KernelMean(filter="f-kmse").fit(X[:264])
 blocks = np.split(X, len(X) // 66)
 distances = [
-    KernelMean(kernel=before.kernel_, filter="f-kmse").fit(rows).embedding_.distance(before.embedding_)
+    KernelMean(kernel=before.kernel_, filter="f-kmse")
+    .fit(rows)
+    .embedding_.distance(before.embedding_)
     for rows in blocks
 ]
 
 fig, ax = plt.subplots(layout="constrained")
 ax.bar(np.arange(len(blocks)), distances, color=["0.6"] * 4 + ["tab:blue"] * (len(blocks) - 4))
-ax.set(xlabel="block of 66 rows (grey: those of the beginning)", ylabel="distance to the mean of the beginning (MMD)")
+ax.set(
+    xlabel="block of 66 rows (grey: those of the beginning)",
+    ylabel="distance to the mean of the beginning (MMD)",
+)
 
 later = np.argmax(distances[4:]) + 4
 ratio = distances[later] / np.mean(distances[:4])

@@ -13,8 +13,20 @@ from select import select
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-sync",
+    ),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+    ),
 )
 MISSING = "no Chromium that can be driven was found"
 """Why tests in a browser are skipped."""
@@ -51,7 +63,9 @@ class Browser:
         command = [sys.executable, "-c", WITH_PIPES, str(theirs), str(answers), path]
         arguments = [*command, *FLAGS, f"--user-data-dir={self.profile}", "--remote-debugging-pipe"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(arguments, pass_fds=(theirs, answers), start_new_session=True, **quiet)
+        self.process = subprocess.Popen(
+            arguments, pass_fds=(theirs, answers), start_new_session=True, **quiet
+        )
         os.close(theirs)
         os.close(answers)
         self.events, self._rest, self._number, self.session = deque(), b"", 0, None
@@ -63,7 +77,9 @@ class Browser:
 
     def _start(self):
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         offline = {"latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
@@ -140,7 +156,14 @@ class Browser:
         for kind in ("rawKeyDown", "char" if key == " " else "", "keyUp"):
             if kind:
                 text = {"text": " "} if kind == "char" else {}
-                self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+                self.call(
+                    "Input.dispatchKeyEvent",
+                    type=kind,
+                    key=key,
+                    code=key,
+                    windowsVirtualKeyCode=code,
+                    **text,
+                )
 
     def point(self, x, y, kind="mouseMoved"):
         """Move the pointer to a place of the window."""
@@ -152,7 +175,8 @@ class Browser:
         find = f"document.querySelector({json.dumps(selector)})"
         box = f"(() => {{ const e = {find}; e.scrollIntoView({{block: 'center', behavior: 'instant'}}); "
         x, y = self.js(
-            box + "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            box
+            + "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.point(x, y, kind)
@@ -160,7 +184,9 @@ class Browser:
     def complaints(self):
         """Return the errors and warnings that the page gave since it was opened."""
         self.js("0")
-        self.problems += [heard["params"] for heard in self.events if heard.get("method") in PROBLEMS]
+        self.problems += [
+            heard["params"] for heard in self.events if heard.get("method") in PROBLEMS
+        ]
         self.events.clear()
         return [each for each in self.problems if each.get("type", "error") in ("error", "warning")]
 
@@ -181,7 +207,9 @@ class Browser:
     def pdf(self, path):
         """Print it to a file."""
         self.call("Emulation.setEmulatedMedia", media="")
-        made = self.call("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
+        made = self.call(
+            "Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69
+        )
         Path(path).write_bytes(base64.b64decode(made["data"]))
 
 

@@ -28,7 +28,8 @@ def _rng():
 
 SAMPLES = {
     "random": _rng().normal(size=(12, 3)),
-    "clustered": np.repeat(_rng().normal(size=(3, 2)) * 20, 4, axis=0) + 0.1 * _rng().normal(size=(12, 2)),
+    "clustered": np.repeat(_rng().normal(size=(3, 2)) * 20, 4, axis=0)
+    + 0.1 * _rng().normal(size=(12, 2)),
     "duplicated": np.repeat(_rng().normal(size=(4, 3)), 3, axis=0),
     "rank deficient": np.outer(_rng().normal(size=10), [1.0, 2.0, -1.0]),
     "more features than rows": _rng().normal(size=(6, 25)),

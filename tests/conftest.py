@@ -7,7 +7,9 @@ skipped = []
 
 def pytest_terminal_summary(terminalreporter):
     skipped.extend(
-        report for report in terminalreporter.stats.get("skipped", ()) if browser.MISSING in str(report.longrepr)
+        report
+        for report in terminalreporter.stats.get("skipped", ())
+        if browser.MISSING in str(report.longrepr)
     )
 
 

@@ -30,18 +30,34 @@ def pages(folder, rows=1_000_000):
 
     def run(name, *arguments):
         page = folder / f"{name}.html"
-        command = [sys.executable, "-m", "muhat", *map(str, arguments), "--report", str(page), "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "muhat",
+            *map(str, arguments),
+            "--report",
+            str(page),
+            "--json",
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
         return page
 
     for name in sorted({*NAMES} - {"svmguide2"}):
         data = load_dataset(name)
         page = folder / f"data set {name}.html"
-        compare(data.data, standardize=True).to_html(page, data=data, settings={"standardize": True})
+        compare(data.data, standardize=True).to_html(
+            page, data=data, settings={"standardize": True}
+        )
         yield page
     for place, name in enumerate(ODD_NAMES):
         columns = ",".join('"' + each.replace('"', '""') + '"' for each in (*ODD_NAMES, "label"))
-        lines = [columns, *(",".join(map(str, row)) + ",yes" for row in rng.normal(size=(60, len(ODD_NAMES))).tolist())]
+        lines = [
+            columns,
+            *(
+                ",".join(map(str, row)) + ",yes"
+                for row in rng.normal(size=(60, len(ODD_NAMES))).tolist()
+            ),
+        ]
         (folder / f"{name}.csv").write_text("\n".join(lines), encoding="utf-8")
         yield run(f"odd name {place}", "compare", f"{name}.csv", "--only-numeric")
     first, second = (f"{name}.csv" for name in ODD_NAMES[:2])
@@ -79,7 +95,9 @@ def draw(tab, path):
     shots = []
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        TwoSampleTest(random_state=0).test(*frames.values()).to_html(place / "test.html", data=frames)
+        TwoSampleTest(random_state=0).test(*frames.values()).to_html(
+            place / "test.html", data=frames
+        )
         compare(ionosphere.data, standardize=True).to_html(place / "compare.html", data=ionosphere)
         for name, width, scheme in (("test", 1000, "light"), ("compare", 390, "dark")):
             tab.media(scheme)
@@ -102,7 +120,10 @@ def main(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for page in pages(folder):
             wrong = look_at(tab, page)
-            print(f"{page.name}: {page.stat().st_size:,} bytes, {'; '.join(wrong) or 'nothing is wrong'}", flush=True)
+            print(
+                f"{page.name}: {page.stat().st_size:,} bytes, {'; '.join(wrong) or 'nothing is wrong'}",
+                flush=True,
+            )
             status |= bool(wrong)
     finally:
         tab.close()

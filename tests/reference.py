@@ -20,7 +20,10 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
     p = p / p.sum()
     f = np.zeros(F.shape[1]) if target is None else target
     mean = sum((p_i * row for p_i, row in zip(p, F, strict=True)), np.zeros(F.shape[1]))
-    C = sum((p_i * np.outer(row, row) for p_i, row in zip(p, F, strict=True)), np.zeros((F.shape[1],) * 2))
+    C = sum(
+        (p_i * np.outer(row, row) for p_i, row in zip(p, F, strict=True)),
+        np.zeros((F.shape[1],) * 2),
+    )
     if name == "kme":
         return mean
     if name == "s-kmse":  # minimiser of Σ p_i ‖φ_i − g‖² + λ‖g − f*‖²
@@ -30,14 +33,20 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
         values, vectors = np.linalg.eigh(C)
         estimate, goal = vectors.T @ f, vectors.T @ mean
         for _ in range(1 if name == "f-kmse" else order):
-            estimate = (np.maximum(values, 0) * goal + parameter * estimate) / (np.maximum(values, 0) + parameter)
+            estimate = (np.maximum(values, 0) * goal + parameter * estimate) / (
+                np.maximum(values, 0) + parameter
+            )
         return vectors @ estimate
     if name == "landweber":
         # μ ← μ + C (μ̂ − μ)/κ² from f*, t times: μ̂ − μ is multiplied by I − C/κ² each time.
-        return mean + np.linalg.matrix_power(np.eye(len(C)) - C / kappa2, int(parameter)) @ (f - mean)
+        return mean + np.linalg.matrix_power(np.eye(len(C)) - C / kappa2, int(parameter)) @ (
+            f - mean
+        )
     if name == "showalter":  # μ' = C (μ̂ − μ) from f* up to the time 1/λ, in the eigenbasis
         values, vectors = np.linalg.eigh(C)
-        return mean + vectors @ (np.exp(-np.maximum(values, 0) / parameter) * (vectors.T @ (f - mean)))
+        return mean + vectors @ (
+            np.exp(-np.maximum(values, 0) / parameter) * (vectors.T @ (f - mean))
+        )
     if name == "nu-method":
         return nu_method(int(parameter), C, mean, f, kappa2, nu)
     values, vectors = np.linalg.eigh(C)
@@ -58,7 +67,10 @@ def nu_method(t, C, mean, f, kappa2, nu):
         below = (k + 2 * nu - 1) * (2 * k + 4 * nu - 1)
         m = (k - 1) * (2 * k - 3) * (2 * k + 2 * nu - 1) / (below * (2 * k + 2 * nu - 3))
         w = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1) / below
-        before, estimate = estimate, estimate + m * (estimate - before) + w * C @ (mean - estimate) / kappa2
+        before, estimate = (
+            estimate,
+            estimate + m * (estimate - before) + w * C @ (mean - estimate) / kappa2,
+        )
     return estimate
 
 

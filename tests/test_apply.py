@@ -54,7 +54,9 @@ def test_the_winner_of_a_comparison_scores_new_rows(options, kind):
     mean = model[-1] if hasattr(model, "steps") else model
     assert type(mean) is kind
     if kind is KernelMean:
-        best = next(row for row in json.loads(result.stdout)["estimators"] if row["name"] == "f-kmse")
+        best = next(
+            row for row in json.loads(result.stdout)["estimators"] if row["name"] == "f-kmse"
+        )
         assert mean.choice_.parameter == pytest.approx(best["parameter"], rel=1e-6)
     assert applied("model.muhat", "new.csv")["score"].tolist() == model.score_samples(NEW).tolist()
 
@@ -63,7 +65,9 @@ def test_a_file_in_batches_is_kept_as_one_in_memory(monkeypatch):
     options = ["--filter", "f-kmse", "--gram", "nystrom", "--features", 9, "--json"]
     assert run("compare", "old.csv", "--save", "at-once.muhat", *options).exit_code == 0
     assert run("compare", "old.parquet", "--save", "in-batches.muhat", *options).exit_code == 0
-    one, other = (applied(name, "new.csv")["score"] for name in ("at-once.muhat", "in-batches.muhat"))
+    one, other = (
+        applied(name, "new.csv")["score"] for name in ("at-once.muhat", "in-batches.muhat")
+    )
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
@@ -74,19 +78,30 @@ def test_a_conditional_mean_predicts_with_intervals_and_quantiles():
     x = NEW[["a", "<b>"]]
     assert found["prediction"].tolist() == model.predict(x).tolist()
     assert found[["lower", "upper"]].to_numpy().tolist() == model.predict_interval(x, 0.8).tolist()
-    assert found[["q0.25", "q0.5"]].to_numpy().tolist() == model.predict_quantiles(x, [0.25, 0.5]).tolist()
+    assert (
+        found[["q0.25", "q0.5"]].to_numpy().tolist()
+        == model.predict_quantiles(x, [0.25, 0.5]).tolist()
+    )
 
 
 @pytest.mark.parametrize("option", ["--standardize", "--no-standardize"])
 def test_a_kept_prediction_finds_its_columns_by_their_names(option):
-    assert run("predict", "old.csv", "--target", "γ", option, "--save", "model.muhat").exit_code == 0
+    assert (
+        run("predict", "old.csv", "--target", "γ", option, "--save", "model.muhat").exit_code == 0
+    )
     found = applied("model.muhat", "new.csv")
-    assert found["prediction"].tolist() == muhat.load("model.muhat").predict(NEW[["a", "<b>"]]).tolist()
+    assert (
+        found["prediction"].tolist()
+        == muhat.load("model.muhat").predict(NEW[["a", "<b>"]]).tolist()
+    )
     NEW[["γ", "a"]].to_csv("less.csv", index=False)
     line = run("apply", "model.muhat", "less.csv").stderr
     assert "less.csv lacks column '<b>' that the model was trained on." in line
     NEW[["γ"]].to_csv("less.csv", index=False)
-    assert "less.csv lacks column 'a' (and 1 more) that" in run("apply", "model.muhat", "less.csv").stderr
+    assert (
+        "less.csv lacks column 'a' (and 1 more) that"
+        in run("apply", "model.muhat", "less.csv").stderr
+    )
 
 
 def test_several_outputs_have_a_column_each_and_json_holds_the_same():
@@ -94,7 +109,10 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     muhat.save(model, "model.muhat")
     found = applied("model.muhat", "new.csv")
     assert found.columns.tolist() == ["prediction_0", "prediction_1"]
-    assert run("apply", "model.muhat", "new.csv", "--out", "found.json").stdout == "Saved: found.json\n"
+    assert (
+        run("apply", "model.muhat", "new.csv", "--out", "found.json").stdout
+        == "Saved: found.json\n"
+    )
     written = json.loads(Path("found.json").read_text())
     assert written == {"model": "ConditionalMean", **found.to_dict("list")}
 
@@ -102,7 +120,10 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
 @pytest.mark.parametrize(
     ("model", "columns"),
     [
-        (lambda: MatchedMixture(2, n_init=2, random_state=0).fit(OLD.to_numpy()), ["log_density", "component"]),
+        (
+            lambda: MatchedMixture(2, n_init=2, random_state=0).fit(OLD.to_numpy()),
+            ["log_density", "component"],
+        ),
         (lambda: KernelMean().fit(OLD.to_numpy()).embedding_, ["value"]),
         (lambda: TwoSampleTest(n_permutations=9).test(OLD.to_numpy(), NEW.to_numpy()), ["witness"]),
     ],
@@ -123,7 +144,11 @@ def test_other_models_say_what_they_can(model, columns):
         (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--interval", 0], "between 0 and 1"),
         (lambda: KernelMean().fit(OLD.rename(columns={"a": "other"})), [], "'other'"),
         (lambda: KernelMean().fit(OLD), ["--out", "found.xlsx"], ".csv or .json is needed"),
-        (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--quantiles", "many"], "numbers between 0 and 1"),
+        (
+            lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]),
+            ["--quantiles", "many"],
+            "numbers between 0 and 1",
+        ),
     ],
 )
 def test_what_cannot_be_applied_is_refused_in_one_sentence(model, options, words):
@@ -146,7 +171,10 @@ def test_a_name_that_two_columns_have_is_numbered_or_refused_where_one_of_them_i
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "every column must have a name of its own, got 'a' twice" in result.stderr
-    for arguments in (["compare", "--save", "kept.muhat"], ["predict", "--target", "γ", "--save", "kept.muhat"]):
+    for arguments in (
+        ["compare", "--save", "kept.muhat"],
+        ["predict", "--target", "γ", "--save", "kept.muhat"],
+    ):
         result = run(arguments[0], "twice.csv", *arguments[1:])
         assert result.exit_code == 0
         assert "two columns are named 'a'; the later one is called 'a (2)' here." in result.stderr

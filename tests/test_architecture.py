@@ -55,16 +55,47 @@ ORDER = [
 
 PUBLIC = [
     *("KernelMean", "StackedMean", "compare", "Comparison"),
-    *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
+    *(
+        "Gaussian",
+        "Laplacian",
+        "Matern",
+        "RationalQuadratic",
+        "InverseMultiquadric",
+        "Linear",
+        "Polynomial",
+    ),
     *("Function", "Precomputed", "Kernel", "Mixture"),
-    *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "Showalter"),
+    *(
+        "KME",
+        "SimpleShrinkage",
+        "Tikhonov",
+        "IteratedTikhonov",
+        "Landweber",
+        "NuMethod",
+        "Showalter",
+    ),
     *("TruncatedSVD", "Componentwise", "Filter"),
     *("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
-    *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+    *(
+        "TwoSampleTest",
+        "IndependenceTest",
+        "DriftDetector",
+        "MMD",
+        "Spectral",
+        "ShrunkMeans",
+        "ShrunkCovariance",
+    ),
     *("mmd",),
     *("ConditionalMean", "KernelMeanMatching", "save", "load"),
-    *("MeanDisplay", "LeaveOneOutDisplay", "FilterDisplay", "StackDisplay", "PermutationDisplay", "WitnessDisplay"),
+    *(
+        "MeanDisplay",
+        "LeaveOneOutDisplay",
+        "FilterDisplay",
+        "StackDisplay",
+        "PermutationDisplay",
+        "WitnessDisplay",
+    ),
     *("WitnessAlongDisplay", "PValueMapDisplay", "PairDisplay", "DriftDisplay", "LeftOutDisplay"),
     "QuantileDisplay",
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
@@ -81,7 +112,11 @@ MODULES = {
 def imported(path):
     """The modules of muhat that a file imports, wherever in it the import stands, without the leading 'muhat.'."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "muhat":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "muhat"
+        ):
             inside = node.module.removeprefix("muhat").removeprefix(".")
             for alias in node.names:
                 deeper = f"{inside}.{alias.name}".removeprefix(".")
@@ -105,19 +140,26 @@ def test_no_import_runs_in_a_circle():
     def as_file(name):
         return name if name in MODULES else f"{name}.__init__"
 
-    graph = {name: {as_file(other) for other in imported(path) if other} - {name} for name, path in MODULES.items()}
+    graph = {
+        name: {as_file(other) for other in imported(path) if other} - {name}
+        for name, path in MODULES.items()
+    }
     list(TopologicalSorter(graph).static_order())  # raises where there is a circle
 
 
 def test_every_module_inside_a_package_is_private():
     """What a package offers is in its ``__init__``; the paper's experiments are one public file each."""
-    inside = [name.split(".", 1)[1] for name in MODULES if "." in name and not name.startswith("paper.")]
+    inside = [
+        name.split(".", 1)[1] for name in MODULES if "." in name and not name.startswith("paper.")
+    ]
     assert not [name for name in inside if not name.startswith("_")]
 
 
 def test_muhat_lists_its_public_names_and_its_public_modules():
     code = "import muhat; print(*dir(muhat))"  # in a process of its own, in which nothing else was imported
-    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    listed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     modules = {name.split(".")[0] for name in MODULES}
     assert set(listed) == {*muhat.__all__, *(name for name in modules if not name.startswith("_"))}
     assert len(set(muhat.__all__)) == len(muhat.__all__)
@@ -165,7 +207,12 @@ def test_a_fit_on_an_array_goes_through_few_modules():
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
     heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
     code = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}; import muhat; print({heavy} - before)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "set()\n"
+    )
 
 
 def every_module():
@@ -183,9 +230,13 @@ def test_examples_in_docstrings_run():
     assert attempted > 20
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize(
+    "page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
+)
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     assert blocks or page != "README.md"
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -218,12 +269,16 @@ def test_a_public_class_and_function_says_what_it_is():
 
 
 def test_a_public_method_says_what_it_does_itself_or_by_what_it_overrides():
-    classes = [part for module in every_module() for part in vars(module).values() if inspect.isclass(part)]
+    classes = [
+        part for module in every_module() for part in vars(module).values() if inspect.isclass(part)
+    ]
     silent = [
         f"{part.__name__}.{name}"
         for part in classes
         if part.__module__.startswith("muhat.") and not part.__name__.startswith("_")
         for name, method in vars(part).items()
-        if inspect.isfunction(method) and not name.startswith("_") and not inspect.getdoc(getattr(part, name))
+        if inspect.isfunction(method)
+        and not name.startswith("_")
+        and not inspect.getdoc(getattr(part, name))
     ]
     assert not silent

@@ -78,7 +78,9 @@ class TestTheExactMean:
         mean = mean_of(features.kernel, features.points, features.masses)
         assert features.embedding(features.coordinates(mean)).distance(mean) < 1e-7
         assert features.outside(mean) < 1e-12
-        np.testing.assert_allclose(features.masses @ features(features.points), features.coordinates(mean), atol=1e-12)
+        np.testing.assert_allclose(
+            features.masses @ features(features.points), features.coordinates(mean), atol=1e-12
+        )
 
     def test_the_functions_of_the_features_are_orthonormal(self, features):
         basis = [features.embedding(each) for each in np.eye(features.size)]
@@ -94,21 +96,27 @@ class TestTheExactMean:
 
     def test_maps_are_equal_if_made_from_the_same(self, features):
         assert pickle.loads(pickle.dumps(features)) == features
-        assert features != ExactMeanFeatures(features.kernel, features.points, features.masses, np.arange(10))
+        assert features != ExactMeanFeatures(
+            features.kernel, features.points, features.masses, np.arange(10)
+        )
 
 
 class TestAuto:
     @pytest.mark.parametrize("name", KERNELS)
     @pytest.mark.parametrize("kind", [np.float64, np.float32])
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_the_mean_is_off_by_less_than_a_tenth_of_its_standard_error(self, small, name, kind, weighted):
+    def test_the_mean_is_off_by_less_than_a_tenth_of_its_standard_error(
+        self, small, name, kind, weighted
+    ):
         X = sample().astype(kind)
         masses = np.random.default_rng(4).dirichlet(np.ones(N)) if weighted else np.full(N, 1 / N)
         masses[:5] = 0
         masses /= masses.sum()
         mu = KernelMean(kernel=KERNELS[name], filter="kme").fit(X, sample_weight=masses)
         exact = mean_of(mu.kernel_, X.astype(np.float64), masses)
-        error = mean_of(mu.kernel_, mu.embedding_.points.astype(np.float64), mu.weights_).distance(exact)
+        error = mean_of(mu.kernel_, mu.embedding_.points.astype(np.float64), mu.weights_).distance(
+            exact
+        )
         standard_error = np.sqrt((1 - exact.squared_norm()) * (masses**2).sum())
         assert error <= 0.1 * standard_error
         assert isinstance(mu.features_, ExactMeanFeatures)
@@ -117,12 +125,17 @@ class TestAuto:
         mu = KernelMean(kernel=Gaussian(5.0)).fit(sample(d=1))
         assert mu.gram_ == Nystrom()
         assert mu.weights_.shape == (30,)
-        assert "on 30 landmarks, 1.8e+04 kernel values in each pass, the mean is off by" in mu.gram_reason_
+        assert (
+            "on 30 landmarks, 1.8e+04 kernel values in each pass, the mean is off by"
+            in mu.gram_reason_
+        )
         assert f"off by {mu.approximation_error_:.2g}" in mu.gram_reason_
 
     def test_the_reason_has_error_standard_error_and_cost(self, small):
         mu = KernelMean().fit(sample())
-        assert mu.gram_reason_.startswith("600 rows are too many for an eigendecomposition; on 30 landmarks alone")
+        assert mu.gram_reason_.startswith(
+            "600 rows are too many for an eigendecomposition; on 30 landmarks alone"
+        )
         assert "of KME's standard error 0.0" in mu.gram_reason_
         assert "computed exactly, from all 3.6e+05 pairs" in mu.gram_reason_
         assert (mu.weights_.shape, mu.approximation_error_) == ((N,), 0.0)
@@ -142,9 +155,13 @@ class TestAuto:
         assert (batches.gram_reason_, batches.features_) == (array.gram_reason_, array.features_)
         np.testing.assert_allclose(batches.weights_, array.weights_, rtol=1e-9)
 
-    def test_where_the_most_landmarks_are_not_enough_it_warns_and_names_the_ways_out(self, small, monkeypatch):
+    def test_where_the_most_landmarks_are_not_enough_it_warns_and_names_the_ways_out(
+        self, small, monkeypatch
+    ):
         monkeypatch.setattr("muhat.gram._auto.MOST_PAIRS", 100)
-        with pytest.warns(UserWarning, match=r"gram='auto': on 120 landmarks, .* more than a tenth; gram=Nystrom"):
+        with pytest.warns(
+            UserWarning, match=r"gram='auto': on 120 landmarks, .* more than a tenth; gram=Nystrom"
+        ):
             mu = KernelMean(kernel=Laplacian(1.0)).fit_batches([sample()])
         assert mu.gram_ == Nystrom(120)
 
@@ -168,12 +185,18 @@ class TestAuto:
         X = rng.choice([-3.0, 0.0, 3.0], size=(300, 8)) + 0.3 * rng.normal(size=(300, 8))
         kernel, weights = Gaussian(2.0), rng.uniform(0.5, 1.5, size=300) if weighted else None
         mu = KernelMean(kernel=kernel, filter="f-kmse").fit(X, sample_weight=weights)
-        dense = KernelMean(kernel=kernel, filter="f-kmse", gram="dense").fit(X, sample_weight=weights)
+        dense = KernelMean(kernel=kernel, filter="f-kmse", gram="dense").fit(
+            X, sample_weight=weights
+        )
         assert mu.gram_ == "dense"
         assert "shrinkage could gain about" in mu.gram_reason_
         np.testing.assert_allclose(mu.weights_, dense.weights_, rtol=1e-9)
-        assert KernelMean(kernel=kernel, filter="kme").fit(X, sample_weight=weights).gram_ != "dense"
-        many = np.concatenate([X, X + 0.1])  # more than 1.6 times the 200 rows that are always decomposed
+        assert (
+            KernelMean(kernel=kernel, filter="kme").fit(X, sample_weight=weights).gram_ != "dense"
+        )
+        many = np.concatenate(
+            [X, X + 0.1]
+        )  # more than 1.6 times the 200 rows that are always decomposed
         assert (
             "% of KME's risk outside of 30 landmarks, which is not seen"
             in KernelMean(kernel=kernel).fit(many).gram_reason_

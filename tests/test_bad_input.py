@@ -16,7 +16,15 @@ from muhat._validation import as_frame, as_rng, check_range, checked_seed
 from muhat.data import DataSet
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod
 from muhat.gram import Nystrom, RandomFeatures
-from muhat.kernels import Function, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic, Scaled
+from muhat.kernels import (
+    Function,
+    Gaussian,
+    Laplacian,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    Scaled,
+)
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate
 
 X = SAMPLES["random"]
@@ -31,32 +39,77 @@ def with_value(value, *places):
 
 
 SAMPLES_REFUSED = {
-    "NaN": (with_value(np.nan, (3, 0), (7, 1)), r"got 2 rows with NaN \(first: X\[3\]\); drop or impute"),
-    "infinity": (with_value(-np.inf, (5, 2)), r"got 1 row with infinite values \(inf\) \(first: X\[5\]\)"),
-    "NaN in a frame": (pd.DataFrame(with_value(np.nan, (4, 0))), r"1 row with NaN \(first: X\[4\]\)"),
+    "NaN": (
+        with_value(np.nan, (3, 0), (7, 1)),
+        r"got 2 rows with NaN \(first: X\[3\]\); drop or impute",
+    ),
+    "infinity": (
+        with_value(-np.inf, (5, 2)),
+        r"got 1 row with infinite values \(inf\) \(first: X\[5\]\)",
+    ),
+    "NaN in a frame": (
+        pd.DataFrame(with_value(np.nan, (4, 0))),
+        r"1 row with NaN \(first: X\[4\]\)",
+    ),
     "empty": (np.empty((0, 3)), r"at least one row is needed, got 0 sample\(s\)"),
     "no features": (np.empty((5, 0)), r"0 feature\(s\)"),
     "one row": (X[:1], "LeaveOneOut needs at least 2 rows, got n_samples = 1"),
-    "one dimension": (X[:, 0], r"two dimensions, points in rows, got shape \(12,\); Reshape your data"),
+    "one dimension": (
+        X[:, 0],
+        r"two dimensions, points in rows, got shape \(12,\); Reshape your data",
+    ),
     "three dimensions": (X[None], "dim 3"),
-    "strings": (np.array([["a", "b"], ["c", "d"]]), "X must be numeric, got text, dates or lists in column 0"),
-    "a text column": (np.array([[1, "b"], [2, "d"]], dtype=object), "got text, dates or lists in column 1"),
-    "lists within": (np.array([[1, [2]], [1, 2]], dtype=object), "got text, dates or lists in column 1"),
-    "unequal lists": ([[1], [1, 2]], "X must be an array, a data frame or lists of equal lengths, .* got unequal ones"),
+    "strings": (
+        np.array([["a", "b"], ["c", "d"]]),
+        "X must be numeric, got text, dates or lists in column 0",
+    ),
+    "a text column": (
+        np.array([[1, "b"], [2, "d"]], dtype=object),
+        "got text, dates or lists in column 1",
+    ),
+    "lists within": (
+        np.array([[1, [2]], [1, 2]], dtype=object),
+        "got text, dates or lists in column 1",
+    ),
+    "unequal lists": (
+        [[1], [1, 2]],
+        "X must be an array, a data frame or lists of equal lengths, .* got unequal ones",
+    ),
     "a generator": (
         (row for row in X),
         r"got a generator; give rows as a list, as by list\(X\), or batches to fit_batches",
     ),
-    "a data set": (DataSet("x", X, ("a", "b", "c")), r"got a DataSet; give its data, as in read_table\(path\).data"),
-    "a Series": (pd.Series(X[:, 0]), r"got shape \(12,\); Reshape your data with X.to_frame\(\) for one feature"),
+    "a data set": (
+        DataSet("x", X, ("a", "b", "c")),
+        r"got a DataSet; give its data, as in read_table\(path\).data",
+    ),
+    "a Series": (
+        pd.Series(X[:, 0]),
+        r"got shape \(12,\); Reshape your data with X.to_frame\(\) for one feature",
+    ),
     "a set": ({1, 2}, "got a set; a set has no order and no repeats; give a list of rows"),
     "a range": (range(9), r"got a range; give an array of two dimensions, as by numpy.arange"),
     "a dict": ({"a": [1]}, r"got a dict; make it a data frame, as by pandas.DataFrame\(X\)"),
-    "two columns of one name": (pd.DataFrame(X, columns=["a", "b", "a"]), "must have a name of its own, got 'a' twice"),
-    "sparse columns": (pd.DataFrame.sparse.from_spmatrix(csr_array(X)), r"use X.sparse.to_dense\(\)"),
-    "a category": (pd.DataFrame({"c": pd.Categorical(["u", "v"])}), "in 'c'; encode text with pandas.get_dummies"),
-    "a category of polars": (pl.DataFrame({"c": pl.Series(["u", "v"], dtype=pl.Categorical)}), "in 'c'; encode text"),
-    "dates": (pd.DataFrame({"d": pd.to_datetime(["2020-01-01", "2020-01-02"])}), "text or dates in 'd'"),
+    "two columns of one name": (
+        pd.DataFrame(X, columns=["a", "b", "a"]),
+        "must have a name of its own, got 'a' twice",
+    ),
+    "sparse columns": (
+        pd.DataFrame.sparse.from_spmatrix(csr_array(X)),
+        r"use X.sparse.to_dense\(\)",
+    ),
+    "a category": (
+        pd.DataFrame({"c": pd.Categorical(["u", "v"])}),
+        "in 'c'; encode text with pandas.get_dummies",
+    ),
+    "a category of polars": (
+        pl.DataFrame({"c": pl.Series(["u", "v"], dtype=pl.Categorical)}),
+        "in 'c'; encode text",
+    ),
+    "dates": (
+        pd.DataFrame({"d": pd.to_datetime(["2020-01-01", "2020-01-02"])}),
+        "text or dates in 'd'",
+    ),
     "text of pyarrow": (pyarrow.table({"a": [1, 2], "c": ["u", "v"]}), "text or dates in 'c'"),
     "integers that floats make equal": (
         2**53 + 2 * np.arange(4).reshape(-1, 1) // 2,
@@ -65,8 +118,14 @@ SAMPLES_REFUSED = {
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),
     "sparse": (csr_array(X), r"X must be dense, got a sparse matrix; use X.toarray\(\)"),
-    "a named text column": (pd.DataFrame({"age": [1, 2], "name": ["a", "b"]}), "got text or dates in 'name'"),
-    "a named text column of polars": (pl.DataFrame({"age": [1, 2], "name": ["a", "b"]}), "got text or dates in 'name'"),
+    "a named text column": (
+        pd.DataFrame({"age": [1, 2], "name": ["a", "b"]}),
+        "got text or dates in 'name'",
+    ),
+    "a named text column of polars": (
+        pl.DataFrame({"age": [1, 2], "name": ["a", "b"]}),
+        "got text or dates in 'name'",
+    ),
 }
 
 
@@ -86,14 +145,29 @@ PARAMETERS_REFUSED = {
     "bandwidth negative": ({"kernel": Laplacian(-1)}, "Laplacian: bandwidth must be positive"),
     "bandwidth a word": ({"kernel": Gaussian("mean")}, "or 'median', got 'mean'"),
     "bandwidth NaN": ({"kernel": Gaussian(float("nan"))}, "bandwidth must be positive"),
-    "nu zero": ({"kernel": Matern(1.0, nu=0)}, "Matern: nu must be positive and finite, or infinity, got 0"),
+    "nu zero": (
+        {"kernel": Matern(1.0, nu=0)},
+        "Matern: nu must be positive and finite, or infinity, got 0",
+    ),
     "alpha negative": ({"kernel": RationalQuadratic(1.0, alpha=-2)}, "alpha must be positive"),
-    "degree a fraction": ({"kernel": Polynomial(1.5)}, "degree must be a whole number of at least 1, got 1.5"),
-    "coef0 negative": ({"kernel": Polynomial(2, coef0=-1.0)}, "coef0 must be a number, not negative, got -1.0"),
+    "degree a fraction": (
+        {"kernel": Polynomial(1.5)},
+        "degree must be a whole number of at least 1, got 1.5",
+    ),
+    "coef0 negative": (
+        {"kernel": Polynomial(2, coef0=-1.0)},
+        "coef0 must be a number, not negative, got -1.0",
+    ),
     "factor zero": ({"kernel": Scaled(Gaussian(), 0)}, "factor must be positive"),
     "kernel misspelt": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
-    "kernel a number": ({"kernel": 3}, "a name, a kernel object or a function is needed, got int 3"),
-    "kernel a matrix": ({"kernel": K}, r"got ndarray .* …; give the matrix as X, with kernel='precomputed'"),
+    "kernel a number": (
+        {"kernel": 3},
+        "a name, a kernel object or a function is needed, got int 3",
+    ),
+    "kernel a matrix": (
+        {"kernel": K},
+        r"got ndarray .* …; give the matrix as X, with kernel='precomputed'",
+    ),
     "bandwidths of all pairs": ({"kernel": Gaussian(K)}, r"bandwidth must be positive .* …\.$"),
     "kernel of rows": (
         {"kernel": lambda x, y: 1.0},
@@ -104,10 +178,19 @@ PARAMETERS_REFUSED = {
         "got ValueError: X contains negative values; change X, or take another kernel.$",
     ),
     "kernel not symmetric": ({"kernel": lambda X, Y: X[:, :1] + 2 * Y[:, 0]}, "is needed, got K"),
-    "kernel not finite": ({"kernel": Function(lambda X, Y: np.full((len(X), len(Y)), np.nan))}, "must be finite"),
-    "kernel indefinite": ({"kernel": lambda X, Y: -(X @ Y.T)}, "must be positive semi-definite, got an eigenvalue of"),
+    "kernel not finite": (
+        {"kernel": Function(lambda X, Y: np.full((len(X), len(Y)), np.nan))},
+        "must be finite",
+    ),
+    "kernel indefinite": (
+        {"kernel": lambda X, Y: -(X @ Y.T)},
+        "must be positive semi-definite, got an eigenvalue of",
+    ),
     "filter misspelt": ({"filter": "landwebber"}, "did you mean 'landweber'?"),
-    "filter a class": ({"filter": Landweber}, "filter: an object is needed, got the class Landweber; call it first"),
+    "filter a class": (
+        {"filter": Landweber},
+        "filter: an object is needed, got the class Landweber; call it first",
+    ),
     "selection misspelt": ({"selection": "lo"}, "did you mean 'loo'?"),
     "selection a number": ({"selection": 0.1}, r"got float 0.1; Fixed\(0.1\) fixes the parameter"),
     "gram misspelt": ({"gram": "dens"}, "did you mean 'dense'?"),
@@ -116,27 +199,57 @@ PARAMETERS_REFUSED = {
         "λ must be positive and finite",
     ),
     "grid negative": ({"filter": "s-kmse", "selection": GCV(grid=[-1.0])}, "λ must be positive"),
-    "grid empty": ({"filter": "f-kmse", "selection": LeaveOneOut(grid=[])}, "λ must be positive and finite"),
-    "grid NaN": ({"filter": "f-kmse", "selection": KFold(grid=[np.nan])}, "λ must be positive and finite"),
+    "grid empty": (
+        {"filter": "f-kmse", "selection": LeaveOneOut(grid=[])},
+        "λ must be positive and finite",
+    ),
+    "grid NaN": (
+        {"filter": "f-kmse", "selection": KFold(grid=[np.nan])},
+        "λ must be positive and finite",
+    ),
     "iterations zero": (
         {"filter": "landweber", "selection": Fixed(0)},
         "whole number from 1 to 1e.15, or a list of them, got 0",
     ),
-    "iterations a fraction": ({"filter": "nu-method", "selection": Fixed(2.5)}, "whole number from 1 to 100000"),
-    "fixed list": ({"filter": "f-kmse", "selection": Fixed([0.1, 0.2])}, "Fixed: one value is needed"),
-    "fixed for kme": ({"filter": "kme", "selection": Fixed(0.1)}, "KME has no parameter to give, got 0.1"),
-    "grid for kme": ({"filter": "kme", "selection": LeaveOneOut(grid=[0.1])}, "KME has no parameter to give"),
-    "rate for componentwise": ({"filter": "componentwise", "selection": "rate"}, "Rate: a filter with a parameter λ"),
+    "iterations a fraction": (
+        {"filter": "nu-method", "selection": Fixed(2.5)},
+        "whole number from 1 to 100000",
+    ),
+    "fixed list": (
+        {"filter": "f-kmse", "selection": Fixed([0.1, 0.2])},
+        "Fixed: one value is needed",
+    ),
+    "fixed for kme": (
+        {"filter": "kme", "selection": Fixed(0.1)},
+        "KME has no parameter to give, got 0.1",
+    ),
+    "grid for kme": (
+        {"filter": "kme", "selection": LeaveOneOut(grid=[0.1])},
+        "KME has no parameter to give",
+    ),
+    "rate for componentwise": (
+        {"filter": "componentwise", "selection": "rate"},
+        "Rate: a filter with a parameter λ",
+    ),
     "rate of zero": ({"filter": "f-kmse", "selection": Rate(c=0)}, "Rate: c must be positive"),
-    "auto and a rate": ({"selection": "rate"}, "several filters are compared by a score .* name one filter"),
+    "auto and a rate": (
+        {"selection": "rate"},
+        "several filters are compared by a score .* name one filter",
+    ),
     "auto and fixed": ({"selection": Fixed(0.1)}, "name one filter"),
     "auto with a grid": ({"selection": LeaveOneOut(grid=[0.1])}, "name one filter"),
-    "one fold": ({"filter": "f-kmse", "selection": KFold(1)}, "n_splits must be a whole number of at least 2, got 1"),
+    "one fold": (
+        {"filter": "f-kmse", "selection": KFold(1)},
+        "n_splits must be a whole number of at least 2, got 1",
+    ),
     "more folds than rows": (
         {"filter": "f-kmse", "selection": KFold(13)},
         "KFold needs at least 13 rows, got n_samples = 12",
     ),
-    "order zero": ({"filter": IteratedTikhonov(0)}, "order must be a whole number of at least 1, got 0"),
+    "order zero": (
+        {"filter": IteratedTikhonov(0)},
+        "order must be a whole number of at least 1, got 0",
+    ),
     "a step too long": ({"filter": Landweber(eta=2.0)}, "eta must be at most 1/κ² = 1, got 2.0"),
     "a step of zero": ({"filter": Landweber(eta=0)}, "eta must be positive"),
     "nu-method on too little": (
@@ -148,8 +261,14 @@ PARAMETERS_REFUSED = {
         {"target": np.ones(3)},
         r"12 finite weights on the sample are needed, got ndarray of shape",
     ),
-    "target of unequal lists": ({"target": [[1], [1, 2]]}, r"an Embedding or finite weights, .* list of shape \(2,\)"),
-    "target not finite": ({"target": np.full(12, np.nan)}, "an Embedding or finite weights, one for each row"),
+    "target of unequal lists": (
+        {"target": [[1], [1, 2]]},
+        r"an Embedding or finite weights, .* list of shape \(2,\)",
+    ),
+    "target not finite": (
+        {"target": np.full(12, np.nan)},
+        "an Embedding or finite weights, one for each row",
+    ),
     "target of another kernel": (
         {"kernel": Gaussian(1.0), "target": Embedding(Gaussian(2.0), X, np.ones(12))},
         "the target must have the kernel Gaussian.*pass kernel=target.kernel",
@@ -169,7 +288,10 @@ def test_a_bad_parameter_is_refused(case):
 GRAMS_REFUSED = {
     "not square": (K[:, :5], r"must be a square matrix, got shape \(12, 5\)"),
     "not symmetric": (K + np.triu(np.ones_like(K), 1), r"must be symmetric, got K\[0, \d+\] = "),
-    "not positive semi-definite": (K - 2 * np.eye(12), "must be positive semi-definite, got an eigenvalue of -"),
+    "not positive semi-definite": (
+        K - 2 * np.eye(12),
+        "must be positive semi-definite, got an eigenvalue of -",
+    ),
 }
 
 
@@ -187,7 +309,10 @@ WEIGHTS_REFUSED = {
     "all zero": (np.zeros(12), "must not sum to zero, got only zeros"),
     "too few": (np.ones(5), r"one weight for each of 12 rows, got \(5,\)"),
     "NaN": (np.full(12, np.nan), "finite and not negative, got nan in sample_weight\\[0\\]"),
-    "masked": (np.ma.masked_equal(np.arange(1.0, 13), 3), "sample_weight must have a value everywhere, got masked"),
+    "masked": (
+        np.ma.masked_equal(np.arange(1.0, 13), 3),
+        "sample_weight must have a value everywhere, got masked",
+    ),
     "all but one zero": (np.eye(12)[0], "needs at least 2 rows, got n_samples = 1"),
 }
 
@@ -206,7 +331,9 @@ def test_use_before_fit_is_refused():
 
 
 def test_another_number_of_features_later_is_refused():
-    with pytest.raises(ValueError, match="X has 2 features, but KernelMean is expecting 3 features"):
+    with pytest.raises(
+        ValueError, match="X has 2 features, but KernelMean is expecting 3 features"
+    ):
         KernelMean().fit(X).score_samples(X[:, :2])
 
 
@@ -249,7 +376,10 @@ def test_values_beyond_the_range_of_a_float_are_refused():
 
 DAYS = np.datetime64("2020-01-01") + np.arange(12)
 TARGETS_REFUSED = {
-    "masked": (np.ma.masked_equal(np.arange(12.0), 3), "y must have a value everywhere, got masked ones"),
+    "masked": (
+        np.ma.masked_equal(np.arange(12.0), 3),
+        "y must have a value everywhere, got masked ones",
+    ),
     "dates": (DAYS, "y must be real numbers, got dates or times; give a difference"),
     "spans of time": (DAYS - DAYS[0], "got dates or times"),
     "a Series of dates": (pd.Series(DAYS), "got dates or times"),
@@ -278,7 +408,9 @@ def test_a_masked_array_without_a_mask_and_a_target_of_pyarrow_are_taken():
 
 
 def test_a_pyarrow_table_is_a_sample_without_pandas(monkeypatch):
-    table = pyarrow.table({"a": X[:, 0], "b": pyarrow.array([True, False] * 6), "c": pyarrow.array(range(12))})
+    table = pyarrow.table(
+        {"a": X[:, 0], "b": pyarrow.array([True, False] * 6), "c": pyarrow.array(range(12))}
+    )
     monkeypatch.setitem(sys.modules, "pandas", None)
     mean = KernelMean(filter="f-kmse").fit(table)
     assert mean.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -298,7 +430,9 @@ def test_columns_of_pyarrow_keep_their_kinds():
             "decimal": pyarrow.array([1.25, 2.5]).cast(pyarrow.decimal128(5, 2)),
         }
     )
-    np.testing.assert_array_equal(np.asarray(as_frame(table)), [[1, np.nan, 1.5, 1.25], [np.nan, 1, 2.5, 2.5]])
+    np.testing.assert_array_equal(
+        np.asarray(as_frame(table)), [[1, np.nan, 1.5, 1.25], [np.nan, 1, 2.5, 2.5]]
+    )
     words = as_frame(table.append_column("kind", pyarrow.array(["u", "v"]).dictionary_encode()))
     assert words["kind"].tolist() == ["u", "v"]
     assert words.iloc[:, [4, 2]].columns == ["kind", "single"]
@@ -306,23 +440,39 @@ def test_columns_of_pyarrow_keep_their_kinds():
 
 
 def test_a_random_state_is_a_number_a_generator_or_refused():
-    assert checked_seed("T", 3) == checked_seed("T", np.int64(3)) == checked_seed("T", np.random.RandomState(3))
-    assert checked_seed("T", np.random.default_rng(3)) == checked_seed("T", np.random.default_rng(3))
+    assert (
+        checked_seed("T", 3)
+        == checked_seed("T", np.int64(3))
+        == checked_seed("T", np.random.RandomState(3))
+    )
+    assert checked_seed("T", np.random.default_rng(3)) == checked_seed(
+        "T", np.random.default_rng(3)
+    )
     assert as_rng("T", 3).random() == as_rng("T", 3).random()
     assert as_rng("T", None).random() != as_rng("T", None).random()
     for wrong in ("seed", 1.5, True, -1, 2**32, [1]):
-        with pytest.raises((TypeError, ValueError), match="T: random_state must be None, a whole number"):
+        with pytest.raises(
+            (TypeError, ValueError), match="T: random_state must be None, a whole number"
+        ):
             checked_seed("T", wrong)
 
 
 DRAWN = {
     "StackedMean": lambda state: StackedMean(random_state=state).fit(X).score_samples(X),
-    "MatchedMixture": lambda state: MatchedMixture(2, n_init=1, random_state=state).fit(X).sample(5)[0],
+    "MatchedMixture": lambda state: (
+        MatchedMixture(2, n_init=1, random_state=state).fit(X).sample(5)[0]
+    ),
     "sample": lambda state: ConditionalMean().fit(X, X[:, 0]).sample(X, 3, random_state=state),
     "Nystrom": lambda state: Nystrom(4, random_state=state).resolve(Gaussian(1.0), X).landmarks,
-    "Nystrom by k-means": lambda state: Nystrom(4, "k-means++", state).resolve(Gaussian(1.0), X).landmarks,
-    "RandomFeatures": lambda state: RandomFeatures(8, random_state=state).resolve(Gaussian(1.0), X)(X),
-    "TwoSampleTest": lambda state: TwoSampleTest(n_permutations=19, random_state=state).test(X, X + 0.5).permuted,
+    "Nystrom by k-means": lambda state: (
+        Nystrom(4, "k-means++", state).resolve(Gaussian(1.0), X).landmarks
+    ),
+    "RandomFeatures": lambda state: RandomFeatures(8, random_state=state).resolve(Gaussian(1.0), X)(
+        X
+    ),
+    "TwoSampleTest": lambda state: (
+        TwoSampleTest(n_permutations=19, random_state=state).test(X, X + 0.5).permuted
+    ),
 }
 
 
@@ -335,13 +485,17 @@ def test_everything_that_draws_takes_the_same_random_states(name):
     stream = np.random.default_rng(3)
     assert not np.array_equal(draw(stream), draw(stream))
     for wrong in ("seed", 1.5, True, -1, 2**32):
-        with pytest.raises(ValueError, match=f"^{name.split()[0]}: random_state must be None, a whole number"):
+        with pytest.raises(
+            ValueError, match=f"^{name.split()[0]}: random_state must be None, a whole number"
+        ):
             draw(wrong)
 
 
 def test_rows_further_apart_than_the_largest_float_are_refused():
     for rows in ([[-1.5e308], [1.5e308]], [[0.0, 0.0], [1.5e308, 1.5e308]]):
-        with pytest.raises(ValueError, match="got rows further apart than the largest float; rescale X"):
+        with pytest.raises(
+            ValueError, match="got rows further apart than the largest float; rescale X"
+        ):
             check_range("T", np.array(rows))
     for scale in (0.0, 1e-320, 1.0, 1e200, 1e307):
         check_range("T", scale * np.array([[0.0, 1.0], [1.0, 0.0]]))

@@ -50,7 +50,10 @@ WRITERS = {
 def in_record_batches(frame, path):
     """Write an Arrow stream of several record batches."""
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as stream:
+    with (
+        pyarrow.OSFile(str(path), "wb") as file,
+        pyarrow.ipc.new_stream(file, table.schema) as stream,
+    ):
         stream.write_table(table, max_chunksize=10)
 
 
@@ -68,7 +71,9 @@ def said(folder, text, name="data.csv"):
 
 def numbered(rows, **changed):
     """Lines of a text file with a header, some of them changed: 'line7="x,y"'."""
-    return "\n".join(["a,b", *(changed.get(f"line{line}", f"{line}.5,1") for line in range(2, rows + 2)), ""])
+    return "\n".join(
+        ["a,b", *(changed.get(f"line{line}", f"{line}.5,1") for line in range(2, rows + 2)), ""]
+    )
 
 
 def assert_reads_like_the_whole(path, rows, **options):
@@ -131,19 +136,39 @@ def test_any_table_is_read_alike(tmp_path_factory, values, ending, rows):
 
 
 FIELDS = st.sampled_from(
-    ["1", " -2.5", "3e-4 ", '"7"', '" 8"', "+.5", "1e400", "١", "NA", "", "red", "1,5", "1_0", '"2\n"']
+    [
+        "1",
+        " -2.5",
+        "3e-4 ",
+        '"7"',
+        '" 8"',
+        "+.5",
+        "1e400",
+        "١",
+        "NA",
+        "",
+        "red",
+        "1,5",
+        "1_0",
+        '"2\n"',
+    ]
 )
 
 
 @hypothesis.settings(max_examples=150, deadline=None)
 @hypothesis.given(
-    lines=st.lists(st.one_of(st.lists(FIELDS, min_size=2, max_size=2), st.just([]), st.just([" "])), max_size=12),
+    lines=st.lists(
+        st.one_of(st.lists(FIELDS, min_size=2, max_size=2), st.just([]), st.just([" "])),
+        max_size=12,
+    ),
     separator=st.sampled_from(",;\t"),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
     header=st.booleans(),
     rows=st.integers(1, 13),
 )
-def test_any_text_is_read_alike_or_refused_by_both(tmp_path_factory, lines, separator, end, header, rows):
+def test_any_text_is_read_alike_or_refused_by_both(
+    tmp_path_factory, lines, separator, end, header, rows
+):
     first = ["1", "2"] if not header else ["a", "b"]
     text = end.join([separator.join(first), "3" + separator + "4", *map(separator.join, lines), ""])
     path = said(tmp_path_factory.mktemp("made"), text)
@@ -193,7 +218,9 @@ def test_encodings_are_read_alike(tmp_path, encoding):
 
 
 def test_a_header_over_several_lines_after_blank_ones_is_read_alike(tmp_path):
-    assert_reads_like_the_whole(said(tmp_path, '\n\n"a, in\nmetres";"b"\n"1";"2.5"\n\n-3;4e-3\n'), 1)
+    assert_reads_like_the_whole(
+        said(tmp_path, '\n\n"a, in\nmetres";"b"\n"1";"2.5"\n\n-3;4e-3\n'), 1
+    )
 
 
 def test_batches_of_blank_lines_are_none(tmp_path):
@@ -230,7 +257,9 @@ def test_float32_beside_float64_becomes_float64(tmp_path):
     assert next(iter(open_batches(path, drop=["b", "c"]))).dtype == np.float32
 
 
-@pytest.mark.parametrize("array", [np.arange(12).reshape(6, 2), np.asfortranarray(FRAME), np.eye(3, dtype=bool)])
+@pytest.mark.parametrize(
+    "array", [np.arange(12).reshape(6, 2), np.asfortranarray(FRAME), np.eye(3, dtype=bool)]
+)
 def test_other_arrays_are_read_alike(tmp_path, array):
     np.save(tmp_path / "data.npy", array)
     assert_reads_like_the_whole(tmp_path / "data.npy", 4)
@@ -250,8 +279,12 @@ def test_integers_booleans_and_decimals_of_parquet_are_numbers(tmp_path):
 
 
 def test_a_column_named_like_the_inside_of_another_is_still_dropped(tmp_path):
-    parquet.write_table(pyarrow.table({"a": [1.0], "a.b": [2.0], "c": [3.0]}), tmp_path / "data.parquet")
-    assert next(iter(open_batches(tmp_path / "data.parquet", drop=["a.b"]))).tolist() == [[1.0, 3.0]]
+    parquet.write_table(
+        pyarrow.table({"a": [1.0], "a.b": [2.0], "c": [3.0]}), tmp_path / "data.parquet"
+    )
+    assert next(iter(open_batches(tmp_path / "data.parquet", drop=["a.b"]))).tolist() == [
+        [1.0, 3.0]
+    ]
 
 
 def folder_of(tmp_path, *frames):
@@ -275,7 +308,10 @@ def test_a_folder_of_parquet_files_is_one_in_the_order_of_names(tmp_path, rows):
 
 def test_a_folder_with_files_of_different_columns_is_refused(tmp_path):
     folder = folder_of(tmp_path, FRAME, FRAME.rename(columns={"b": "x"}))
-    with pytest.raises(FileError, match=r"part-1.parquet: .* columns of its first, 'a', 'b', 'c', got 'a', 'x', 'c'"):
+    with pytest.raises(
+        FileError,
+        match=r"part-1.parquet: .* columns of its first, 'a', 'b', 'c', got 'a', 'x', 'c'",
+    ):
         open_batches(folder)
 
 
@@ -285,7 +321,10 @@ def test_a_place_in_a_folder_is_told_by_file_and_counted_through(tmp_path):
     sentence = broken(folder_of(tmp_path, FRAME, second), batch=7, row=1)
     assert "part-1.parquet: " in sentence
     place = "data row 7 (counted from 1), column 'b', batch 7 (counted from 0)"
-    assert f"got a missing value in {place}; drop these rows with missing='drop', or fill them in." in sentence
+    assert (
+        f"got a missing value in {place}; drop these rows with missing='drop', or fill them in."
+        in sentence
+    )
 
 
 def test_a_command_names_the_line_and_not_its_own_batches(tmp_path):
@@ -315,14 +354,23 @@ def test_a_hole_is_told_with_batch_row_and_column(tmp_path, ending, value):
     frame.loc[[14, 15], "c"] = value
     places = "lines 16, 17" if ending == ".csv" else "data rows 15, 16 (counted from 1)"
     name = "column 3" if ending == ".npy" else "c"
-    kind, advice = ("missing", "drop these rows with missing='drop'") if np.isnan(value) else ("infinite", "replace")
+    kind, advice = (
+        ("missing", "drop these rows with missing='drop'")
+        if np.isnan(value)
+        else ("infinite", "replace")
+    )
     sentence = broken(written(tmp_path, ending, frame), batch=3, row=2)
-    assert f"got {kind} values in {places}, column '{name}', batch 3 (counted from 0); {advice}" in sentence
+    assert (
+        f"got {kind} values in {places}, column '{name}', batch 3 (counted from 0); {advice}"
+        in sentence
+    )
 
 
 def test_a_null_of_parquet_is_a_hole(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4, 5, None]}), tmp_path / "data.parquet")
-    assert "data row 6 (counted from 1), column 'a', batch 1" in broken(tmp_path / "data.parquet", batch=1, row=1)
+    assert "data row 6 (counted from 1), column 'a', batch 1" in broken(
+        tmp_path / "data.parquet", batch=1, row=1
+    )
     singles = pyarrow.table({"a": pyarrow.array([1, None], pyarrow.float32())})
     parquet.write_table(singles, tmp_path / "data.parquet")
     broken(tmp_path / "data.parquet", batch=0, row=1)
@@ -335,8 +383,14 @@ def test_a_null_of_parquet_is_a_hole(tmp_path):
         ("inf,1", "got an infinite value in line 52, column 'a', batch 12"),
         ("1,2,3", "as many fields as the first, 2, got 3 in line 52, batch 12"),
         ("1", "as many fields as the first, 2, got 1 in line 52, batch 12"),
-        ("1,red", "column 'b' must be numeric, got 'red' in line 52, batch 12 (counted from 0); leave it out"),
-        ('"1,5",2', "column 'a' has decimal commas, as '1,5' in line 52, batch 12 (counted from 0); use decimal=','"),
+        (
+            "1,red",
+            "column 'b' must be numeric, got 'red' in line 52, batch 12 (counted from 0); leave it out",
+        ),
+        (
+            '"1,5",2',
+            "column 'a' has decimal commas, as '1,5' in line 52, batch 12 (counted from 0); use decimal=','",
+        ),
         ("1,1_000", "got '1_000' in line 52, batch 12"),
         ("1,2\0", "binary data in line 52, batch 12"),
         ('"1,2', "broken quotes or fields (unexpected end of data) in line 52, batch 12"),
@@ -376,9 +430,12 @@ def test_a_damaged_page_of_parquet_is_told_with_its_batch(tmp_path):
 
 
 def test_parquet_words_are_refused_when_opened(tmp_path):
-    parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "colour": [None, "red"]}), tmp_path / "data.parquet")
+    parquet.write_table(
+        pyarrow.table({"a": [1.0, 2.0], "colour": [None, "red"]}), tmp_path / "data.parquet"
+    )
     with pytest.raises(
-        FileError, match=r"column 'colour' must be numeric, got 'red' in data row 2 \(counted from 1\);"
+        FileError,
+        match=r"column 'colour' must be numeric, got 'red' in data row 2 \(counted from 1\);",
     ):
         open_batches(tmp_path / "data.parquet")
 
@@ -412,7 +469,9 @@ def test_a_file_that_is_not_there_and_columns_that_are_not_are_refused(tmp_path)
 
 @pytest.mark.parametrize("rows", [0, -1, 2.5, None])
 def test_batches_of_no_rows_are_refused(tmp_path, rows):
-    with pytest.raises(ValueError, match=r"open_batches: rows must be a whole number of at least 1, got"):
+    with pytest.raises(
+        ValueError, match=r"open_batches: rows must be a whole number of at least 1, got"
+    ):
         open_batches(written(tmp_path, ".csv"), rows=rows)
 
 
@@ -421,7 +480,9 @@ def test_a_file_that_changed_between_passes_is_refused(tmp_path, ending):
     batches = open_batches(written(tmp_path, ending), rows=4)
     list(batches)
     written(tmp_path, ending, FRAME[:-1])
-    with pytest.raises(BatchError, match=r"must stay as they were .* got another size or time of change") as caught:
+    with pytest.raises(
+        BatchError, match=r"must stay as they were .* got another size or time of change"
+    ) as caught:
         next(iter(batches))
     assert (caught.value.batch, caught.value.row) == (0, None)
 
@@ -431,7 +492,9 @@ def test_a_file_that_changed_within_a_pass_is_refused(tmp_path, ending):
     batches = iter(open_batches(written(tmp_path, ending), rows=4))
     next(batches)
     written(tmp_path, ending, FRAME[:3])
-    with pytest.raises(BatchError, match=r"another size or time of change in batch 1 \(counted from 0\);") as caught:
+    with pytest.raises(
+        BatchError, match=r"another size or time of change in batch 1 \(counted from 0\);"
+    ) as caught:
         next(batches)
     assert (caught.value.batch, caught.value.row) == (1, None)
 
@@ -478,7 +541,9 @@ def test_a_batch_error_survives_the_way_between_processes():
 
 def test_batches_survive_the_way_between_processes(tmp_path):
     batches = pickle.loads(pickle.dumps(open_batches(written(tmp_path, ".csv"), rows=4)))
-    np.testing.assert_array_equal(np.concatenate(list(batches)), read_table(written(tmp_path, ".tsv")).data)
+    np.testing.assert_array_equal(
+        np.concatenate(list(batches)), read_table(written(tmp_path, ".tsv")).data
+    )
 
 
 ONE_PASS = """
@@ -519,7 +584,9 @@ def test_memory_does_not_grow_with_the_row_groups_of_parquet(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_lines_of_text(tmp_path):
-    lines = "".join(f"{row % 1000},{row}.25,{-row % 1000},1,2,3,4,5,6,7\n" for row in range(LARGE)).encode()
+    lines = "".join(
+        f"{row % 1000},{row}.25,{-row % 1000},1,2,3,4,5,6,7\n" for row in range(LARGE)
+    ).encode()
     peaks = []
     for times in (1, 2):
         path = tmp_path / f"{times}.csv"

@@ -48,9 +48,18 @@ def refused(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
-        (["predict", "t.csv", "--target", "y", "--save-predictions", "t.csv"], "--save-predictions"),
-        (["predict", "t.csv", "o.csv", "--target", "y", "--save-predictions", "./o.csv"], "--save-predictions"),
-        (["predict", "t.csv", "link.csv", "--target", "y", "--save-predictions", "o.csv"], "--save-predictions"),
+        (
+            ["predict", "t.csv", "--target", "y", "--save-predictions", "t.csv"],
+            "--save-predictions",
+        ),
+        (
+            ["predict", "t.csv", "o.csv", "--target", "y", "--save-predictions", "./o.csv"],
+            "--save-predictions",
+        ),
+        (
+            ["predict", "t.csv", "link.csv", "--target", "y", "--save-predictions", "o.csv"],
+            "--save-predictions",
+        ),
         (["apply", "m.muhat", "o.csv", "--out", "o.csv"], "--out"),
     ],
 )
@@ -59,12 +68,18 @@ def test_no_output_overwrites_an_input(arguments, option):
     Path("link.csv").symlink_to("o.csv")
     before = Path("t.csv").read_bytes(), Path("o.csv").read_bytes()
     line = refused(*arguments)
-    assert line.startswith(f"muhat: {option}: a file that is not read by the same command is needed, got its input")
+    assert line.startswith(
+        f"muhat: {option}: a file that is not read by the same command is needed, got its input"
+    )
     assert (Path("t.csv").read_bytes(), Path("o.csv").read_bytes()) == before
 
 
 def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place():
-    for arguments in (["compare", "t.csv"], ["predict", "t.csv", "--target", "y"], ["drift", "t.csv", "o.csv"]):
+    for arguments in (
+        ["compare", "t.csv"],
+        ["predict", "t.csv", "--target", "y"],
+        ["drift", "t.csv", "o.csv"],
+    ):
         assert refused(*arguments, "--save", "o.csv") == (
             "muhat: --save: a file name ending in .muhat is needed, got 'o.csv'."
         )
@@ -72,7 +87,9 @@ def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place()
     OTHER.iloc[:20].to_csv("p.csv", index=False)
     succeeded("drift", "--resume", "s.muhat", "p.csv", "--save", "s.muhat")
     Path("s.html").symlink_to("s.muhat")
-    assert "--report: a file that is not read" in refused("drift", "--resume", "s.muhat", "o.csv", "--report", "s.html")
+    assert "--report: a file that is not read" in refused(
+        "drift", "--resume", "s.muhat", "o.csv", "--report", "s.html"
+    )
     Path("t.html").symlink_to("t.csv")
     for arguments in (
         ["test", "t.csv", "o.csv"],
@@ -82,7 +99,9 @@ def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place()
     ):
         assert "--report: a file that is not read" in refused(*arguments, "--report", "t.html")
     same = ["--save-predictions", "page.html", "--report", "page.html"]
-    assert "every output needs a file of its own" in refused("predict", "t.csv", "--target", "y", *same)
+    assert "every output needs a file of its own" in refused(
+        "predict", "t.csv", "--target", "y", *same
+    )
 
 
 def test_rows_keep_the_numbers_of_their_file_where_others_are_dropped():
@@ -94,7 +113,9 @@ def test_rows_keep_the_numbers_of_their_file_where_others_are_dropped():
     for files in (["holes.csv"], ["t.csv", "holes.csv"]):
         found = json.loads(succeeded("predict", *files, *options, "--json").stdout)
         assert [each["row"] for each in found["predictions"]] == kept
-        assert [int(line["row"]) for line in csv.DictReader(Path("p.csv").read_text().splitlines())] == kept
+        assert [
+            int(line["row"]) for line in csv.DictReader(Path("p.csv").read_text().splitlines())
+        ] == kept
     page = succeeded("predict", "holes.csv", *options, "--report", "p.html", "--save", "m.muhat")
     table = page.stdout.partition("rows counted from 1:")[2].splitlines()
     assert [int(line.split()[0]) for line in table if line[:5].strip().isdigit()] == kept[:10]
@@ -105,7 +126,9 @@ def test_rows_keep_the_numbers_of_their_file_where_others_are_dropped():
     assert expected[0] == "prediction"
     found = [float(line["prediction"]) for line in lines]
     np.testing.assert_allclose(found, [float(expected[row]) for row in kept], rtol=1e-9)
-    as_json = json.loads(succeeded("apply", "m.muhat", "holes.csv", "--missing", "drop", "--json").stdout)
+    as_json = json.loads(
+        succeeded("apply", "m.muhat", "holes.csv", "--missing", "drop", "--json").stdout
+    )
     assert as_json["row"] == kept
 
 
@@ -128,7 +151,10 @@ def test_a_column_to_leave_out_need_not_be_in_every_file():
     OTHER.assign(name="x").to_csv("named.csv", index=False)
     for files in (["t.csv", "named.csv"], ["named.csv", "t.csv"]):
         plain = [file.replace("named", "o") for file in files]
-        same = [succeeded("test", *each, *FEW, "--json").stdout for each in ([*files, "--drop", "name"], plain)]
+        same = [
+            succeeded("test", *each, *FEW, "--json").stdout
+            for each in ([*files, "--drop", "name"], plain)
+        ]
         assert json.loads(same[0])["p_value"] == json.loads(same[1])["p_value"]
         succeeded("drift", *files, "--drop", "name", "--report", "p.html")
         succeeded("predict", *files, "--target", "y", "--drop", "name", "--report", "p.html")
@@ -167,14 +193,29 @@ def test_a_verdict_ends_with_what_was_left_out():
     ending = "Not tested: region. 4 of 30 rows of holes with missing values were dropped."
     assert any(line.endswith(f". {ending}") for line in found.stdout.splitlines())
     assert ending in Path("p.html").read_text()
-    assert json.loads(succeeded("test", "whole.csv", "holes.csv", *options, "--json").stdout)["verdict"].endswith(
-        ending
+    assert json.loads(succeeded("test", "whole.csv", "holes.csv", *options, "--json").stdout)[
+        "verdict"
+    ].endswith(ending)
+    pd.concat([FRAME.assign(g="u"), holes.drop(columns="region").assign(g="v")]).to_csv(
+        "by.csv", index=False
     )
-    pd.concat([FRAME.assign(g="u"), holes.drop(columns="region").assign(g="v")]).to_csv("by.csv", index=False)
     by = json.loads(succeeded("test", "by.csv", "--by", "g", *options, "--json").stdout)["verdict"]
     assert by.endswith(". 4 of 70 rows with missing values were dropped.")
-    columns = ["independence", "holes.csv", "--x", "a", "--y", "y", "--missing", "drop", "--json", *FEW]
-    assert json.loads(succeeded(*columns).stdout)["verdict"].endswith("4 of 30 rows with missing values were dropped.")
+    columns = [
+        "independence",
+        "holes.csv",
+        "--x",
+        "a",
+        "--y",
+        "y",
+        "--missing",
+        "drop",
+        "--json",
+        *FEW,
+    ]
+    assert json.loads(succeeded(*columns).stdout)["verdict"].endswith(
+        "4 of 30 rows with missing values were dropped."
+    )
 
 
 def test_distinct_says_what_it_dropped():
@@ -187,8 +228,14 @@ def test_distinct_says_what_it_dropped():
 
 
 def test_the_same_rows_twice_are_recognised():
-    found = json.loads(succeeded("predict", "t.csv", "t.csv", "--target", "y", "--json", "--report", "p.html").stdout)
-    assert "But t is the training rows themselves: this does not show how new rows" in found["verdict"]
+    found = json.loads(
+        succeeded(
+            "predict", "t.csv", "t.csv", "--target", "y", "--json", "--report", "p.html"
+        ).stdout
+    )
+    assert (
+        "But t is the training rows themselves: this does not show how new rows" in found["verdict"]
+    )
     assert "No new rows: these are training rows" in Path("p.html").read_text()
     FRAME.iloc[:20].to_csv("half.csv", index=False)
     found = json.loads(succeeded("predict", "t.csv", "half.csv", "--target", "y", "--json").stdout)
@@ -196,12 +243,17 @@ def test_the_same_rows_twice_are_recognised():
     OTHER.to_csv("new.csv", index=False)
     found = json.loads(succeeded("predict", "t.csv", "new.csv", "--target", "y", "--json").stdout)
     assert "training rows only" not in found["verdict"]
-    assert "t.csv has the same rows as the reference." in succeeded("drift", "t.csv", "t.csv").stderr
+    assert (
+        "t.csv has the same rows as the reference." in succeeded("drift", "t.csv", "t.csv").stderr
+    )
     assert "same rows" not in succeeded("drift", "t.csv", "o.csv").stderr
 
 
 def test_groups_come_as_numbers_rise_or_as_the_file_has_them():
-    for values, names in ((["9", "10"], ["g = 9", "g = 10"]), (["before", "after"], ["before", "after"])):
+    for values, names in (
+        (["9", "10"], ["g = 9", "g = 10"]),
+        (["before", "after"], ["before", "after"]),
+    ):
         frame = pd.concat([OTHER.assign(g=values[0]), FRAME.assign(g=values[1])])
         frame.to_csv("g.csv", index=False)
         found = json.loads(succeeded("test", "g.csv", "--by", "g", *FEW, "--json").stdout)
@@ -214,7 +266,10 @@ def test_groups_come_as_numbers_rise_or_as_the_file_has_them():
 def test_sentences_are_in_the_words_of_the_command():
     FRAME.iloc[:1].to_csv("one.csv", index=False)
     OTHER.iloc[:1].to_csv("other.csv", index=False)
-    assert refused("test", "one.csv", "other.csv") == "muhat: one.csv: it must have at least 2 rows, got 1 row."
+    assert (
+        refused("test", "one.csv", "other.csv")
+        == "muhat: one.csv: it must have at least 2 rows, got 1 row."
+    )
     assert refused("drift", "one.csv", "o.csv") == (
         "muhat: one.csv: a reference of at least 2 rows is needed, got 1 row."
     )
@@ -226,8 +281,12 @@ def test_sentences_are_in_the_words_of_the_command():
     line = refused("predict", "ten.csv", "--target", "y", "--confidence", 0.99)
     assert line.startswith("muhat: --confidence: confidence 0.99 takes at least")
     succeeded("predict", "t.csv", "--target", "y", "--save", "m.muhat")
-    assert refused("apply", "m.muhat", "o.csv", "--missing", "no").startswith("muhat: --missing: 'error' or")
-    assert refused("apply", "m.muhat", "o.csv", "--interval", 0.999).startswith("muhat: --interval: ")
+    assert refused("apply", "m.muhat", "o.csv", "--missing", "no").startswith(
+        "muhat: --missing: 'error' or"
+    )
+    assert refused("apply", "m.muhat", "o.csv", "--interval", 0.999).startswith(
+        "muhat: --interval: "
+    )
     line = refused("predict", "one.csv", "--target", "y")
     assert line.startswith("muhat: one.csv: ")
     assert "Fixed" not in line
@@ -247,9 +306,13 @@ def test_dates_are_not_to_become_indicators():
     for ending in ("csv", "parquet"):
         days = pd.date_range("2026-01-01", periods=40)
         frame = FRAME.assign(day=days)
-        frame.to_csv("d.csv", index=False) if ending == "csv" else frame.to_parquet("d.parquet", index=False)
+        frame.to_csv("d.csv", index=False) if ending == "csv" else frame.to_parquet(
+            "d.parquet", index=False
+        )
         line = refused("compare", f"d.{ending}")
         assert "column 'day' must be numeric" in line
-        assert line.endswith("leave it out with --drop day, or write it as a number, such as days since the first.")
+        assert line.endswith(
+            "leave it out with --drop day, or write it as a number, such as days since the first."
+        )
     FRAME.assign(kind="x").to_csv("k.csv", index=False)
     assert "--one-hot" in refused("compare", "k.csv")

@@ -56,7 +56,9 @@ def run(*arguments, **options):
 def shell(*arguments, **environment):
     """Run the command as a user does."""
     command = [sys.executable, "-m", "muhat", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
 
 
 def assert_refused(result, *words):
@@ -87,7 +89,9 @@ def test_the_demonstration_prints_a_table_and_a_verdict_and_draws_a_figure():
     assert Path("muhat-compare.png").read_bytes().startswith(b"\x89PNG")
     assert os.listdir() == ["muhat-compare.png"]
     assert "\x1b" not in result.stdout
-    body = result.stdout[: result.stdout.index(compare(wine().data, standardize=True).verdict())].splitlines()
+    body = result.stdout[
+        : result.stdout.index(compare(wine().data, standardize=True).verdict())
+    ].splitlines()
     assert max(map(len, body)) <= 80
 
 
@@ -120,15 +124,27 @@ def test_json_makes_a_figure_where_one_is_asked_for(table):
     assert Path("figure.svg").exists()
 
 
-@pytest.mark.parametrize(("name", "start"), [("f.png", b"\x89PNG"), ("f.SVG", b"<?xml"), ("f.pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("name", "start"), [("f.png", b"\x89PNG"), ("f.SVG", b"<?xml"), ("f.pdf", b"%PDF")]
+)
 def test_the_ending_says_what_kind_of_figure(table, name, start):
     assert run("compare", table, *QUICK, "--out", name).exit_code == 0
     assert Path(name).read_bytes().startswith(start)
 
 
 def test_options_reach_the_comparison(table):
-    options = ["--kernel", "laplacian", "--bandwidth", "3", "--selection", "gcv", "--no-standardize"]
-    written = json.loads(run("compare", table, *QUICK, "--filter", "tsvd", "--json", *options).stdout)
+    options = [
+        "--kernel",
+        "laplacian",
+        "--bandwidth",
+        "3",
+        "--selection",
+        "gcv",
+        "--no-standardize",
+    ]
+    written = json.loads(
+        run("compare", table, *QUICK, "--filter", "tsvd", "--json", *options).stdout
+    )
     assert written["kernel"] == "Laplacian(bandwidth=3.0)"
     assert written["selection"] == "gcv"
     assert [row["name"] for row in written["estimators"]] == ["kme", "f-kmse", "tsvd"]
@@ -139,11 +155,15 @@ def test_options_reach_the_comparison(table):
 
 def test_an_edge_and_a_missing_score_are_marked():
     np.save("large.npy", np.random.default_rng(0).normal(size=(301, 2)))
-    result = run("compare", "large.npy", "--filter", "tsvd", "--filter", "landweber", "--selection", "rate")
+    result = run(
+        "compare", "large.npy", "--filter", "tsvd", "--filter", "landweber", "--selection", "rate"
+    )
     assert re.search(r"^ *tsvd .*–", result.stdout, flags=re.MULTILINE)
     assert "No leave-one-out score for tsvd" in result.stdout
     opposed = np.random.default_rng(0).normal(size=(20, 2))
-    np.save("opposed.npy", np.concatenate([opposed, -opposed]))  # whose mean is zero: the strongest shrinkage is best
+    np.save(
+        "opposed.npy", np.concatenate([opposed, -opposed])
+    )  # whose mean is zero: the strongest shrinkage is best
     result = run("compare", "opposed.npy", "--filter", "landweber", "--kernel", "linear")
     assert re.search(r"^ *landweber .*edge", result.stdout, flags=re.MULTILINE)
     assert "edge: the parameter is the first or last that was tried" in result.stdout
@@ -171,7 +191,10 @@ def test_a_warning_is_one_line_on_stderr_beside_the_result():
 def test_a_poor_terminal_gets_no_colour_and_no_letter_that_it_does_not_have(table):
     result = shell("compare", table, *QUICK, FORCE_COLOR="1", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
-    assert set(re.findall(r"\x1b\[([0-9;]*)m", result.stdout)) == {"0", "1"}  # bold for the best, and its end
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", result.stdout)) == {
+        "0",
+        "1",
+    }  # bold for the best, and its end
     assert "? = " in result.stdout
 
 
@@ -192,7 +215,11 @@ def test_an_unknown_name_is_refused_with_the_closest():
 
 
 def test_an_unwritable_place_is_refused_before_the_file_is_read():
-    assert_refused(run("compare", "nowhere.csv", "--out", "no/folder/f.png"), "no/folder/f.png", "a folder is needed")
+    assert_refused(
+        run("compare", "nowhere.csv", "--out", "no/folder/f.png"),
+        "no/folder/f.png",
+        "a folder is needed",
+    )
     assert os.listdir() == []
 
 
@@ -260,7 +287,9 @@ def test_an_interruption_is_one_line_and_leaves_nothing(monkeypatch):
     assert os.listdir() == []
 
 
-@pytest.mark.parametrize("problem", [AssertionError("odd"), ValueError("shapes (2,3) and (3,3)"), KeyError("x")])
+@pytest.mark.parametrize(
+    "problem", [AssertionError("odd"), ValueError("shapes (2,3) and (3,3)"), KeyError("x")]
+)
 def test_a_bug_is_called_a_bug_and_not_an_error_of_the_user(monkeypatch, problem):
     def bug(*arguments, **options):
         raise problem
@@ -274,7 +303,10 @@ def test_a_bug_is_called_a_bug_and_not_an_error_of_the_user(monkeypatch, problem
 
 
 def test_a_traceback_is_printed_where_it_is_asked_for():
-    for arguments in (["--traceback", "compare", "nowhere.csv"], ["compare", "nowhere.csv", "--traceback"]):
+    for arguments in (
+        ["--traceback", "compare", "nowhere.csv"],
+        ["compare", "nowhere.csv", "--traceback"],
+    ):
         result = run(*arguments)
         assert result.exit_code == 2
         assert "Traceback (most recent call last)" in result.stderr
@@ -298,7 +330,9 @@ time.sleep(60)
 
 def test_nothing_is_imported_before_ctrl_c_is_caught():
     code = "import sys; before = {*sys.modules}; import muhat.__main__; print(*sorted({*sys.modules} - before))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.split() == ["muhat", "muhat.__main__"]
 
 
@@ -318,7 +352,9 @@ def test_a_closed_stream_is_no_bug(closed):
 @pytest.mark.parametrize("module", ["signal", "typer", "rich", "scipy"])
 def test_ctrl_c_during_the_first_imports_is_one_line(tmp_path, module):
     write(f"{module}.py", IMPORTED_SLOWLY)
-    result = shell("compare", PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    result = shell(
+        "compare", PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    )
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "muhat: interrupted.\n")
 
 
@@ -344,8 +380,12 @@ def test_help_fits_80_columns(arguments):
 
 def test_the_help_of_all_imports_no_command():
     code = "import sys; from muhat.__main__ import main; sys.argv[1:] = ['--help']\ntry: main()\nfinally: print({})"
-    loaded = "sorted({'matplotlib', 'pyarrow', 'muhat.paper', 'muhat.comparison'} & set(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", code.format(loaded)], capture_output=True, text=True, check=True)
+    loaded = (
+        "sorted({'matplotlib', 'pyarrow', 'muhat.paper', 'muhat.comparison'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code.format(loaded)], capture_output=True, text=True, check=True
+    )
     assert result.stdout.endswith("[]\n")
     for name, (_, summary) in COMMANDS.items():
         assert re.search(rf"{name} +{re.escape(summary)}", result.stdout)
@@ -381,26 +421,39 @@ def test_the_lines_of_python_of_the_demonstration_and_of_batches_run(monkeypatch
         result = json.loads(run("compare", *arguments, "--json", *QUICK).stdout)
         names = {}
         exec("\n".join(result["python"]), names)
-        assert names["comparison"]["f-kmse"].score == pytest.approx(result["estimators"][1]["score"], rel=1e-12)
+        assert names["comparison"]["f-kmse"].score == pytest.approx(
+            result["estimators"][1]["score"], rel=1e-12
+        )
     assert "open_batches('table.csv')" in result["python"][1]
 
 
 def test_text_is_parsed_once_where_it_fits_in_memory(monkeypatch, table):
     passes = []
     monkeypatch.setattr(command, "DENSE_UP_TO", 1)
-    monkeypatch.setattr(FileBatches, "_chunks", lambda self, own=FileBatches._chunks: passes.append(1) or own(self))
+    monkeypatch.setattr(
+        FileBatches, "_chunks", lambda self, own=FileBatches._chunks: passes.append(1) or own(self)
+    )
     for memory, expected in ((1e9, 1), (0.0, 4)):
         monkeypatch.setattr(command, "available_memory", lambda memory=memory: memory)
         passes.clear()
-        assert run("compare", table, "--json", "--gram", "nystrom", "--features", "5", *QUICK).exit_code == 0
+        assert (
+            run(
+                "compare", table, "--json", "--gram", "nystrom", "--features", "5", *QUICK
+            ).exit_code
+            == 0
+        )
         assert len(passes) == expected
 
 
 def test_columns_and_separator_reach_the_file():
     write("odd.txt", "# made up\na:kind:b\n" + "".join(f"{i * 7 % 5}:x:{i}.5\n" for i in range(9)))
-    assert_refused(run("compare", "odd.txt", "--separator", ":"), "column 'kind' must be numeric", "line 3")
+    assert_refused(
+        run("compare", "odd.txt", "--separator", ":"), "column 'kind' must be numeric", "line 3"
+    )
     for options in (["--only-numeric"], ["--columns", "b,a"], ["--drop", "kind"]):
-        result = json.loads(run("compare", "odd.txt", "--separator", ":", "--json", *QUICK, *options).stdout)
+        result = json.loads(
+            run("compare", "odd.txt", "--separator", ":", "--json", *QUICK, *options).stdout
+        )
         assert (result["n"], result["d"]) == (9, 2)
 
 
@@ -421,7 +474,10 @@ def test_a_column_of_row_numbers_is_warned_of_once():
 
 def test_numbers_are_printed_with_the_digits_they_have():
     row = {"name": "KME", "setting": "", "score": None, "gain_text": "", "at_edge": False}
-    rows = [SimpleNamespace(**row, strength=share) for share in (0.0, 1e-14, 0.025249, 1.2345e-3, 4.56e-8)]
+    rows = [
+        SimpleNamespace(**row, strength=share)
+        for share in (0.0, 1e-14, 0.025249, 1.2345e-3, 4.56e-8)
+    ]
     shrunk = command._table(SimpleNamespace(rows=rows, best=None)).columns[3]
     assert list(shrunk.cells) == ["0", "0", "2.52", "0.123", "0"]
     assert command.kernel_text(muhat.Laplacian(51.0588230525312)) == "Laplacian(bandwidth=51.1)"
@@ -434,17 +490,21 @@ def test_an_unknown_command_gets_a_suggestion():
 
 def test_a_bandwidth_is_a_number_or_the_median(table):
     median, default = (
-        json.loads(run("compare", table, "--json", *QUICK, *each).stdout) for each in (["--bandwidth", "median"], [])
+        json.loads(run("compare", table, "--json", *QUICK, *each).stdout)
+        for each in (["--bandwidth", "median"], [])
     )
     assert median["kernel"] == default["kernel"]
     assert_refused(
-        run("compare", table, "--bandwidth", "loo"), "--bandwidth: a number or 'median' is needed, got 'loo'"
+        run("compare", table, "--bandwidth", "loo"),
+        "--bandwidth: a number or 'median' is needed, got 'loo'",
     )
 
 
 def test_every_file_that_is_written_is_printed(table):
     result = run("compare", table, *QUICK, "--report", "page.html", "--save", "best.muhat")
-    assert result.stdout.endswith("Figure: muhat-compare.png\nReport: page.html\nSaved: best.muhat\n")
+    assert result.stdout.endswith(
+        "Figure: muhat-compare.png\nReport: page.html\nSaved: best.muhat\n"
+    )
 
 
 def test_a_label_can_be_dropped():
@@ -458,7 +518,9 @@ def test_a_label_can_be_dropped():
 def test_a_full_standard_output_is_one_line(table):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "muhat", "compare", table, "--json", *QUICK]
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        result = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+        )
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
     assert "a place that can be written to is needed" in result.stderr
@@ -513,7 +575,9 @@ def on_a_terminal(*arguments, interrupt_at=None):
         stderr=its,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may ignore it
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # whoever runs the tests may ignore it
     )
     os.close(its)
     seen = b""
@@ -534,14 +598,19 @@ def on_a_terminal(*arguments, interrupt_at=None):
 
 
 @pytest.mark.parametrize(
-    ("name", "gram"), [("large.parquet", "nystrom"), ("large.csv", "random-features"), ("folder", "nystrom")]
+    ("name", "gram"),
+    [("large.parquet", "nystrom"), ("large.csv", "random-features"), ("folder", "nystrom")],
 )
 def test_a_large_file_is_compared_in_batches(files, name, gram, in_batches):
     result = run("compare", files / name, "--gram", gram, *FEW, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     printed = json.loads(result.stdout)
     assert (printed["data"], printed["n"], printed["d"]) == (Path(name).stem, LARGE, len(NAMES))
-    assert (printed["gram"], printed["gram_reason"], printed["n_components"]) == (gram, "as asked", 40)
+    assert (printed["gram"], printed["gram_reason"], printed["n_components"]) == (
+        gram,
+        "as asked",
+        40,
+    )
     held = {"nystrom": Nystrom(40), "random-features": RandomFeatures(40)}[gram]
     expected = compare(sample(LARGE), filters=["f-kmse"], gram=held, standardize=True)
     for row in printed["estimators"]:
@@ -563,7 +632,9 @@ def test_few_rows_of_a_file_or_a_folder_are_compared_dense(gram):
     for name in ("small.csv", "folder"):
         printed = json.loads(run("compare", name, "--json", "--gram", gram, *QUICK).stdout)
         assert printed["gram"] == "dense"
-        assert printed["estimators"][1]["score"] == pytest.approx(expected["f-kmse"].score, rel=SAME)
+        assert printed["estimators"][1]["score"] == pytest.approx(
+            expected["f-kmse"].score, rel=SAME
+        )
 
 
 def test_a_terminal_shows_which_pass_of_how_many_and_how_fast(files):
@@ -604,7 +675,9 @@ def test_nothing_is_shown_with_json_or_where_there_is_no_terminal(files):
 
 
 def test_an_interrupted_pass_is_one_line_and_leaves_no_figure(files):
-    code, out, seen = on_a_terminal(files / "large.csv", "--gram", "nystrom", interrupt_at=b"pass 1 of 1: reading")
+    code, out, seen = on_a_terminal(
+        files / "large.csv", "--gram", "nystrom", interrupt_at=b"pass 1 of 1: reading"
+    )
     assert (code, out) == (130, "")
     assert "muhat: interrupted." in seen
     assert "Traceback" not in seen
@@ -628,7 +701,11 @@ def test_a_bad_row_far_down_is_named_by_its_place_in_the_file():
     X = sample(30_000)
     X[25_000, 1] = np.nan
     as_parquet(X, "holes.parquet")
-    assert_refused(run("compare", "holes.parquet", "--gram", "nystrom"), "data row 25001 (counted from 1)", "'b'")
+    assert_refused(
+        run("compare", "holes.parquet", "--gram", "nystrom"),
+        "data row 25001 (counted from 1)",
+        "'b'",
+    )
 
 
 @pytest.mark.parametrize(
@@ -641,7 +718,9 @@ def test_a_bad_row_far_down_is_named_by_its_place_in_the_file():
     ids=["word", "one row", "few rows"],
 )
 def test_a_file_of_which_no_features_can_be_made_is_refused(name, text, words):
-    assert_refused(run("compare", write(name, text), "--gram", "nystrom", "--features", "50"), *words)
+    assert_refused(
+        run("compare", write(name, text), "--gram", "nystrom", "--features", "50"), *words
+    )
 
 
 @pytest.mark.parametrize(
@@ -649,7 +728,10 @@ def test_a_file_of_which_no_features_can_be_made_is_refused(name, text, words):
     [
         (["--gram", "nystroem"], ["--gram", "did you mean 'nystrom'?"]),
         (["--gram", "blocks"], ["--gram", "'dense', 'nystrom', 'random-features'", "got 'blocks'"]),
-        (["--features", "10"], ["--features", "--gram nystrom or random-features is needed", "--gram auto"]),
+        (
+            ["--features", "10"],
+            ["--features", "--gram nystrom or random-features is needed", "--gram auto"],
+        ),
         (["--features", "10", "--gram", "dense"], ["--features", "--gram dense"]),
         (["--features", "0", "--gram", "nystrom"], ["--features"]),
         (["--features", "many", "--gram", "nystrom"], ["--features"]),
@@ -663,5 +745,7 @@ def test_a_way_to_hold_the_matrix_that_cannot_be_is_refused(arguments, words):
 
 
 def test_the_demonstration_takes_features_too():
-    printed = json.loads(run("compare", "--gram", "nystrom", "--features", "30", "--json", *QUICK).stdout)
+    printed = json.loads(
+        run("compare", "--gram", "nystrom", "--features", "30", "--json", *QUICK).stdout
+    )
     assert (printed["data"], printed["n_components"]) == ("wine", 30)

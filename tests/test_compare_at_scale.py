@@ -82,20 +82,26 @@ def test_columns_are_standardised_in_batches_as_they_are_at_once(ends):
 
 
 @given(
-    X=arrays(np.float64, (12, 2), elements=st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-3)),
+    X=arrays(
+        np.float64, (12, 2), elements=st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-3)
+    ),
     scale=st.sampled_from([1e-300, 1e-160, 1.0, 1e160, 1e300]),
     end=st.integers(1, 11),
 )
 @settings(max_examples=60, deadline=None)
 def test_no_unit_of_measurement_overflows_or_vanishes(X, scale, end):
     X = X * scale
-    first, second = (ColumnMoments.from_batch(next(iter(ArraySource(part)))) for part in in_batches(X, end))
+    first, second = (
+        ColumnMoments.from_batch(next(iter(ArraySource(part)))) for part in in_batches(X, end)
+    )
     np.testing.assert_allclose((first + second).standardized(X), standardized(X), atol=1e-6)
 
 
 def test_small_deviations_from_a_large_mean_are_not_lost():
     X = np.random.default_rng(0).normal(size=(5000, 1))
-    moved = StreamSource([part + 1e8 for part in in_batches(X, *range(100, 5000, 100))]).total(ColumnMoments.from_batch)
+    moved = StreamSource([part + 1e8 for part in in_batches(X, *range(100, 5000, 100))]).total(
+        ColumnMoments.from_batch
+    )
     np.testing.assert_allclose(moved.standardized(X + 1e8), standardized(X), atol=1e-6)
 
 
@@ -133,7 +139,9 @@ def test_landmarks_that_are_given_are_standardised_with_the_rows(standardize):
     given = compare(X, gram=Nystrom(landmarks=X), **options)
     for row, dense in zip(given.rows, compare(X, gram="dense", **options).rows, strict=True):
         assert row.score == pytest.approx(dense.score, rel=1e-6)
-    with pytest.raises(ValueError, match="landmarks must be an array of at least one row of 4 features"):
+    with pytest.raises(
+        ValueError, match="landmarks must be an array of at least one row of 4 features"
+    ):
         compare(X, gram=Nystrom(landmarks=X[:, :2]), **options)
 
 
@@ -164,7 +172,9 @@ def test_the_passes_are_as_many_as_are_told(filters, standardize):
 def test_single_precision_is_compared_in_double():
     X = sample(DENSE_UP_TO + 1).astype(np.float32)
     comparison = compare([X], filters=["s-kmse"], gram=Nystrom(20))
-    assert_same(comparison, compare(X.astype(np.float64), filters=["s-kmse"], gram=Nystrom(20)), rtol=1e-6)
+    assert_same(
+        comparison, compare(X.astype(np.float64), filters=["s-kmse"], gram=Nystrom(20)), rtol=1e-6
+    )
     assert comparison.eigenvalues.dtype == np.float64
 
 
@@ -180,9 +190,14 @@ def test_a_list_of_data_frames_is_batches_and_a_list_of_lists_is_a_sample():
 def test_more_rows_than_a_matrix_takes_are_held_by_features_and_it_says_why():
     comparison = compare(sample(DENSE_UP_TO + 1), filters=["s-kmse"])
     assert comparison.gram == "nystrom"
-    assert comparison.gram_reason.startswith(f"{DENSE_UP_TO + 1} rows are too many for an eigendecomposition; on 500")
+    assert comparison.gram_reason.startswith(
+        f"{DENSE_UP_TO + 1} rows are too many for an eigendecomposition; on 500"
+    )
     assert f"(nystrom; {comparison.gram_reason})" in comparison.notes[0]
-    assert f"off by {comparison.approximation_error:.2g} in the norm of the RKHS" in comparison.notes[0]
+    assert (
+        f"off by {comparison.approximation_error:.2g} in the norm of the RKHS"
+        in comparison.notes[0]
+    )
     told = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
     assert (told["gram"], told["gram_reason"]) == ("nystrom", comparison.gram_reason)
     assert told["approximation_error"] == comparison.approximation_error > 0
@@ -204,22 +219,46 @@ def test_features_that_miss_most_of_the_kernel_are_told():
 
 
 def test_a_score_that_would_take_hours_is_left_out_and_said():
-    comparison = compare(sample(40_000, d=2), filters=["nu-method", "f-kmse"], selection="rate", gram=Nystrom(10))
+    comparison = compare(
+        sample(40_000, d=2), filters=["nu-method", "f-kmse"], selection="rate", gram=Nystrom(10)
+    )
     assert comparison["nu-method"].score is None
     assert comparison["f-kmse"].score is not None
-    assert any(note.startswith("No leave-one-out score for nu-method, beyond") for note in comparison.notes)
+    assert any(
+        note.startswith("No leave-one-out score for nu-method, beyond") for note in comparison.notes
+    )
 
 
 @pytest.mark.parametrize(
     ("batches", "options", "sentence"),
     [
-        ([np.ones((3, 2))], {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
-        ([np.ones((3, 2))], {"gram": "dense"}, r"compare: rows that come in batches need .*, got 'dense'"),
-        (np.ones((3, 2)), {"gram": "blocks"}, r"compare: leaving out every point takes .*, got 'blocks'"),
+        (
+            [np.ones((3, 2))],
+            {"gram": "blocks"},
+            r"compare: leaving out every point takes .*, got 'blocks'",
+        ),
+        (
+            [np.ones((3, 2))],
+            {"gram": "dense"},
+            r"compare: rows that come in batches need .*, got 'dense'",
+        ),
+        (
+            np.ones((3, 2)),
+            {"gram": "blocks"},
+            r"compare: leaving out every point takes .*, got 'blocks'",
+        ),
         (np.ones((3, 2)), {"gram": "nystroem"}, r"did you mean 'nystrom'\?"),
-        (iter([np.ones((3, 2))]), {}, r"compare: batches that can be iterated anew are needed, got a list_iterator"),
+        (
+            iter([np.ones((3, 2))]),
+            {},
+            r"compare: batches that can be iterated anew are needed, got a list_iterator",
+        ),
         (Counting([]), {}, "at least one batch is needed"),
-        ([np.ones((1, 2))], {}, r"compare: selection by LeaveOneOut needs at least 2 rows, got n_samples = 1"),
+        (
+            [np.ones((1, 2))],
+            {},
+            r"compare: selection by LeaveOneOut needs at least 2 rows, got n_samples = 1",
+        ),
         ([np.ones((3, 2)), np.ones((3, 3))], {}, r"batch 1: 2 columns are needed"),
         (sample(50), {"gram": Nystrom(51)}, r"n_components must be at most the number of rows, 50"),
     ],
@@ -232,7 +271,9 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(batches, options, se
 def test_a_nan_in_batch_700_is_told_by_batch_and_row():
     parts = [np.random.default_rng(0).normal(size=(3, 2)) for _ in range(702)]
     parts[700] = np.array([[0, 1], [np.nan, 1], [2, 3]])
-    with pytest.raises(ValueError, match=r"batch 700: .* NaN in its row 1 \(row 2101 of all, counted from 0\)"):
+    with pytest.raises(
+        ValueError, match=r"batch 700: .* NaN in its row 1 \(row 2101 of all, counted from 0\)"
+    ):
         compare(parts)
 
 

@@ -72,8 +72,12 @@ def test_the_default_is_what_kernel_mean_takes(sample, comparison):
     mu = KernelMean().fit(standardized(sample))
     assert comparison.default.filter == mu.filter_
     assert comparison.default.parameter == pytest.approx(mu.choice_.parameter, rel=1e-6)
-    plain = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[mu.choice_.parameter])).fit(standardized(sample))
-    assert comparison.default.score == pytest.approx(plain.choice_.score, rel=SAME)  # scored as all others are
+    plain = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[mu.choice_.parameter])).fit(
+        standardized(sample)
+    )
+    assert comparison.default.score == pytest.approx(
+        plain.choice_.score, rel=SAME
+    )  # scored as all others are
     assert f"takes f-kmse with {comparison.default.setting}" in comparison.default_verdict()
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
 
@@ -82,18 +86,26 @@ def test_the_default_keeps_the_plain_average_of_yes_and_no():
     X = (np.random.default_rng(SEED).random((50, 1)) < 0.15).astype(float)
     comparison = compare(X, kernel=Gaussian(1.0))
     assert comparison.default.name == "kme"
-    assert comparison.default_verdict() == "KernelMean(), the default, keeps the plain average here."
+    assert (
+        comparison.default_verdict() == "KernelMean(), the default, keeps the plain average here."
+    )
     assert comparison.best.improvement > 0
-    assert not comparison.helps  # whatever the score says: the noise has one dimension, and so has the choice
+    assert (
+        not comparison.helps
+    )  # whatever the score says: the noise has one dimension, and so has the choice
 
 
 def test_improvement_is_in_percent_of_the_unbiased_estimate_of_the_risk(sample, comparison):
     K = comparison.kernel(standardized(sample))
     n = len(K)
-    risk = (np.trace(K) / n - K.mean()) / (n - 1) * n / (n - 1)  # on the n − 1 points that leave-one-out leaves
+    risk = (
+        (np.trace(K) / n - K.mean()) / (n - 1) * n / (n - 1)
+    )  # on the n − 1 points that leave-one-out leaves
     assert comparison.risk == pytest.approx(risk, rel=SAME)
     for row in comparison.rows:
-        assert row.improvement == pytest.approx(100 * (comparison["kme"].score - row.score) / risk, abs=1e-6)
+        assert row.improvement == pytest.approx(
+            100 * (comparison["kme"].score - row.score) / risk, abs=1e-6
+        )
     assert comparison["kme"].improvement == 0
 
 
@@ -112,7 +124,11 @@ def test_every_rule_has_a_row_for_every_estimator_scored_by_leave_one_out(sample
         row = comparison[name]
         chosen = KernelMean(filter=name, selection=selection).fit(X).choice_.parameter
         assert row.parameter == pytest.approx(chosen, rel=1e-6)
-        rescored = KernelMean(filter=name, selection=LeaveOneOut(grid=[row.parameter])).fit(X).choice_.score
+        rescored = (
+            KernelMean(filter=name, selection=LeaveOneOut(grid=[row.parameter]))
+            .fit(X)
+            .choice_.score
+        )
         assert row.score == pytest.approx(rescored, rel=SAME)
         assert row.selection == selection
 
@@ -153,18 +169,28 @@ def test_kme_takes_part_whatever_is_asked_for(sample):
 
 def test_two_filters_of_one_kind_are_told_apart(sample):
     rows = compare(sample, filters=[IteratedTikhonov(2), IteratedTikhonov(5)]).rows
-    assert [row.name for row in rows] == ["kme", "IteratedTikhonov(order=2)", "IteratedTikhonov(order=5)"]
+    assert [row.name for row in rows] == [
+        "kme",
+        "IteratedTikhonov(order=2)",
+        "IteratedTikhonov(order=5)",
+    ]
 
 
 def test_a_fixed_parameter_is_scored_too(sample):
     row = compare(sample, filters=["f-kmse"], selection=Fixed(0.1))["f-kmse"]
     assert row.parameter == 0.1
-    expected = KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[0.1])).fit(standardized(sample)).choice_.score
+    expected = (
+        KernelMean(filter="f-kmse", selection=LeaveOneOut(grid=[0.1]))
+        .fit(standardized(sample))
+        .choice_.score
+    )
     assert row.score == pytest.approx(expected, rel=SAME)
 
 
 def test_features_are_standardised_as_scikit_learn_does(sample):
-    np.testing.assert_allclose(standardized(sample), StandardScaler().fit_transform(sample), atol=1e-12)
+    np.testing.assert_allclose(
+        standardized(sample), StandardScaler().fit_transform(sample), atol=1e-12
+    )
 
 
 def test_constant_features_are_standardised_to_zero():
@@ -176,10 +202,14 @@ def test_constant_features_are_standardised_to_zero():
 
 @pytest.mark.parametrize("factor", [1e-200, 1e200])
 def test_the_unit_of_measurement_does_not_matter(sample, comparison, factor):
-    assert compare(sample * factor)["f-kmse"].score == pytest.approx(comparison["f-kmse"].score, rel=SAME)
+    assert compare(sample * factor)["f-kmse"].score == pytest.approx(
+        comparison["f-kmse"].score, rel=SAME
+    )
 
 
-@pytest.mark.parametrize("options", [{}, {"selection": "gcv"}, {"selection": "kfold"}, {"gram": Nystrom(20)}], ids=repr)
+@pytest.mark.parametrize(
+    "options", [{}, {"selection": "gcv"}, {"selection": "kfold"}, {"gram": Nystrom(20)}], ids=repr
+)
 def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
     X = random_sample(REFIT_UP_TO + 1)
     comparison = compare_as_it_is(X, standardize=False, **options)
@@ -245,7 +275,9 @@ def test_json_holds_the_numbers(comparison):
 def test_what_is_not_finite_is_none_in_json():
     rng = np.random.default_rng(SEED)
     opposed = rng.normal(size=(20, 3))
-    written = compare(np.concatenate([opposed, -opposed]), kernel="linear").to_dict()["estimators"][1]
+    written = compare(np.concatenate([opposed, -opposed]), kernel="linear").to_dict()["estimators"][
+        1
+    ]
     assert written["parameter"] is None  # λ = ∞: the target itself
     assert written["strength"] == 1
 
@@ -261,7 +293,9 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
 
 
 def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
-    few = np.random.default_rng(SEED).normal(size=(30, 30))  # nothing in common but the kernel's diagonal
+    few = np.random.default_rng(SEED).normal(
+        size=(30, 30)
+    )  # nothing in common but the kernel's diagonal
     clear = compare(few, kernel=Gaussian(1.0), filters=["s-kmse", "f-kmse", "nu-method"])
     assert clear.helps
     tried = sum(len(row.grid) for row in clear.rows)
@@ -281,8 +315,12 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
 
 def test_two_rows_are_too_few_for_a_verdict():
     two = compare(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    assert two.verdict() == "2 rows are too few to tell whether shrinkage improves their kernel mean."
-    assert two.stacked_verdict() == ("Stacked mean: too few rows to tell whether it is better than the plain average.")
+    assert (
+        two.verdict() == "2 rows are too few to tell whether shrinkage improves their kernel mean."
+    )
+    assert two.stacked_verdict() == (
+        "Stacked mean: too few rows to tell whether it is better than the plain average."
+    )
 
 
 def test_the_threshold_is_the_largest_of_correlated_gains_by_chance(comparison):
@@ -291,7 +329,9 @@ def test_the_threshold_is_the_largest_of_correlated_gains_by_chance(comparison):
     twenty = _threshold(terms / terms.std(axis=0))
     assert one == pytest.approx(2, abs=0.1)
     assert same == pytest.approx(one)
-    assert twenty == pytest.approx(norm.isf(1 - norm.cdf(2) ** (1 / 20)), abs=0.15)  # independent ones: Šidák
+    assert twenty == pytest.approx(
+        norm.isf(1 - norm.cdf(2) ** (1 / 20)), abs=0.15
+    )  # independent ones: Šidák
     assert comparison.threshold > 2
 
 
@@ -345,7 +385,9 @@ def test_a_gain_has_the_digits_of_its_error(comparison, gain, error, text):
 
 
 @pytest.mark.parametrize("gram", ["dense", Nystrom(40)], ids=str)
-def test_the_standard_error_is_that_of_the_differences_to_kme_with_each_point_left_out(sample, gram):
+def test_the_standard_error_is_that_of_the_differences_to_kme_with_each_point_left_out(
+    sample, gram
+):
     X = standardized(sample)
     for row in compare(sample, kernel=Gaussian(2.0), gram=gram).rows:
         F, n = reference.features(Gaussian(2.0)(X)), len(X)
@@ -353,11 +395,16 @@ def test_the_standard_error_is_that_of_the_differences_to_kme_with_each_point_le
         for i in range(n):
             rest = np.delete(np.arange(n), i)
             pair = [("kme", None), (row.name, row.parameter)]
-            losses = [((F[i] - reference.estimate(*each, F[rest], np.ones(n - 1))) ** 2).sum() for each in pair]
+            losses = [
+                ((F[i] - reference.estimate(*each, F[rest], np.ones(n - 1))) ** 2).sum()
+                for each in pair
+            ]
             gains.append(losses[0] - losses[1])
         risk = (np.trace(F @ F.T) / n - (F.mean(axis=0) ** 2).sum()) / (n - 1) * n / (n - 1)
         assert row.improvement == pytest.approx(100 * np.mean(gains) / risk, rel=1e-6, abs=1e-9)
-        assert row.standard_error == pytest.approx(100 * np.std(gains, ddof=1) / n**0.5 / risk, rel=1e-6, abs=1e-9)
+        assert row.standard_error == pytest.approx(
+            100 * np.std(gains, ddof=1) / n**0.5 / risk, rel=1e-6, abs=1e-9
+        )
 
 
 def test_a_fitted_estimator_is_a_comparison(sample, comparison):
@@ -370,13 +417,17 @@ def test_a_fitted_estimator_is_a_comparison(sample, comparison):
 def test_a_fitted_estimator_is_compared_on_one_more_decomposition(sample, monkeypatch):
     mu = KernelMean(kernel=Gaussian(10.0)).fit(sample)
     decompose, found = np.linalg.eigh, []
-    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: found.append(matrix.shape) or decompose(matrix))
+    monkeypatch.setattr(
+        np.linalg, "eigh", lambda matrix: found.append(matrix.shape) or decompose(matrix)
+    )
     Comparison.from_estimator(mu)
     assert found == [(len(sample), len(sample))]
 
 
 def test_a_fitted_estimator_without_kme_is_measured_against_it(sample, comparison):
-    again = Comparison.from_estimator(KernelMean(filter="f-kmse", selection="gcv").fit(standardized(sample)))
+    again = Comparison.from_estimator(
+        KernelMean(filter="f-kmse", selection="gcv").fit(standardized(sample))
+    )
     assert [row.name for row in again.rows] == ["kme", "f-kmse"]
     assert again["kme"].score == pytest.approx(comparison["kme"].score, rel=SAME)
 
@@ -422,18 +473,30 @@ def test_the_wine_data_are_those_of_the_paper():
 
 
 def test_a_stacked_mean_that_seems_to_gain_more_than_all_risk_is_explained():
-    comparison, stacked = compare(random_sample(30), filters=["s-kmse"]), StackedMean().fit(random_sample(30))
+    comparison, stacked = (
+        compare(random_sample(30), filters=["s-kmse"]),
+        StackedMean().fit(random_sample(30)),
+    )
     vars(stacked)["_held_out"] = HeldOutGain(1.2, 0.1)
     assert not comparison.notes
-    assert "no more than all of KME's risk can be gained" in replace(comparison, stacked=stacked).notes[0]
+    assert (
+        "no more than all of KME's risk can be gained"
+        in replace(comparison, stacked=stacked).notes[0]
+    )
 
 
 @pytest.mark.parametrize("form", ["array", "list", "series", "dask"])
 def test_one_dimension_is_one_column(form):
     values = np.random.default_rng(0).normal(size=30)
-    given = {"array": lambda: values, "list": values.tolist, "series": lambda: pd.Series(values, name="a")}
+    given = {
+        "array": lambda: values,
+        "list": values.tolist,
+        "series": lambda: pd.Series(values, name="a"),
+    }
     if form == "dask":
         array = pytest.importorskip("dask.array")
         given["dask"] = lambda: array.from_array(values, chunks=11)
-    found, expected = (compare(each, filters=["s-kmse"])["s-kmse"] for each in (given[form](), values[:, None]))
+    found, expected = (
+        compare(each, filters=["s-kmse"])["s-kmse"] for each in (given[form](), values[:, None])
+    )
     assert found.improvement == pytest.approx(expected.improvement, rel=1e-6)

@@ -10,7 +10,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures, load, save
@@ -50,12 +53,19 @@ def smoother(name, parameter, K, k, z, p, kappa2, has_intercept=True):
         for t in range(1, parameter + 1):
             momentum = (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
             step = 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3)) if t > 1 else 6 / 5
-            before, beta = beta, beta + momentum * (beta - before) + step * p[:, None] * (z - K @ beta) / kappa2
+            before, beta = (
+                beta,
+                beta + momentum * (beta - before) + step * p[:, None] * (z - K @ beta) / kappa2,
+            )
     else:
         root = np.sqrt(p)[:, None]
         gamma, U = np.linalg.eigh(root * K * root.T)
         gamma = np.maximum(gamma, 1e-30)
-        g = -np.expm1(-gamma / parameter) / gamma if name == "showalter" else (gamma >= parameter) / gamma
+        g = (
+            -np.expm1(-gamma / parameter) / gamma
+            if name == "showalter"
+            else (gamma >= parameter) / gamma
+        )
         beta = root * (U @ (g[:, None] * (U.T @ (root * z))))
     return k.T @ beta + mean
 
@@ -64,7 +74,9 @@ def left_out(name, parameter, K, z, p, kappa2, has_intercept=True):
     """The prediction of each row from all others."""
     rows = np.arange(len(K))
     found = [
-        smoother(name, parameter, K[np.ix_(o, o)], K[np.ix_(o, ~o)], z[o], p[o], kappa2, has_intercept)[0]
+        smoother(
+            name, parameter, K[np.ix_(o, o)], K[np.ix_(o, ~o)], z[o], p[o], kappa2, has_intercept
+        )[0]
         for o in (rows != i for i in rows)
     ]
     return np.array(found)
@@ -72,7 +84,13 @@ def left_out(name, parameter, K, z, p, kappa2, has_intercept=True):
 
 def fitted(name, parameter, kernel, X, y, weights=None, **settings):
     """A filter with its parameter given, on X as it is: references have no scaling."""
-    settings = {"kernel": kernel, "filter": name, "selection": Fixed(parameter), "standardize": False, **settings}
+    settings = {
+        "kernel": kernel,
+        "filter": name,
+        "selection": Fixed(parameter),
+        "standardize": False,
+        **settings,
+    }
     return ConditionalMean(**settings).fit(X, y, sample_weight=weights)
 
 
@@ -81,7 +99,9 @@ def assert_close(found, true, tolerance=EXACT, size=None):
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("sample", ["random", "clustered", "duplicated", "more features than rows", "two points"])
+@pytest.mark.parametrize(
+    "sample", ["random", "clustered", "duplicated", "more features than rows", "two points"]
+)
 @pytest.mark.parametrize("has_intercept", [True, False])
 def test_left_out_predictions_are_those_without_the_row(name, sample, has_intercept):
     X = SAMPLES[sample]
@@ -91,7 +111,9 @@ def test_left_out_predictions_are_those_without_the_row(name, sample, has_interc
         model = fitted(name, parameter, kernel, X, y, fit_intercept=has_intercept)
         true = left_out(name, parameter, kernel(X), y, np.ones(len(X)), 1.0, has_intercept)
         assert_close(model.loo_predictions_, true, size=np.abs(y).max())
-        np.testing.assert_allclose(model.loo_residuals_, y - model.loo_predictions_, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(
+            model.loo_residuals_, y - model.loo_predictions_, rtol=0, atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -134,7 +156,12 @@ def test_left_out_predictions_hold_for_the_approximated_kernel(gram, name):
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_every_left_out_smoother_predicts_anywhere_as_a_refit(name):
     rng = np.random.default_rng(SEED)
-    X, y, new, weights = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)), rng.normal(size=(5, 2)), np.ones(40)
+    X, y, new, weights = (
+        rng.normal(size=(40, 2)),
+        rng.normal(size=(40, 2)),
+        rng.normal(size=(5, 2)),
+        np.ones(40),
+    )
     weights[7] = 6.0
     kernel, parameter = Gaussian(1.0), PARAMETERS[name][1]
     model = fitted(name, parameter, kernel, X, y, weights)
@@ -151,8 +178,13 @@ def test_scores_are_those_of_left_out_predictions_and_the_least_is_taken(name):
     X, weights = rng.normal(size=(50, 2)), rng.uniform(0.5, 1.5, size=50)
     y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.2 * rng.normal(size=(50, 2))
     rule = LeaveOneOut(grid=PARAMETERS[name])
-    model = ConditionalMean(kernel=Gaussian(1.0), filter=name, selection=rule, standardize=False).fit(X, y, weights)
-    true = [left_out(name, parameter, Gaussian(1.0)(X), y, weights, 1.0) for parameter in PARAMETERS[name]]
+    model = ConditionalMean(
+        kernel=Gaussian(1.0), filter=name, selection=rule, standardize=False
+    ).fit(X, y, weights)
+    true = [
+        left_out(name, parameter, Gaussian(1.0)(X), y, weights, 1.0)
+        for parameter in PARAMETERS[name]
+    ]
     scores = [weights / weights.sum() @ ((y - each) ** 2).sum(axis=1) for each in true]
     np.testing.assert_allclose(model.choice_.scores, scores, rtol=EXACT)
     assert model.choice_.parameter == PARAMETERS[name][int(np.argmin(scores))]
@@ -164,11 +196,18 @@ def test_scores_are_those_of_left_out_predictions_and_the_least_is_taken(name):
 def test_auto_takes_the_filter_and_parameter_with_the_least_score():
     X, y = wave(80)
     model = ConditionalMean().fit(X, y)
-    assert [type(choice.filter) for choice in model.choices_] == [Tikhonov, IteratedTikhonov, Landweber, NuMethod]
+    assert [type(choice.filter) for choice in model.choices_] == [
+        Tikhonov,
+        IteratedTikhonov,
+        Landweber,
+        NuMethod,
+    ]
     assert model.choice_.score == min(choice.scores.min() for choice in model.choices_)
     assert model.choice_.score == pytest.approx(np.mean(model.loo_residuals_**2), rel=EXACT)
     for choice in model.choices_:
-        one = ConditionalMean(kernel=model.kernel_, filter=choice.filter, selection=Fixed(choice.parameter)).fit(X, y)
+        one = ConditionalMean(
+            kernel=model.kernel_, filter=choice.filter, selection=Fixed(choice.parameter)
+        ).fit(X, y)
         assert np.mean(one.loo_residuals_**2) == pytest.approx(choice.score, rel=EXACT)
         assert not choice.at_edge
 
@@ -183,7 +222,9 @@ def test_tikhonov_is_kernel_ridge_regression_with_the_ridge_n_lambda(has_interce
         for lam in (1e-5, 1e-3, 1.0):
             ridge = KernelRidge(alpha=total * lam, kernel="rbf", gamma=1 / (2 * 1.5**2))
             true = ridge.fit(X, y - mean, sample_weight=weights).predict(new) + mean
-            model = fitted("tikhonov", lam, Gaussian(1.5), X, y, weights, fit_intercept=has_intercept)
+            model = fitted(
+                "tikhonov", lam, Gaussian(1.5), X, y, weights, fit_intercept=has_intercept
+            )
             assert_close(model.predict(new), true, 1e-10)
 
 
@@ -193,7 +234,9 @@ def test_predictions_are_the_filters_own(name):
     X, y, new = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)), rng.normal(size=(8, 2))
     for parameter in PARAMETERS[name]:
         model = fitted(name, parameter, Gaussian(1.0), X, y)
-        true = smoother(name, parameter, Gaussian(1.0)(X), Gaussian(1.0)(X, new), y, np.ones(40), 1.0)
+        true = smoother(
+            name, parameter, Gaussian(1.0)(X), Gaussian(1.0)(X, new), y, np.ones(40), 1.0
+        )
         assert_close(model.predict(new), true)
         assert_close(model.weights_at(new) @ y, true)
         assert_close(model.expect(lambda outputs: outputs, new), true)
@@ -213,7 +256,10 @@ def test_intervals_are_those_of_the_jackknife_plus():
     refits = [clone(model).fit(X[rest], y[rest]) for rest in ~np.eye(60, dtype=bool)]
     values = np.array([each.predict(new) for each in refits])
     gaps = np.abs([y[i] - each.predict(X[[i]])[0] for i, each in enumerate(refits)])[:, None]
-    low, high = np.sort(values - gaps, axis=0)[6 - 1], np.sort(values + gaps, axis=0)[55 - 1]  # ⌊.1·61⌋, ⌈.9·61⌉
+    low, high = (
+        np.sort(values - gaps, axis=0)[6 - 1],
+        np.sort(values + gaps, axis=0)[55 - 1],
+    )  # ⌊.1·61⌋, ⌈.9·61⌉
     found = model.predict_interval(new, confidence=0.9, method="jackknife+")
     np.testing.assert_allclose(found, np.column_stack([low, high]), rtol=0, atol=1e-9)
 
@@ -229,10 +275,14 @@ def coverage(model, draws=20, method="jackknife+"):
 
 
 def test_intervals_hold_what_they_promise():
-    given = coverage(ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov", selection=Fixed(1e-3)))
+    given = coverage(
+        ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov", selection=Fixed(1e-3))
+    )
     assert 0.9 - 2 * given.std() / np.sqrt(len(given)) < given.mean() < 0.95
     chosen = coverage(ConditionalMean(filter="tikhonov"))
-    assert chosen.mean() > 2 * 0.9 - 1  # what the theorem promises, though it does not speak of a chosen parameter
+    assert (
+        chosen.mean() > 2 * 0.9 - 1
+    )  # what the theorem promises, though it does not speak of a chosen parameter
 
 
 def test_conformal_intervals_hold_what_they_promise_though_everything_was_chosen():
@@ -260,7 +310,9 @@ def test_conformal_intervals_are_those_of_a_model_of_two_thirds_of_the_rows(kern
 
 def test_intervals_of_several_outputs_are_those_of_each():
     X, y = wave(40)
-    both = fitted("tikhonov", 0.01, Gaussian(1.0), X, np.column_stack([y, -2 * y])).predict_interval(X[:4], 0.8)
+    both = fitted(
+        "tikhonov", 0.01, Gaussian(1.0), X, np.column_stack([y, -2 * y])
+    ).predict_interval(X[:4], 0.8)
     one = fitted("tikhonov", 0.01, Gaussian(1.0), X, y).predict_interval(X[:4], 0.8)
     np.testing.assert_allclose(both[:, 0], one, atol=1e-12)
     np.testing.assert_allclose(both[:, 1], -2 * one[:, ::-1], atol=1e-11)
@@ -271,14 +323,27 @@ def test_a_gaussian_kernel_on_y_is_scored_in_its_rkhs():
     K, L = Gaussian(0.7)(X), Gaussian(0.5)(y[:, None])
     factor = np.linalg.cholesky(L + 1e-15 * np.eye(40))
     rule = LeaveOneOut(grid=[1e-3, 0.1])
-    settings = {"kernel": Gaussian(0.7), "kernel_y": Gaussian(0.5), "filter": "tikhonov", "selection": rule}
+    settings = {
+        "kernel": Gaussian(0.7),
+        "kernel_y": Gaussian(0.5),
+        "filter": "tikhonov",
+        "selection": rule,
+    }
     model = ConditionalMean(**settings, standardize=False).fit(X, y)
     for lam, score in zip([1e-3, 0.1], model.choice_.scores, strict=True):
-        true = ((factor - left_out("tikhonov", lam, K, factor, np.ones(40), 1.0)) ** 2).sum(axis=1).mean()
+        true = (
+            ((factor - left_out("tikhonov", lam, K, factor, np.ones(40), 1.0)) ** 2)
+            .sum(axis=1)
+            .mean()
+        )
         assert score == pytest.approx(true, rel=1e-9)
     embedding = model.embedding_at(X[0])
-    np.testing.assert_allclose(embedding(y[:3, None]), model.weights_at(X[:1])[0] @ L[:, :3], atol=1e-12)
-    with pytest.raises(ValueError, match=r"ConditionalMean\.predict: kernel_y must be 'linear' for the mean of y"):
+    np.testing.assert_allclose(
+        embedding(y[:3, None]), model.weights_at(X[:1])[0] @ L[:, :3], atol=1e-12
+    )
+    with pytest.raises(
+        ValueError, match=r"ConditionalMean\.predict: kernel_y must be 'linear' for the mean of y"
+    ):
         model.predict(X)
 
 
@@ -290,7 +355,9 @@ def test_probabilities_are_the_nearest_to_the_weights():
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
     others = rng.dirichlet(np.ones(8), size=(50, 200))
     towards = ((weights - found)[:, None] * (others - found[:, None])).sum(axis=-1)
-    assert towards.max() < 1e-12  # the gap to the nearest point of a convex set points away from all of it
+    assert (
+        towards.max() < 1e-12
+    )  # the gap to the nearest point of a convex set points away from all of it
     inside = rng.dirichlet(np.ones(8), size=3)
     np.testing.assert_allclose(nearest_probabilities(inside), inside, atol=1e-15)
 
@@ -301,7 +368,9 @@ def test_quantiles_are_calibrated_and_ordered_and_draws_follow_the_probabilities
     model = ConditionalMean(kernel_y="gaussian").fit(X, y)
     quantiles = model.predict_quantiles(new, [0.1, 0.5, 0.9])
     assert (np.diff(quantiles, axis=1) >= 0).all()
-    np.testing.assert_allclose((true[:, None] <= quantiles).mean(axis=0), [0.1, 0.5, 0.9], atol=0.05)
+    np.testing.assert_allclose(
+        (true[:, None] <= quantiles).mean(axis=0), [0.1, 0.5, 0.9], atol=0.05
+    )
     at = model.distribution_at(new[:2])
     assert ((at.moved >= 0) & (at.moved < 0.5)).all()
     draws = model.sample(new[:2], 20_000, random_state=0)
@@ -315,9 +384,22 @@ def test_quantiles_are_calibrated_and_ordered_and_draws_follow_the_probabilities
 @pytest.mark.parametrize("has_intercept", [True, False])
 def test_left_out_weights_are_those_of_left_out_predictions(name, gram, has_intercept):
     rng = np.random.default_rng(SEED)
-    X, y, weights = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), rng.uniform(0.5, 1.5, size=60)
+    X, y, weights = (
+        rng.normal(size=(60, 2)),
+        rng.normal(size=(60, 2)),
+        rng.uniform(0.5, 1.5, size=60),
+    )
     weights[3] = 12.0
-    model = fitted(name, PARAMETERS[name][1], Gaussian(1.0), X, y, weights, gram=gram, fit_intercept=has_intercept)
+    model = fitted(
+        name,
+        PARAMETERS[name][1],
+        Gaussian(1.0),
+        X,
+        y,
+        weights,
+        gram=gram,
+        fit_intercept=has_intercept,
+    )
     W = model._fit.left_out_weights()
     assert (W.diagonal() == 0).all()
     assert_close(W @ y, model.loo_predictions_)
@@ -331,7 +413,9 @@ def test_left_out_distributions_are_those_of_refits():
     for i in range(30):
         o = np.arange(30) != i
         refit = fitted("landweber", 100, Gaussian(0.7), X[o], y[o])
-        np.testing.assert_allclose(quantiles[i], refit.predict_quantiles(X[[i]], levels, "weights")[0], atol=1e-12)
+        np.testing.assert_allclose(
+            quantiles[i], refit.predict_quantiles(X[[i]], levels, "weights")[0], atol=1e-12
+        )
         inside.append(quantiles[i, 0] <= y[i] <= quantiles[i, 2])
         scores.append(refit.distribution_at(X[[i]]).crps(y[i])[0, 0])
     assert model.loo_coverage(0.9) == pytest.approx(np.mean(inside))
@@ -342,7 +426,11 @@ def test_left_out_distributions_are_those_of_refits():
 
 def test_the_score_of_a_distribution_is_its_definition():
     rng = np.random.default_rng(SEED)
-    outputs, weights, y = rng.normal(size=(6, 2)), rng.dirichlet(np.ones(6), size=3), rng.normal(size=(3, 2))
+    outputs, weights, y = (
+        rng.normal(size=(6, 2)),
+        rng.dirichlet(np.ones(6), size=3),
+        rng.normal(size=(3, 2)),
+    )
     scores = ConditionalDistribution.from_weights(outputs, weights).crps(y)
     for row, column in np.ndindex(3, 2):
         v, p = outputs[:, column], weights[row]
@@ -374,36 +462,51 @@ def test_columns_of_x_are_standardized_unless_that_is_not_wanted():
     y, new = np.sin(X[:, 0]) + X[:, 1] / 1e6, X[:7] + 0.1
     new[:, 2] = 7
     scaled = (new - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
-    by_hand = ConditionalMean(standardize=False).fit(np.column_stack([as_one(X[:, :2]), np.zeros(60)]), y)
+    by_hand = ConditionalMean(standardize=False).fit(
+        np.column_stack([as_one(X[:, :2]), np.zeros(60)]), y
+    )
     model = ConditionalMean().fit(X, y)
     np.testing.assert_allclose(model.predict(new), by_hand.predict(scaled), rtol=1e-8)
-    np.testing.assert_allclose(model.predict_interval(new), by_hand.predict_interval(scaled), rtol=1e-8)
+    np.testing.assert_allclose(
+        model.predict_interval(new), by_hand.predict_interval(scaled), rtol=1e-8
+    )
     np.testing.assert_allclose(model.weights_at(new), by_hand.weights_at(scaled), atol=1e-8)
     assert model.loo_score_ > 0.9 > 0.75 > ConditionalMean(standardize=False).fit(X, y).loo_score_
     moved = ConditionalMean().fit(1e150 * X, y)  # scales that no square would survive
     np.testing.assert_allclose(moved.predict(1e150 * new), model.predict(new), rtol=1e-8)
-    assert ConditionalMean(kernel="precomputed").fit(Gaussian(1.0)(as_one(X[:, :2])), y).scaling_ is None
+    assert (
+        ConditionalMean(kernel="precomputed").fit(Gaussian(1.0)(as_one(X[:, :2])), y).scaling_
+        is None
+    )
 
 
 def test_rows_as_far_apart_as_floats_go_are_right_once_they_are_standardized():
     X, y = wave(40)
     near = ConditionalMean(kernel=Gaussian(1.0)).fit(np.where(X > 0, 1.0, -1.0), y)
     far = ConditionalMean(kernel=Gaussian(1.0)).fit(np.where(X > 0, 1.5e308, -1.5e308), y)
-    np.testing.assert_allclose(far.predict([[1.5e308], [-1.5e308]]), near.predict([[1.0], [-1.0]]), rtol=1e-9)
+    np.testing.assert_allclose(
+        far.predict([[1.5e308], [-1.5e308]]), near.predict([[1.0], [-1.0]]), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_batches_are_standardized_as_rows_in_memory(standardize):
     X, y = wave(90)
     X = np.column_stack([1e3 * X[:, 0] + 5e3, np.cos(X[:, 0])])
-    settings = {"gram": Nystrom(90), "kernel": Gaussian(1.0 if standardize else 1e3), "standardize": standardize}
+    settings = {
+        "gram": Nystrom(90),
+        "kernel": Gaussian(1.0 if standardize else 1e3),
+        "standardize": standardize,
+    }
     at_once = ConditionalMean(**settings).fit(X, y)
     rows = np.column_stack([X, y])
     streamed = ConditionalMean(**settings).fit_batches([rows[:37], rows[37:]], target=2)
     np.testing.assert_allclose(streamed.predict(X), at_once.predict(X), atol=1e-5)
     np.testing.assert_allclose(streamed.predict_interval(X), at_once.predict_interval(X), atol=1e-4)
     few = ConditionalMean(standardize=standardize).fit_batches([rows[:37], rows[37:]], target=2)
-    np.testing.assert_allclose(few.predict(X), ConditionalMean(standardize=standardize).fit(X, y).predict(X))
+    np.testing.assert_allclose(
+        few.predict(X), ConditionalMean(standardize=standardize).fit(X, y).predict(X)
+    )
 
 
 def reference_quantiles(model, X, y, new, levels):
@@ -416,7 +519,10 @@ def reference_quantiles(model, X, y, new, levels):
         return (near @ np.abs(R[others]) + 5 * np.abs(R).mean()) / (near.sum() + 5)
 
     ratios = np.sort([R[i] / size(scaled[i], np.arange(n) != i) for i in range(n)])
-    places = [int(np.floor(q * (n + 1) + 1e-9)) if q < 0.5 else int(np.ceil(q * (n + 1) - 1e-9)) for q in levels]
+    places = [
+        int(np.floor(q * (n + 1) + 1e-9)) if q < 0.5 else int(np.ceil(q * (n + 1) - 1e-9))
+        for q in levels
+    ]
     reach = np.array([ratios[place - 1] for place in places])
     sizes = np.array([size(x, np.arange(n) >= 0) for x in points])
     return model.predict(new)[:, None] + sizes[:, None] * reach
@@ -434,9 +540,15 @@ def test_quantiles_and_intervals_are_predictions_plus_quantiles_of_left_out_resi
     both.fit(X, np.column_stack([y, -2 * y]))
     of_both = both.predict_quantiles(new, levels)
     np.testing.assert_allclose(of_both[:, 0], found, atol=1e-7)
-    np.testing.assert_allclose(both.predict_quantiles(new, 0.3)[:, 1, 0], -2 * found[:, 2], atol=1e-7)
-    plain = ConditionalMean(kernel="linear").fit(X, y)  # a kernel that does not say which rows are near
-    ends = plain.predict(new)[:, None] + np.sort(plain.loo_residuals_)[[2, 57]]  # ⌊.05·61⌋ − 1 and ⌈.95·61⌉ − 1
+    np.testing.assert_allclose(
+        both.predict_quantiles(new, 0.3)[:, 1, 0], -2 * found[:, 2], atol=1e-7
+    )
+    plain = ConditionalMean(kernel="linear").fit(
+        X, y
+    )  # a kernel that does not say which rows are near
+    ends = (
+        plain.predict(new)[:, None] + np.sort(plain.loo_residuals_)[[2, 57]]
+    )  # ⌊.05·61⌋ − 1 and ⌈.95·61⌉ − 1
     np.testing.assert_allclose(plain.predict_interval(new), ends, rtol=1e-12)
 
 
@@ -456,11 +568,19 @@ def test_a_weight_of_two_moves_quantiles_as_two_rows():
     X, y = wave(200)
     weights = np.where(np.arange(200) < 100, 1.0, 2.0)
     settings = {"kernel": Gaussian(0.5), "filter": "tikhonov", "selection": Fixed(1e-2)}
-    weighted = ConditionalMean(**settings).fit(X, y, weights).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    weighted = (
+        ConditionalMean(**settings).fit(X, y, weights).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    )
     rows = np.repeat(np.arange(200), weights.astype(int))
-    repeated = ConditionalMean(**settings).fit(X[rows], y[rows]).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    repeated = (
+        ConditionalMean(**settings).fit(X[rows], y[rows]).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    )
     np.testing.assert_allclose(weighted, repeated, atol=0.06)
-    unweighted = ConditionalMean(**settings).fit(X, y, np.ones(200)).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    unweighted = (
+        ConditionalMean(**settings)
+        .fit(X, y, np.ones(200))
+        .predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+    )
     np.testing.assert_array_equal(
         unweighted, ConditionalMean(**settings).fit(X, y).predict_quantiles(X[:5], [0.1, 0.5, 0.9])
     )
@@ -538,7 +658,9 @@ def test_a_largest_eigenvalue_that_stands_apart_needs_no_refits(bandwidth):
     X, y = wave(320)
     options = {"kernel": Gaussian(bandwidth), "filter": "nu-method", "standardize": False}
     model = ConditionalMean(**options).fit(X, y)
-    refitted = ConditionalMean(**options, selection=Fixed(model.choice_.parameter)).fit(X[1:], y[1:])
+    refitted = ConditionalMean(**options, selection=Fixed(model.choice_.parameter)).fit(
+        X[1:], y[1:]
+    )
     np.testing.assert_allclose(model.loo_predictions_[:1], refitted.predict(X[:1]), rtol=1e-9)
 
 
@@ -573,10 +695,14 @@ def test_a_precomputed_kernel_predicts_the_same():
 def test_it_works_in_pipelines_and_searches_with_frames_and_float32():
     X, y = wave(40)
     frame = pd.DataFrame({"x": X[:, 0], "more": X[:, 0] ** 2})
-    pipeline = make_pipeline(StandardScaler(), ConditionalMean(filter="tikhonov")).fit(frame, pd.Series(y))
+    pipeline = make_pipeline(StandardScaler(), ConditionalMean(filter="tikhonov")).fit(
+        frame, pd.Series(y)
+    )
     assert pipeline.score(frame, y) > 0.8
     search = GridSearchCV(
-        ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov"), {"kernel__bandwidth": [0.5, 50.0]}, cv=3
+        ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov"),
+        {"kernel__bandwidth": [0.5, 50.0]},
+        cv=3,
     )
     assert search.fit(X, y).best_params_ == {"kernel__bandwidth": 0.5}
     polars = pytest.importorskip("polars").from_pandas(frame)
@@ -585,7 +711,9 @@ def test_it_works_in_pipelines_and_searches_with_frames_and_float32():
     single = ConditionalMean().fit(X.astype(np.float32), y.astype(np.float32))
     np.testing.assert_allclose(single.predict(X), ConditionalMean().fit(X, y).predict(X), atol=0.02)
     model = ConditionalMean().fit(X, y)
-    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X), atol=1e-12)
+    np.testing.assert_allclose(
+        pickle.loads(pickle.dumps(model)).predict(X), model.predict(X), atol=1e-12
+    )
 
 
 def test_predictions_move_along_with_y():
@@ -608,10 +736,12 @@ X, Y = wave(20)
 REFUSED = {
     "y must be given": lambda: ConditionalMean().fit(X, None),
     "y must vary, got 2 in every row": lambda: ConditionalMean().fit(X, np.full(20, 2.0)),
-    r"y must be finite, got Input y contains NaN in 1 row \(first: y\[3\]\)": lambda: ConditionalMean().fit(
-        X, np.where(np.arange(20) == 3, np.nan, Y)
+    r"y must be finite, got Input y contains NaN in 1 row \(first: y\[3\]\)": lambda: (
+        ConditionalMean().fit(X, np.where(np.arange(20) == 3, np.nan, Y))
     ),
-    "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(X, Y[:-1]),
+    "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(
+        X, Y[:-1]
+    ),
     "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
     "y must be real numbers, got complex ones": lambda: ConditionalMean().fit(X, Y + 1j),
     r"interval: confidence must be between 0 and 1, got \[0.5, 0.9\]": lambda: (
@@ -630,26 +760,38 @@ REFUSED = {
     "return real numbers, as many for each output, got a list": lambda: (
         ConditionalMean().fit(X, Y).expect(lambda y: [[1.0], [1.0, 2.0]], X)
     ),
-    "another ConditionalMean is needed, got a int": lambda: ConditionalMean().fit(X, Y).mmd_at(X, 3),
+    "another ConditionalMean is needed, got a int": lambda: (
+        ConditionalMean().fit(X, Y).mmd_at(X, 3)
+    ),
     r"y must be at most 1e\+140 in size": lambda: ConditionalMean().fit(X, 1e200 * Y),
     "y must vary by at least 1e-140": lambda: ConditionalMean().fit(X, 1e-200 * Y),
-    "q must be a number between 0 and 1": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0]),
+    "q must be a number between 0 and 1": lambda: (
+        ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0])
+    ),
     "confidence must be between 0 and 1, got 90; for 90 % give 0.9": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, 90)
     ),
     "confidence 0.99 takes at least 199 rows, got 20; take 0.9 or less": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, 0.99)
     ),
-    "the quantile 0.99 takes at least 99 rows, got 20": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, 0.99),
-    "quantiles method: the name must be one of": lambda: ConditionalMean().fit(X, Y).predict_quantiles(X, 0.5, "mean"),
+    "the quantile 0.99 takes at least 99 rows, got 20": lambda: (
+        ConditionalMean().fit(X, Y).predict_quantiles(X, 0.99)
+    ),
+    "quantiles method: the name must be one of": lambda: (
+        ConditionalMean().fit(X, Y).predict_quantiles(X, 0.5, "mean")
+    ),
     "method='residuals': kernel_y must be 'linear'": lambda: (
         ConditionalMean(kernel_y="gaussian").fit(X, Y).predict_quantiles(X, 0.5, "residuals")
     ),
-    "y must have a value everywhere, got masked": lambda: ConditionalMean().fit(X, np.ma.masked_equal(Y, Y[3])),
+    "y must have a value everywhere, got masked": lambda: ConditionalMean().fit(
+        X, np.ma.masked_equal(Y, Y[3])
+    ),
     "sample_weight must have a value everywhere, got masked": lambda: ConditionalMean().fit(
         X, Y, np.ma.masked_equal(np.arange(1, 21), 9)
     ),
-    "y must be real numbers, got dates": lambda: ConditionalMean().fit(X, np.arange(20).astype("datetime64[D]")),
+    "y must be real numbers, got dates": lambda: ConditionalMean().fit(
+        X, np.arange(20).astype("datetime64[D]")
+    ),
     "y must be real numbers, got dates or times": lambda: ConditionalMean().fit(
         X, pd.Series(pd.to_timedelta(np.arange(20)))
     ),
@@ -659,31 +801,51 @@ REFUSED = {
     "rows further apart than the largest float": lambda: ConditionalMean(standardize=False).fit(
         np.where(X > 0, 1.5e308, -1.5e308), Y
     ),
-    "standardize must be True or False, got 'yes'": lambda: ConditionalMean(standardize="yes").fit(X, Y),
+    "standardize must be True or False, got 'yes'": lambda: ConditionalMean(standardize="yes").fit(
+        X, Y
+    ),
     "takes at least 9 rows to calibrate with, got 20 rows, of which 6 calibrate": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, method="conformal")
     ),
-    "unknown name 'bootstrap'|'bootstrap'": lambda: ConditionalMean().fit(X, Y).predict_interval(X, method="bootstrap"),
+    "unknown name 'bootstrap'|'bootstrap'": lambda: (
+        ConditionalMean().fit(X, Y).predict_interval(X, method="bootstrap")
+    ),
     "conformal intervals take rows that all weigh the same": lambda: (
         ConditionalMean().fit(X, Y, np.arange(20)).predict_interval(X, 0.5, method="conformal")
     ),
-    "y must have 1 outputs, got 2": lambda: ConditionalMean().fit(X, Y).distribution_at(X).crps(np.ones((20, 2))),
-    "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(filter="s-kmse").fit(X, Y),
-    "selection must be 'loo', 'gcv'": lambda: ConditionalMean(filter="tikhonov", selection="kfold").fit(X, Y),
-    "bandwidth must be None, a positive number, 'median' or 'loo', got -3": lambda: ConditionalMean(bandwidth=-3).fit(
-        X, Y
+    "y must have 1 outputs, got 2": lambda: (
+        ConditionalMean().fit(X, Y).distribution_at(X).crps(np.ones((20, 2)))
     ),
-    "bandwidth must be None, .* got array": lambda: ConditionalMean(bandwidth=np.array([1.0, 2.0])).fit(X, Y),
-    "fit_intercept must be True or False, got 'no'": lambda: ConditionalMean(fit_intercept="no").fit(X, Y),
+    "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(
+        filter="s-kmse"
+    ).fit(X, Y),
+    "selection must be 'loo', 'gcv'": lambda: ConditionalMean(
+        filter="tikhonov", selection="kfold"
+    ).fit(X, Y),
+    "bandwidth must be None, a positive number, 'median' or 'loo', got -3": lambda: ConditionalMean(
+        bandwidth=-3
+    ).fit(X, Y),
+    "bandwidth must be None, .* got array": lambda: ConditionalMean(
+        bandwidth=np.array([1.0, 2.0])
+    ).fit(X, Y),
+    "fit_intercept must be True or False, got 'no'": lambda: ConditionalMean(
+        fit_intercept="no"
+    ).fit(X, Y),
     "kernel_y: .* did you mean 'gaussian'": lambda: ConditionalMean(kernel_y="gausian").fit(X, Y),
-    "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(kernel="linear", bandwidth="loo").fit(
+    "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(
+        kernel="linear", bandwidth="loo"
+    ).fit(X, Y),
+    "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(
         X, Y
     ),
-    "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(X, Y),
     "one point is needed, got 20": lambda: ConditionalMean().fit(X, Y).embedding_at(X),
-    "the function must return a number or a row": lambda: ConditionalMean().fit(X, Y).expect(np.mean, X),
+    "the function must return a number or a row": lambda: (
+        ConditionalMean().fit(X, Y).expect(np.mean, X)
+    ),
     "at least 2 rows": lambda: ConditionalMean().fit(X[:1], Y[:1]),
-    "of the mass must be left": lambda: ConditionalMean().fit(X, Y, np.where(np.arange(20) == 0, 1e9, 1)),
+    "of the mass must be left": lambda: ConditionalMean().fit(
+        X, Y, np.where(np.arange(20) == 0, 1e9, 1)
+    ),
 }
 
 
@@ -755,7 +917,9 @@ def test_copies_do_not_change_the_estimate(tmp_path):
     weights = model.weights_at(X)
     np.testing.assert_allclose(weights @ y, true, atol=1e-10)
     copies = (X[:, None] == X).all(axis=2)
-    np.testing.assert_allclose(weights, weights @ copies / copies.sum(axis=0), atol=1e-12)  # shared out evenly
+    np.testing.assert_allclose(
+        weights, weights @ copies / copies.sum(axis=0), atol=1e-12
+    )  # shared out evenly
     np.testing.assert_allclose(model.expect(lambda y: y**2, X), weights @ y**2)
     left_out = model.loo_distribution_
     assert left_out.probabilities.shape == (len(X), len(X))
@@ -773,7 +937,10 @@ def test_copies_promise_no_more_than_the_different_rows(method):
     for _ in range(25):
         X, new = rng.normal(size=(60, 3)), rng.normal(size=(200, 3))
         y, true = X[:, 0] + rng.normal(size=60), new[:, 0] + rng.normal(size=200)
-        once, twice = ConditionalMean().fit(X, y), ConditionalMean().fit(np.tile(X, (2, 1)), np.tile(y, 2))
+        once, twice = (
+            ConditionalMean().fit(X, y),
+            ConditionalMean().fit(np.tile(X, (2, 1)), np.tile(y, 2)),
+        )
         low, high = twice.predict_interval(new, 0.9, method).T
         held.append(np.mean((low <= true) & (true <= high)))
         claimed.append(twice.loo_score_ - once.loo_score_)
@@ -786,9 +953,19 @@ def test_equal_rows_of_few_values_are_observations_of_their_own():
     X = rng.integers(3, size=(120, 2)).astype(float)
     model = ConditionalMean(kernel=Gaussian(1.0)).fit(X, X[:, 0] + rng.integers(2, size=120))
     assert model.n_copies_ == 0
-    labels = ConditionalMean(kernel=Gaussian(1.0)).fit(X, X[:, 0])  # nine different rows, thirteen times each
+    labels = ConditionalMean(kernel=Gaussian(1.0)).fit(
+        X, X[:, 0]
+    )  # nine different rows, thirteen times each
     assert labels.n_copies_ == 0
     assert labels.loo_score_ > 0.99
     X, y, _ = with_copies()
-    with pytest.warns(UserWarning, match="222 of 252 rows are exact copies of others and are taken for observations"):
-        assert ConditionalMean(kernel=Gaussian(1.0)).fit(np.tile(X, (6, 1)), np.tile(y, (6, 1))).n_copies_ == 0
+    with pytest.warns(
+        UserWarning,
+        match="222 of 252 rows are exact copies of others and are taken for observations",
+    ):
+        assert (
+            ConditionalMean(kernel=Gaussian(1.0))
+            .fit(np.tile(X, (6, 1)), np.tile(y, (6, 1)))
+            .n_copies_
+            == 0
+        )

@@ -29,8 +29,15 @@ def quick(name, **changed):
     experiment = PAGE.experiments[name]
     settings = json.loads(json.dumps({**experiment.settings(True), **changed}))
     with BLAS_ON_ONE_THREAD:
-        raw = [json.loads(json.dumps(experiment.run(settings, task))) for task in experiment.tasks(settings)]
-    return Results(settings, from_csv(to_csv(experiment.table(settings, raw))), {"seconds": 1.0, "commit": "0123abc"})
+        raw = [
+            json.loads(json.dumps(experiment.run(settings, task)))
+            for task in experiment.tasks(settings)
+        ]
+    return Results(
+        settings,
+        from_csv(to_csv(experiment.table(settings, raw))),
+        {"seconds": 1.0, "commit": "0123abc"},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +81,9 @@ def test_saturation_has_the_error_of_the_estimator_itself():
     for name, filter, parameter in (("f-kmse", Tikhonov(), 20), ("landweber", Landweber(), 30)):
         row = one(rows, smoothness=2, estimator=name)
         value = saturation.FILTERS[name][1][parameter].item()
-        model = ConditionalMean(kernel="precomputed", filter=filter, selection=Fixed(value), fit_intercept=False)
+        model = ConditionalMean(
+            kernel="precomputed", filter=filter, selection=Fixed(value), fit_intercept=False
+        )
         gaps = model.fit(kernel(x, x), y).predict(kernel(new, x)) - saturation.target(2) @ on_new
         assert row["errors"][parameter] == pytest.approx(np.mean(gaps**2), rel=1e-3)
 
@@ -93,7 +102,9 @@ def test_radii_are_those_of_kernel_mean():
     rows = radius.run(settings, {"n": 30, "first": 0, "last": 3})
     sums = dict.fromkeys(radius.METHODS, 0.0)
     for index, sample in enumerate(SyntheticFamily(20).draw(range(3), 30, settings["seed"])):
-        pilot = sample.distribution.sample(50, np.random.default_rng([settings["seed"], PILOT, index]))
+        pilot = sample.distribution.sample(
+            50, np.random.default_rng([settings["seed"], PILOT, index])
+        )
         mu = KernelMean(kernel=Gaussian(median_bandwidth(pilot)), filter="kme").fit(sample.X)
         for method in radius.METHODS:
             sums[method] += mu.radius(method=method)
@@ -118,12 +129,16 @@ def test_splits_leave_test_rows_out_and_pinball_is_its_definition():
 def test_wine_quality_takes_part_where_its_file_is(tmp_path, monkeypatch):
     monkeypatch.setenv("MUHAT_DATA", str(tmp_path))
     assert "wine-quality" not in accuracy.settings(False)["datasets"]
-    (tmp_path / "winequality-red.csv").write_text('"acidity";"alcohol";"quality"\n7.4;9.4;5\n7.8;9.8;6\n')
+    (tmp_path / "winequality-red.csv").write_text(
+        '"acidity";"alcohol";"quality"\n7.4;9.4;5\n7.8;9.8;6\n'
+    )
     assert accuracy.settings(False)["datasets"] == list(accuracy.SETS)
     X, y = accuracy.regression_data("wine-quality", np.random.default_rng(0))
     assert (X.tolist(), y.tolist()) == ([[7.4, 9.4], [7.8, 9.8]], [5, 6])
     (tmp_path / "winequality-red.csv").write_text("acidity,alcohol,quality\n7.4,9.4,5\n")
-    with pytest.raises(ValueError, match=r"accuracy: winequality-red.csv .* separated by semicolons, is needed"):
+    with pytest.raises(
+        ValueError, match=r"accuracy: winequality-red.csv .* separated by semicolons, is needed"
+    ):
         accuracy.wine_quality()
 
 
@@ -134,9 +149,13 @@ def test_the_grid_search_on_centred_outputs_is_that_of_scikit_learn():
     assert len(X) % accuracy.FOLDS == 0
     ridge = KernelRidge(kernel="rbf", gamma=1 / (2 * model.kernel_.bandwidth**2))
     alphas = model.choices_[0].grid[::5] * 0.8 * len(X)
-    search = GridSearchCV(ridge, {"alpha": alphas}, cv=5, scoring="neg_mean_squared_error").fit(X, y - y.mean())
+    search = GridSearchCV(ridge, {"alpha": alphas}, cv=5, scoring="neg_mean_squared_error").fit(
+        X, y - y.mean()
+    )
     ridge.set_params(alpha=search.best_params_["alpha"] / 0.8).fit(X, y - y.mean())
-    np.testing.assert_allclose(accuracy.centred(X, y, new, model, 5), ridge.predict(new) + y.mean(), rtol=1e-6)
+    np.testing.assert_allclose(
+        accuracy.centred(X, y, new, model, 5), ridge.predict(new) + y.mean(), rtol=1e-6
+    )
 
 
 def test_findings_are_the_numbers(results):
@@ -146,16 +165,23 @@ def test_findings_are_the_numbers(results):
         for n, share in ((20, 0.5), (100, 0.95))
     ]
     found = radius.findings(Results(radius.settings(False), covered, {}))
-    assert [each.number for each in found] == ["50.00 % (n = 20), 95.00 % (n = 100)"] * len(radius.METHODS)
+    assert [each.number for each in found] == ["50.00 % (n = 20), 95.00 % (n = 100)"] * len(
+        radius.METHODS
+    )
     rows = [dict(row) for row in results["accuracy"].rows]
     first = results["accuracy"].settings["datasets"][0]
-    one(rows, dataset=first, model="muhat").update(difference=0.2, difference_low=0.1, difference_high=0.3)
+    one(rows, dataset=first, model="muhat").update(
+        difference=0.2, difference_low=0.1, difference_high=0.3
+    )
     for row in rows:
         if row["method"] == "conformal":
             row.update(coverage=0.8, coverage_error=0.01)
     found = accuracy.findings(Results(results["accuracy"].settings, rows, {}))
     assert found[0].number == f"{first}: 20.00 [10.00, 30.00]<br>better on 0 of 1 sets, worse on 1"
-    assert one([vars(each) for each in found if "conformal" in each.what])["number"] == f"{first}: 80.0 ± 1.0 %"
+    assert (
+        one([vars(each) for each in found if "conformal" in each.what])["number"]
+        == f"{first}: 80.0 ± 1.0 %"
+    )
 
 
 def test_peers_reach_no_objective_that_is_lower_by_more_than_rounding_of_their_constraints():

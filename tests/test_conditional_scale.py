@@ -9,7 +9,17 @@ import pandas as pd
 import pytest
 
 from catalogue import SEED
-from muhat import ConditionalMean, Fixed, Gaussian, KFold, Nystrom, RandomFeatures, load, open_batches, save
+from muhat import (
+    ConditionalMean,
+    Fixed,
+    Gaussian,
+    KFold,
+    Nystrom,
+    RandomFeatures,
+    load,
+    open_batches,
+    save,
+)
 from muhat.conditional import _products
 
 EXACT = 1e-9
@@ -29,7 +39,9 @@ def assert_same(one, other, tolerance=EXACT):
         lam = np.array([mine.filter.as_lambda(parameter) for parameter in mine.grid])
         rounded = np.finfo(float).eps / lam  # as γ is, next to the least λ
         assert (np.abs(mine.scores / its.scores - 1) <= np.maximum(EXACT, rounded)).all()
-    predictions = [each.predict(NAMED if hasattr(each, "feature_names_in_") else NEW) for each in (one, other)]
+    predictions = [
+        each.predict(NAMED if hasattr(each, "feature_names_in_") else NEW) for each in (one, other)
+    ]
     np.testing.assert_allclose(*predictions, rtol=0, atol=tolerance)
     np.testing.assert_allclose(one.loo_predictions_, other.loo_predictions_, rtol=0, atol=tolerance)
     np.testing.assert_allclose(one.loo_residuals_, other.loo_residuals_, rtol=0, atol=tolerance)
@@ -41,14 +53,19 @@ def assert_same(one, other, tolerance=EXACT):
 def test_batches_have_the_exact_leave_one_out_of_the_approximated_kernel(gram, has_intercept):
     in_memory = ConditionalMean(gram=gram, fit_intercept=has_intercept).fit(X, Y)
     batches = [ROWS[:200], ROWS[200:230], ROWS[230:]]
-    assert_same(ConditionalMean(gram=gram, fit_intercept=has_intercept).fit_batches(batches, [3, 4]), in_memory)
+    assert_same(
+        ConditionalMean(gram=gram, fit_intercept=has_intercept).fit_batches(batches, [3, 4]),
+        in_memory,
+    )
 
 
 @pytest.mark.parametrize("filter", ["tikhonov", "nu-method"])
 def test_dask_has_the_same(filter):
     model = ConditionalMean(gram=Nystrom(40), filter=filter)
     in_memory = ConditionalMean(gram=Nystrom(40), filter=filter).fit(X, Y[:, 0])
-    assert_same(model.fit(da.from_array(X, chunks=(180, 2)), da.from_array(Y[:, 0], chunks=300)), in_memory)
+    assert_same(
+        model.fit(da.from_array(X, chunks=(180, 2)), da.from_array(Y[:, 0], chunks=300)), in_memory
+    )
     frame = dd.from_pandas(pd.DataFrame(ROWS, columns=list("abcyz")), npartitions=3)
     assert_same(model.fit(frame[["a", "b", "c"]], frame["y"]), in_memory)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -77,21 +94,30 @@ def test_intervals_of_batches_are_the_left_out_residuals_around_the_prediction()
     model = ConditionalMean(gram=Nystrom(40)).fit_batches([ROWS[:, :4]], 3)
     reach = np.sort(np.abs(model.loo_residuals_))[451 - 1]  # ⌈.9·501⌉
     middle = model.predict(NEW)
-    found = model.predict_interval(NEW, method="jackknife+")  # the plain jackknife, as docs/conditional.md says
+    found = model.predict_interval(
+        NEW, method="jackknife+"
+    )  # the plain jackknife, as docs/conditional.md says
     np.testing.assert_allclose(found, np.column_stack([middle - reach, middle + reach]), atol=1e-12)
     in_memory = ConditionalMean(gram=Nystrom(40)).fit(X, Y[:, 0])
-    np.testing.assert_allclose(model.predict_interval(NEW), in_memory.predict_interval(NEW), rtol=1e-6)
+    np.testing.assert_allclose(
+        model.predict_interval(NEW), in_memory.predict_interval(NEW), rtol=1e-6
+    )
 
 
 def test_a_bandwidth_is_chosen_for_batches_too():
-    model = ConditionalMean(gram=Nystrom(30), bandwidth="loo", filter="tikhonov").fit_batches([ROWS[:, :4]], -1)
-    in_memory = ConditionalMean(gram=Nystrom(30), bandwidth="loo", filter="tikhonov").fit(X, Y[:, 0])
+    model = ConditionalMean(gram=Nystrom(30), bandwidth="loo", filter="tikhonov").fit_batches(
+        [ROWS[:, :4]], -1
+    )
+    in_memory = ConditionalMean(gram=Nystrom(30), bandwidth="loo", filter="tikhonov").fit(
+        X, Y[:, 0]
+    )
     np.testing.assert_allclose(model.bandwidth_scores_, in_memory.bandwidth_scores_, rtol=1e-8)
     assert model.kernel_ == in_memory.kernel_
 
 
 @pytest.mark.parametrize(
-    ("filter", "parameter"), [("tikhonov", 1e-3), ("landweber", 30), ("nu-method", 10), ("iterated-tikhonov", 0.01)]
+    ("filter", "parameter"),
+    [("tikhonov", 1e-3), ("landweber", 30), ("nu-method", 10), ("iterated-tikhonov", 0.01)],
 )
 def test_products_alone_predict_the_same(filter, parameter, tmp_path):
     weights = RNG.uniform(0.5, 1.5, size=500)
@@ -100,7 +126,9 @@ def test_products_alone_predict_the_same(filter, parameter, tmp_path):
     dense = ConditionalMean(**settings).fit(X, Y, weights)
     np.testing.assert_allclose(by_products.predict(NEW), dense.predict(NEW), atol=1e-6)
     save(by_products, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").predict_interval(NEW), by_products.predict_interval(NEW))
+    np.testing.assert_array_equal(
+        load(tmp_path / "model").predict_interval(NEW), by_products.predict_interval(NEW)
+    )
 
 
 def test_products_alone_choose_by_k_fold():
@@ -120,14 +148,19 @@ def test_products_alone_choose_by_k_fold():
                 values[:, fold], gaps[fold] = refit.predict(NEW)[:, None], np.abs(residuals)
     np.testing.assert_allclose(model.choice_.scores, scores, rtol=1e-6)
     assert model.choice_.parameter == rule.grid[int(np.argmin(scores))]
-    low, high = np.sort(values - gaps, axis=1)[:, 50 - 1], np.sort(values + gaps, axis=1)[:, 451 - 1]
+    low, high = (
+        np.sort(values - gaps, axis=1)[:, 50 - 1],
+        np.sort(values + gaps, axis=1)[:, 451 - 1],
+    )
     found = model.predict_interval(NEW, method="jackknife+")
     np.testing.assert_allclose(found, np.column_stack([low, high]), atol=1e-5)
 
 
 def test_solutions_that_memory_does_not_allow_to_settle_are_warned_about(monkeypatch):
     monkeypatch.setattr(_products, "MEMORY", 8 * 500 * 6 * 6)
-    with pytest.warns(UserWarning, match=r"solutions still change by .* after 6 products, all that memory allows"):
+    with pytest.warns(
+        UserWarning, match=r"solutions still change by .* after 6 products, all that memory allows"
+    ):
         ConditionalMean(gram="blocks", filter="tikhonov", selection=Fixed(1e-6)).fit(X, Y[:, 0])
 
 
@@ -137,19 +170,35 @@ REFUSED = {
     "batches must be an iterable of arrays that can be iterated anew, got a ndarray": lambda: (
         ConditionalMean().fit_batches(ROWS, 3)
     ),
-    "that can be iterated anew, got a list_iterator": lambda: ConditionalMean().fit_batches(iter(STREAMED), 3),
+    "that can be iterated anew, got a list_iterator": lambda: ConditionalMean().fit_batches(
+        iter(STREAMED), 3
+    ),
     "at least one batch is needed, got none": lambda: ConditionalMean().fit_batches([], 3),
-    "target must be columns, of 0, 1, 2, 3, got 'y'": lambda: ConditionalMean().fit_batches(STREAMED, "y"),
-    "target must name at least one column, each once": lambda: ConditionalMean().fit_batches(STREAMED, [1, 1]),
-    "rows in batches take kernel_y='linear'": lambda: ConditionalMean(kernel_y="gaussian").fit_batches(STREAMED, 3),
-    "rows that come in batches need gram='nystrom'": lambda: ConditionalMean(gram="dense").fit_batches(STREAMED, 3),
+    "target must be columns, of 0, 1, 2, 3, got 'y'": lambda: ConditionalMean().fit_batches(
+        STREAMED, "y"
+    ),
+    "target must name at least one column, each once": lambda: ConditionalMean().fit_batches(
+        STREAMED, [1, 1]
+    ),
+    "rows in batches take kernel_y='linear'": lambda: ConditionalMean(
+        kernel_y="gaussian"
+    ).fit_batches(STREAMED, 3),
+    "rows that come in batches need gram='nystrom'": lambda: ConditionalMean(
+        gram="dense"
+    ).fit_batches(STREAMED, 3),
     "weights and distributions take every output, got a fit in batches": lambda: (
-        ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_quantiles(NEW, 0.5, "weights")
+        ConditionalMean(gram=Nystrom(20))
+        .fit_batches(STREAMED, 3)
+        .predict_quantiles(NEW, 0.5, "weights")
     ),
     "conformal intervals take rows in memory": lambda: (
-        ConditionalMean(gram=Nystrom(20)).fit_batches(STREAMED, 3).predict_interval(NEW, method="conformal")
+        ConditionalMean(gram=Nystrom(20))
+        .fit_batches(STREAMED, 3)
+        .predict_interval(NEW, method="conformal")
     ),
-    "leave-one-out takes all eigenpairs": lambda: ConditionalMean(gram="blocks").fit(X[:50], Y[:50]).loo_score_,
+    "leave-one-out takes all eigenpairs": lambda: (
+        ConditionalMean(gram="blocks").fit(X[:50], Y[:50]).loo_score_
+    ),
     "selection must be 'loo', 'kfold', KFold, Fixed or Rate": lambda: ConditionalMean(
         gram="blocks", filter="tikhonov", selection="gcv"
     ).fit(X, Y),

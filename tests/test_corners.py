@@ -25,13 +25,23 @@ F = reference.features(KERNEL(X))
 @pytest.mark.parametrize("power", [3, 8, 12, 16, 30, 100])
 @pytest.mark.parametrize("name", ["f-kmse", "iterated-tikhonov"])
 def test_a_lambda_far_above_all_eigenvalues_scores_as_the_target_does(name, power):
-    score = KernelMean(kernel=KERNEL, filter=name, selection=LeaveOneOut(grid=[10.0**power])).fit(X).choice_.score
-    assert score == pytest.approx(reference.leave_one_out_score(name, 10.0**power, F, np.ones(25)), rel=EXACT)
+    score = (
+        KernelMean(kernel=KERNEL, filter=name, selection=LeaveOneOut(grid=[10.0**power]))
+        .fit(X)
+        .choice_.score
+    )
+    assert score == pytest.approx(
+        reference.leave_one_out_score(name, 10.0**power, F, np.ones(25)), rel=EXACT
+    )
 
 
 @pytest.mark.parametrize("filter", [Landweber(eta=1e-17), NuMethod(kappa2=1e18)])
 def test_steps_far_too_short_score_as_the_target_does(filter):
-    score = KernelMean(kernel=KERNEL, filter=filter, selection=LeaveOneOut(grid=[1, 5])).fit(X).choice_.score
+    score = (
+        KernelMean(kernel=KERNEL, filter=filter, selection=LeaveOneOut(grid=[1, 5]))
+        .fit(X)
+        .choice_.score
+    )
     assert score == pytest.approx(1.0, rel=EXACT)
 
 
@@ -53,7 +63,8 @@ def test_masses_so_uneven_that_nothing_is_left_are_refused(selection):
     weight = np.ones(25)
     weight[3] = 1e6
     with pytest.raises(
-        ValueError, match=r"^sample_weight: at least .* of the mass must be left when points are left out, got 0"
+        ValueError,
+        match=r"^sample_weight: at least .* of the mass must be left when points are left out, got 0",
     ):
         KernelMean(kernel=KERNEL, selection=selection).fit(X, sample_weight=weight)
 
@@ -67,13 +78,17 @@ def test_matern_kernels_of_large_order_tend_to_the_gaussian(nu):
 
 def test_the_expansion_for_large_order_meets_the_bessel_function():
     exponents = -np.geomspace(1e-6, 30, 200)
-    just_below, just_above = (Matern(1.0, nu=nu)._profile(exponents.copy()) for nu in (100.0, np.nextafter(100.0, 101)))
+    just_below, just_above = (
+        Matern(1.0, nu=nu)._profile(exponents.copy()) for nu in (100.0, np.nextafter(100.0, 101))
+    )
     np.testing.assert_allclose(just_above, just_below, rtol=1e-10)
 
 
 def test_a_rational_quadratic_kernel_of_large_alpha_is_gaussian():
     points = np.linspace(0, 3, 7)[:, None]
-    np.testing.assert_allclose(RationalQuadratic(1.0, alpha=1e16)(points), Gaussian(1.0)(points), rtol=1e-12)
+    np.testing.assert_allclose(
+        RationalQuadratic(1.0, alpha=1e16)(points), Gaussian(1.0)(points), rtol=1e-12
+    )
 
 
 @dataclass
@@ -85,7 +100,11 @@ class OfSciPy(Filter):
 
 
 def test_a_filter_of_special_functions_has_the_score_of_really_leaving_out():
-    choice = KernelMean(kernel=KERNEL, filter=OfSciPy(), selection=LeaveOneOut(grid=[0.01])).fit(X).choice_
+    choice = (
+        KernelMean(kernel=KERNEL, filter=OfSciPy(), selection=LeaveOneOut(grid=[0.01]))
+        .fit(X)
+        .choice_
+    )
     true = 0.0
     for i in range(25):
         rest = np.delete(F, i, axis=0)
@@ -135,7 +154,9 @@ def test_data_of_any_size_have_a_bandwidth(kernel, scale):
 def test_rows_further_apart_than_the_largest_float_are_refused(filter):
     rows = np.array([[0.0], [1.5e308], [-1.5e308], [1.0]])
     for kernel in (Gaussian(1.0), Gaussian()):
-        with pytest.raises(ValueError, match="rows further apart than the largest float; rescale X"):
+        with pytest.raises(
+            ValueError, match="rows further apart than the largest float; rescale X"
+        ):
             KernelMean(kernel=kernel, filter=filter).fit(rows)
 
 
@@ -148,7 +169,9 @@ def test_precomputed_embeddings_of_one_matrix_are_of_one_space():
     K = KERNEL(X)
     one = KernelMean(kernel="precomputed", filter="kme").fit(K)
     other = pickle.loads(pickle.dumps(KernelMean(kernel="precomputed").fit(K)))
-    best, mean = (KernelMean(kernel=KERNEL, filter=name).fit(X).embedding_ for name in ("auto", "kme"))
+    best, mean = (
+        KernelMean(kernel=KERNEL, filter=name).fit(X).embedding_ for name in ("auto", "kme")
+    )
     assert one.embedding_.distance(other.embedding_) == pytest.approx(best.distance(mean), rel=1e-6)
     again = KernelMean(kernel=one.kernel_, filter="f-kmse", target=one.embedding_).fit(K)
     assert again.embedding_.distance(one.embedding_) < 1e-7
@@ -166,16 +189,22 @@ def test_whole_numbers_are_points_too():
 
 
 def test_points_and_targets_of_another_width_are_refused():
-    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(25, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(25, 3\)"
+    ):
         KernelMean(kernel=KERNEL).fit(X).embedding_([[0.0, 1.0]])
     target = Embedding(KERNEL, np.ones((2, 2)), np.ones(2))
-    with pytest.raises(ValueError, match="the target's points must have 3 features, as X has, got 2"):
+    with pytest.raises(
+        ValueError, match="the target's points must have 3 features, as X has, got 2"
+    ):
         KernelMean(kernel=KERNEL, target=target).fit(X)
 
 
 def test_a_grid_may_be_an_array_in_a_comparison():
     grid = np.array([0.1, 1.0])
-    comparison = compare(X, filters=["f-kmse", "iterated-tikhonov"], selection=LeaveOneOut(grid=grid))
+    comparison = compare(
+        X, filters=["f-kmse", "iterated-tikhonov"], selection=LeaveOneOut(grid=grid)
+    )
     np.testing.assert_array_equal(comparison["f-kmse"].grid, grid)
 
 
@@ -194,9 +223,15 @@ def test_fits_in_several_threads_leave_blas_as_it_was():
         ({"kernel": Gaussian(np.array([1.0, 2.0]))}, "bandwidth must be positive"),
         ({"kernel": Matern(1.0, nu="a")}, "nu must be positive and finite, or infinity, got 'a'"),
         ({"filter": "f-kmse", "selection": KFold("a")}, "n_splits must be a whole number"),
-        ({"filter": "f-kmse", "selection": KFold(3, random_state="a")}, "random_state must be a whole number"),
+        (
+            {"filter": "f-kmse", "selection": KFold(3, random_state="a")},
+            "random_state must be a whole number",
+        ),
         ({"filter": "f-kmse", "selection": Fixed("a")}, "λ must be positive and finite"),
-        ({"filter": "landweber", "selection": LeaveOneOut(grid=[np.inf])}, "whole number from 1 to"),
+        (
+            {"filter": "landweber", "selection": LeaveOneOut(grid=[np.inf])},
+            "whole number from 1 to",
+        ),
     ],
 )
 def test_parameters_of_a_wrong_kind_are_refused_in_one_sentence(parameters, sentence):
@@ -206,7 +241,9 @@ def test_parameters_of_a_wrong_kind_are_refused_in_one_sentence(parameters, sent
 
 
 @pytest.mark.parametrize(
-    "sample", [X + 1j, X.astype("datetime64[s]"), np.array([["a", "b"], ["c", "d"]])], ids=["complex", "dates", "text"]
+    "sample",
+    [X + 1j, X.astype("datetime64[s]"), np.array([["a", "b"], ["c", "d"]])],
+    ids=["complex", "dates", "text"],
 )
 def test_samples_of_a_wrong_kind_are_refused_in_one_line(sample):
     with pytest.raises(ValueError) as refused:  # noqa: PT011 — the line is what is tested

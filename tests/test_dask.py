@@ -35,7 +35,9 @@ pytestmark = pytest.mark.xdist_group("dask")  # one cluster is enough, where xdi
 
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster:
+    with LocalCluster(
+        2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    ) as cluster:
         yield cluster
 
 
@@ -67,7 +69,9 @@ def frame(rows=X, npartitions=4):
     return dd.from_pandas(pd.DataFrame(rows, columns=NAMES), npartitions=npartitions)
 
 
-@pytest.mark.parametrize("gram", [Nystrom(40), RandomFeatures(60)], ids=["nystrom", "random-features"])
+@pytest.mark.parametrize(
+    "gram", [Nystrom(40), RandomFeatures(60)], ids=["nystrom", "random-features"]
+)
 @pytest.mark.parametrize("selection", ["loo", "kfold"])
 def test_a_fit_on_the_cluster_is_the_fit_in_memory(client, gram, selection):
     truth = KernelMean(gram=gram, selection=selection).fit(X)
@@ -79,13 +83,18 @@ def test_a_fit_on_the_cluster_is_the_fit_in_memory(client, gram, selection):
 @pytest.mark.parametrize("chunks", [(1500, 5), (1, 5), (97, 2), ((1000, 0, 500), 5), (300, 1)])
 def test_how_rows_and_columns_are_chunked_does_not_matter(threads, chunks):
     rows = X[:60] if chunks[0] == 1 else X
-    same(KernelMean(gram=Nystrom(40)).fit(da.from_array(rows, chunks=chunks)), KernelMean(gram=Nystrom(40)).fit(rows))
+    same(
+        KernelMean(gram=Nystrom(40)).fit(da.from_array(rows, chunks=chunks)),
+        KernelMean(gram=Nystrom(40)).fit(rows),
+    )
 
 
 def test_the_number_of_workers_changes_no_bit(client):
     data = da.from_array(X, chunks=(100, 5))
     on_two = KernelMean(gram=Nystrom(40)).fit(data)
-    with dask.config.set(scheduler=dask.get):  # by its name, old versions warn that there is a cluster
+    with dask.config.set(
+        scheduler=dask.get
+    ):  # by its name, old versions warn that there is a cluster
         on_one = KernelMean(gram=Nystrom(40)).fit(data)
     np.testing.assert_array_equal(on_two.weights_, on_one.weights_)
     np.testing.assert_array_equal(on_two.choice_.scores, on_one.choice_.scores)
@@ -113,7 +122,9 @@ def test_a_worker_killed_in_mid_fit_changes_no_bit(client, tmp_path):
     truth = KernelMean(gram=Nystrom(40)).fit(data)
     before, log = client.run(os.getpid), tmp_path / "log"
     ours = KernelMean(gram=Nystrom(40)).fit(data.map_blocks(deadly, log=log, dtype=float))
-    assert log.read_text().split().count("3") >= 4  # three passes, and one that the worker did not survive
+    assert (
+        log.read_text().split().count("3") >= 4
+    )  # three passes, and one that the worker did not survive
     client.wait_for_workers(2, timeout=60)
     assert set(client.run(os.getpid).values()) != set(before.values())
     np.testing.assert_array_equal(ours.weights_, truth.weights_)
@@ -150,7 +161,9 @@ def test_the_work_is_in_the_graph_once():
             return int, ()
 
     def get(graph, keys, **_):
-        for task in getattr(graph, "__dask_graph__", lambda: graph)().values():  # dask 2024.8 gives the graph itself
+        for task in getattr(
+            graph, "__dask_graph__", lambda: graph
+        )().values():  # dask 2024.8 gives the graph itself
             dumps(task)
         return [[1.0]]
 
@@ -163,24 +176,38 @@ def test_data_frames_have_names_and_whole_numbers_and_single_precision(threads):
     fitted = KernelMean(gram=Nystrom(40)).fit(frame())
     assert list(fitted.feature_names_in_) == NAMES
     assert fitted.n_features_in_ == 5
-    table = pd.DataFrame(X, columns=NAMES).assign(a=np.arange(1500) % 7).astype({"a": "Int64", "b": "float32"})
+    table = (
+        pd.DataFrame(X, columns=NAMES)
+        .assign(a=np.arange(1500) % 7)
+        .astype({"a": "Int64", "b": "float32"})
+    )
     whole = KernelMean(gram=Nystrom(40)).fit(dd.from_pandas(table, npartitions=3))
     same(whole, KernelMean(gram=Nystrom(40)).fit(table.to_numpy(np.float64)))
     single = KernelMean(gram=Nystrom(40), selection="kfold").fit(frame(X.astype(np.float32)))
     assert single.weights_.dtype == np.float32
-    assert KernelMean(gram=Nystrom(9)).fit(da.from_array(X.astype(np.float32))).weights_.dtype == np.float32
+    assert (
+        KernelMean(gram=Nystrom(9)).fit(da.from_array(X.astype(np.float32))).weights_.dtype
+        == np.float32
+    )
 
 
 def test_left_to_itself_the_gram_is_held_as_for_an_array_and_says_why(threads):
     fitted = KernelMean(filter="s-kmse").fit(da.from_array(X, chunks=(500, 5)))
-    assert (fitted.gram_, fitted.gram_reason_) == ("dense", "1500 rows are few enough for one eigendecomposition")
-    assert pickle.loads(pickle.dumps(fitted)).score_samples(POINTS) == pytest.approx(fitted.score_samples(POINTS))
+    assert (fitted.gram_, fitted.gram_reason_) == (
+        "dense",
+        "1500 rows are few enough for one eigendecomposition",
+    )
+    assert pickle.loads(pickle.dumps(fitted)).score_samples(POINTS) == pytest.approx(
+        fitted.score_samples(POINTS)
+    )
 
 
 def test_a_target_is_shrunk_to_there_too(threads):
     target = KernelMean(kernel=Gaussian(2.0), filter="kme").fit(POINTS).embedding_
     settings = {"kernel": Gaussian(2.0), "gram": Nystrom(40), "target": target, "filter": "f-kmse"}
-    same(KernelMean(**settings).fit(da.from_array(X, chunks=(500, 5))), KernelMean(**settings).fit(X))
+    same(
+        KernelMean(**settings).fit(da.from_array(X, chunks=(500, 5))), KernelMean(**settings).fit(X)
+    )
 
 
 def test_empty_partitions_are_skipped(client):
@@ -188,13 +215,18 @@ def test_empty_partitions_are_skipped(client):
     kept = table[table.a > 0.2]
     parts = dd.concat([table[table.a > 1e9], kept])
     assert 0 in dask.compute([dask.delayed(len)(part) for part in parts.to_delayed()])[0]
-    same(KernelMean(gram=Nystrom(40)).fit(parts), KernelMean(gram=Nystrom(40)).fit(X[X[:, 0] > 0.2]))
+    same(
+        KernelMean(gram=Nystrom(40)).fit(parts), KernelMean(gram=Nystrom(40)).fit(X[X[:, 0] > 0.2])
+    )
 
 
 def test_a_nan_is_reported_with_its_block_and_row(client):
     wrong = X.copy()
     wrong[1017, 2] = np.nan
-    for data, batch, row in ((da.from_array(wrong, chunks=(100, 5)), 10, 17), (frame(wrong, 3), 2, 17)):
+    for data, batch, row in (
+        (da.from_array(wrong, chunks=(100, 5)), 10, 17),
+        (frame(wrong, 3), 2, 17),
+    ):
         place = rf"NaN in its row {row} \(row 1017 of all, counted from 0\)"
         with pytest.raises(BatchError, match=rf"batch {batch}: .*{place}") as caught:
             KernelMean(gram=Nystrom(40)).fit(data)
@@ -211,7 +243,10 @@ def other_columns(table, partition_info=None):
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (lambda: da.from_array(X)[da.from_array(X)[:, 0] > 0], r"unknown ones; call X\.compute_chunk_sizes\(\) first"),
+        (
+            lambda: da.from_array(X)[da.from_array(X)[:, 0] > 0],
+            r"unknown ones; call X\.compute_chunk_sizes\(\) first",
+        ),
         (lambda: frame().a, "two dimensions or a dask data frame is needed, got dask's Series"),
         (lambda: da.from_array(X)[:, 0], r"is needed, got an array of shape \(1500,\)"),
         (lambda: dask.delayed(X), "got dask's Delayed"),
@@ -220,9 +255,14 @@ def other_columns(table, partition_info=None):
         (lambda: frame().assign(word="no"), "text or dates in 'word'"),
         (lambda: da.from_array(X).astype(str), "batch 0: numbers are needed"),
         (lambda: da.from_array(X)[:1], "at least 2 rows"),
-        (lambda: da.ma.masked_greater(da.from_array(X), 1.0), "batch 0: every value must be there, got masked ones"),
         (
-            lambda: frame().map_partitions(other_columns, meta=frame()._meta, enforce_metadata=False),
+            lambda: da.ma.masked_greater(da.from_array(X), 1.0),
+            "batch 0: every value must be there, got masked ones",
+        ),
+        (
+            lambda: frame().map_partitions(
+                other_columns, meta=frame()._meta, enforce_metadata=False
+            ),
             "batch 1: column 1 must be 'b'.* got 'B'",
         ),
     ],
@@ -254,8 +294,14 @@ def test_chunk_sizes_that_were_computed_are_known(threads):
 @pytest.mark.parametrize(
     ("fit", "sentence"),
     [
-        (lambda rows: KernelMean(gram="dense").fit(rows), "need gram='nystrom' or 'random-features', got 'dense'"),
-        (lambda rows: KernelMean(gram="blocks").fit(rows), "need gram='nystrom' or 'random-features', got 'blocks'"),
+        (
+            lambda rows: KernelMean(gram="dense").fit(rows),
+            "need gram='nystrom' or 'random-features', got 'dense'",
+        ),
+        (
+            lambda rows: KernelMean(gram="blocks").fit(rows),
+            "need gram='nystrom' or 'random-features', got 'blocks'",
+        ),
         (lambda rows: KernelMean().fit(rows, sample_weight=np.ones(1500)), "got sample_weight"),
         (lambda rows: KernelMean(target=np.ones(1500)).fit(rows), "an Embedding is needed"),
         (lambda rows: KernelMean(kernel="precomputed").fit(rows), "need a kernel of points"),
@@ -316,10 +362,14 @@ def test_collections_of_dask_are_known_without_it():
 
 def test_a_grid_search_on_the_cluster_finds_the_same(client):
     def search():
-        return GridSearchCV(KernelMean(kernel=Gaussian(1.0)), {"filter": ["kme", "s-kmse", "f-kmse"]}, cv=3)
+        return GridSearchCV(
+            KernelMean(kernel=Gaussian(1.0)), {"filter": ["kme", "s-kmse", "f-kmse"]}, cv=3
+        )
 
     here = search().fit(X[:150])
     with parallel_config(backend="dask"):
         there = search().fit(X[:150])
-    np.testing.assert_array_equal(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(
+        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"]
+    )
     assert there.best_params_ == here.best_params_

@@ -15,7 +15,15 @@ from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
 from muhat.embedding import Embedding
 from muhat.kernels import Gaussian
-from muhat.paper.datasets import NAMES, PublishedDataSet, SyntheticFamily, at_hand, load_dataset, standardized, wine
+from muhat.paper.datasets import (
+    NAMES,
+    PublishedDataSet,
+    SyntheticFamily,
+    at_hand,
+    load_dataset,
+    standardized,
+    wine,
+)
 from muhat.paper.datasets._loading import CATALOGUE, digest
 
 PACKED = ["ionosphere", "glass", "vowel", "vehicle"]
@@ -45,11 +53,23 @@ def write_random_svmguide2(path):
     """A table of the right form with other values."""
     values = np.random.default_rng(SEED).random((391, 20))
     header = ",".join([*(f"x{j}" for j in range(1, 21)), "target"])
-    np.savetxt(path, np.column_stack([values, np.ones(391)]), delimiter=",", header=header, comments="")
+    np.savetxt(
+        path, np.column_stack([values, np.ones(391)]), delimiter=",", header=header, comments=""
+    )
 
 
 def test_the_names_are_those_of_table_2_in_its_order():
-    assert NAMES == ("ionosphere", "glass", "bodyfat", "housing", "vowel", "svmguide2", "vehicle", "wine", "wdbc")
+    assert NAMES == (
+        "ionosphere",
+        "glass",
+        "bodyfat",
+        "housing",
+        "vowel",
+        "svmguide2",
+        "vehicle",
+        "wine",
+        "wdbc",
+    )
 
 
 @pytest.fixture
@@ -102,7 +122,10 @@ def test_other_values_of_scikit_learn_are_noticed(monkeypatch):
     bunch = load_wine()
     bunch.data[3, 4] += 1
     monkeypatch.setattr("sklearn.datasets.load_wine", lambda: bunch)
-    with pytest.raises(ValueError, match=r"^wine of scikit-learn: the 178 × 13 .* got other values; install scikit-"):
+    with pytest.raises(
+        ValueError,
+        match=r"^wine of scikit-learn: the 178 × 13 .* got other values; install scikit-",
+    ):
         load_dataset("wine")
 
 
@@ -134,15 +157,22 @@ def test_the_package_holds_four_files_without_a_date():
     names = {file.name for file in resource("").iterdir()}
     assert names == {"README.md", *(f"{name}.csv.gz" for name in PACKED)}
     for name in PACKED:
-        assert resource(f"{name}.csv.gz").read_bytes()[4:8] == bytes(4)  # the time in the header of gzip
+        assert resource(f"{name}.csv.gz").read_bytes()[4:8] == bytes(
+            4
+        )  # the time in the header of gzip
 
 
 def test_the_tables_beside_the_files_say_what_load_says():
-    package, repository = resource("README.md").read_text(encoding="utf-8"), (ROOT / "data" / "README.md").read_text()
+    package, repository = (
+        resource("README.md").read_text(encoding="utf-8"),
+        (ROOT / "data" / "README.md").read_text(),
+    )
     for name in (*PACKED, *IN_REPOSITORY):
         entry, packed = CATALOGUE[name], name in PACKED
         file = f"{name}.csv.gz" if packed else f"{name}.csv"
-        line = f"| {file} | {entry.shape[0]} × {entry.shape[1]} | {entry.source} | {entry.licence} |"
+        line = (
+            f"| {file} | {entry.shape[0]} × {entry.shape[1]} | {entry.source} | {entry.licence} |"
+        )
         assert line in (package if packed else repository)
 
 
@@ -156,13 +186,15 @@ def test_the_package_holds_only_data_whose_licence_allows_it():
 
 @pytest.mark.usefixtures("outside_a_clone")
 @pytest.mark.parametrize("name", [*IN_REPOSITORY, "svmguide2"])
-def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_where_to_get_them(name):
+def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_where_to_get_them(
+    name,
+):
     assert name not in at_hand()
-    sentence = (
-        rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, got none; get {name}.* from "
-    )
+    sentence = rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, got none; get {name}.* from "
     with pytest.raises(
-        ValueError, match=sentence + r".* and name its folder by load_dataset\(.*, folder\) or in MUHAT_DATA\.$"
+        ValueError,
+        match=sentence
+        + r".* and name its folder by load_dataset\(.*, folder\) or in MUHAT_DATA\.$",
     ) as refused:
         load_dataset(name)
     assert_one_sentence(refused)
@@ -225,7 +257,9 @@ def test_a_folder_that_is_given_goes_before_the_one_in_the_environment(tmp_path,
 @with_the_shared_tables
 def test_one_changed_value_of_svmguide2_is_noticed(tmp_path):
     text = (SHARED / "svmguide2.csv").read_text()
-    (tmp_path / "svmguide2.csv").write_text(text.replace("0.0915178571428571", "0.0915178581428571", 1))
+    (tmp_path / "svmguide2.csv").write_text(
+        text.replace("0.0915178571428571", "0.0915178581428571", 1)
+    )
     with pytest.raises(ValueError, match="got other values; get the file again"):
         load_dataset("svmguide2", tmp_path)
 
@@ -284,7 +318,9 @@ def test_a_folder_without_svmguide2_is_refused(place, got, by_environment, tmp_p
 )
 def test_a_broken_file_is_refused_by_its_name(file, content, got, tmp_path):
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{file}: the 391 × 20 .* got .*({got}).*; get the file again\.$") as refused:
+    with pytest.raises(
+        ValueError, match=rf"{file}: the 391 × 20 .* got .*({got}).*; get the file again\.$"
+    ) as refused:
         load_dataset("svmguide2", tmp_path)
     assert_one_sentence(refused)
 
@@ -296,18 +332,23 @@ def test_a_table_of_the_right_form_with_other_values_is_refused(tmp_path):
     assert_one_sentence(refused)
 
 
-@pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: b"", lambda raw: raw[:500] + b"?" + raw[501:]])
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-20], lambda raw: b"", lambda raw: raw[:500] + b"?" + raw[501:]]
+)
 def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "glass.csv.gz").write_bytes(damage(resource("glass.csv.gz").read_bytes()))
     monkeypatch.setattr("muhat.paper.datasets._loading.files", lambda _: tmp_path)
-    with pytest.raises(ValueError, match=r"glass\.csv\.gz: the 214 × 9 .*; install muhat again\.$") as refused:
+    with pytest.raises(
+        ValueError, match=r"glass\.csv\.gz: the 214 × 9 .*; install muhat again\.$"
+    ) as refused:
         load_dataset("glass")
     assert_one_sentence(refused)
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("wines", "did you mean 'wine'"), ("iris", "one of 'ionosphere', 'glass'"), (3, "got 3")]
+    ("name", "sentence"),
+    [("wines", "did you mean 'wine'"), ("iris", "one of 'ionosphere', 'glass'"), (3, "got 3")],
 )
 def test_an_unknown_name_is_refused(name, sentence):
     with pytest.raises(ValueError, match=f"^load_dataset: the name must be .*{sentence}"):
@@ -315,7 +356,9 @@ def test_an_unknown_name_is_refused(name, sentence):
 
 
 tables = st.integers(1, 4).flatmap(
-    lambda d: st.lists(st.lists(st.floats(-1e5, 1e5), min_size=d + 1, max_size=d + 1), min_size=1, max_size=5)
+    lambda d: st.lists(
+        st.lists(st.floats(-1e5, 1e5), min_size=d + 1, max_size=d + 1), min_size=1, max_size=5
+    )
 )
 
 
@@ -364,7 +407,9 @@ def test_the_family_has_the_moments_of_the_paper():
     assert abs(means.mean()) < STANDARD_ERRORS * error
     assert means.var() == pytest.approx(100 / 3, rel=0.05)
     average = np.mean([P.covariances for P in members], axis=(0, 1))
-    np.testing.assert_allclose(average, (3 * 7 + 0.2) * np.eye(3), atol=STANDARD_ERRORS * 3 * np.sqrt(14 / 8000))
+    np.testing.assert_allclose(
+        average, (3 * 7 + 0.2) * np.eye(3), atol=STANDARD_ERRORS * 3 * np.sqrt(14 / 8000)
+    )
 
 
 @pytest.mark.parametrize("redraw", [True, False])
@@ -390,7 +435,9 @@ def test_a_block_of_samples_is_the_same_part_of_all(redraw, dimension, start, st
 
 def test_samples_with_other_seeds_and_indices_differ_even_beyond_the_size_of_a_word():
     family, seeds = SyntheticFamily(2), (0, 1, 2**32, 2**32 + 1, 2**64)
-    samples = [draw.X.tobytes() for seed in seeds for draw in family.draw([0, 1, 2, 2**32], 3, seed)]
+    samples = [
+        draw.X.tobytes() for seed in seeds for draw in family.draw([0, 1, 2, 2**32], 3, seed)
+    ]
     assert len(set(samples)) == len(samples)
 
 
@@ -418,7 +465,9 @@ def test_the_average_loss_of_the_empirical_mean_is_its_risk_in_closed_form():
     kernel, n = Gaussian(15.0), 10
     draws = list(SyntheticFamily(20, redraw=False).draw(range(300), n, SEED))
     P = draws[0].distribution
-    losses = np.array([P.squared_distance(Embedding(kernel, draw.X, np.full(n, 1 / n))) for draw in draws])
+    losses = np.array(
+        [P.squared_distance(Embedding(kernel, draw.X, np.full(n, 1 / n))) for draw in draws]
+    )
     risk = (1 - P.inner(kernel, P)) / n
     assert abs(losses.mean() - risk) < STANDARD_ERRORS * losses.std() / np.sqrt(len(losses))
 
@@ -431,12 +480,27 @@ def test_the_average_loss_of_the_empirical_mean_is_its_risk_in_closed_form():
         (lambda: SyntheticFamily(True), "dimension must be a whole number of at least 1, got True"),
         (lambda: SyntheticFamily("20"), "dimension must be a whole number of at least 1, got '20'"),
         (lambda: SyntheticFamily(2, redraw="no"), "redraw must be True or False, got 'no'"),
-        (lambda: SyntheticFamily().distribution(-1), "random_state must be a whole number of at least 0, got -1"),
-        (lambda: SyntheticFamily().distribution(None), "random_state must be a whole number of at least 0, got None"),
-        (lambda: SyntheticFamily().draw(1000, 50, 0), r"got 1000; pass range\(1000\) for that many"),
-        (lambda: SyntheticFamily().draw(range(-1, 1), 50, 0), "each index must be .* at least 0, got -1"),
+        (
+            lambda: SyntheticFamily().distribution(-1),
+            "random_state must be a whole number of at least 0, got -1",
+        ),
+        (
+            lambda: SyntheticFamily().distribution(None),
+            "random_state must be a whole number of at least 0, got None",
+        ),
+        (
+            lambda: SyntheticFamily().draw(1000, 50, 0),
+            r"got 1000; pass range\(1000\) for that many",
+        ),
+        (
+            lambda: SyntheticFamily().draw(range(-1, 1), 50, 0),
+            "each index must be .* at least 0, got -1",
+        ),
         (lambda: SyntheticFamily().draw([0.5], 50, 0), "each index must be .* at least 0, got 0.5"),
-        (lambda: SyntheticFamily().draw(range(1), 0, 0), "n must be a whole number of at least 1, got 0"),
+        (
+            lambda: SyntheticFamily().draw(range(1), 0, 0),
+            "n must be a whole number of at least 1, got 0",
+        ),
         (
             lambda: SyntheticFamily().draw(range(1), 50, None),
             "random_state must be a whole number of at least 0, got None",

@@ -59,7 +59,9 @@ def fitted(n_components=2, **parameters):
 
 
 def random_mixture(rng, r, d):
-    return Mixture.isotropic(rng.dirichlet(np.ones(r)), 2 * rng.normal(size=(r, d)), rng.gamma(1.0, size=r) + 0.01)
+    return Mixture.isotropic(
+        rng.dirichlet(np.ones(r)), 2 * rng.normal(size=(r, d)), rng.gamma(1.0, size=r) + 0.01
+    )
 
 
 def random_embedding(rng, n, d, kernel):
@@ -72,12 +74,16 @@ def at(objective, mixture):
 
 def cancels(objective, embedding):
     """The size of the parts of ‖μ_Q − μ‖²/‖μ‖²."""
-    return embedding.kernel.bound * (1 + np.abs(embedding.weights).sum()) ** 2 / objective.squared_norm
+    return (
+        embedding.kernel.bound * (1 + np.abs(embedding.weights).sum()) ** 2 / objective.squared_norm
+    )
 
 
 def central_difference(objective, vector):
     steps = DIFFERENCE * np.eye(len(vector))
-    return np.array([objective(vector + step)[0] - objective(vector - step)[0] for step in steps]) / (2 * DIFFERENCE)
+    return np.array(
+        [objective(vector + step)[0] - objective(vector - step)[0] for step in steps]
+    ) / (2 * DIFFERENCE)
 
 
 @st.composite
@@ -85,12 +91,18 @@ def problems(draw):
     """An embedding with weights of either sign, and a mixture near it or far."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     r, d, n = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(2, 10))
-    scale, shift, far = (10.0 ** draw(st.integers(*between)) for between in ((-6, 6), (-2, 4), (-2, 2)))
+    scale, shift, far = (
+        10.0 ** draw(st.integers(*between)) for between in ((-6, 6), (-2, 4), (-2, 2))
+    )
     drawn = random_embedding(rng, n, d, Gaussian(1.0))
     kernel = Gaussian(scale * draw(st.floats(0.2, 5)))
     if draw(st.booleans()):
         kernel = draw(st.floats(0.1, 10)) * Gaussian(scale * draw(st.floats(0.2, 5))) + kernel
-    weights, means, variances = rng.dirichlet(np.ones(r)), far * rng.normal(size=(r, d)), rng.gamma(1.0, size=r)
+    weights, means, variances = (
+        rng.dirichlet(np.ones(r)),
+        far * rng.normal(size=(r, d)),
+        rng.gamma(1.0, size=r),
+    )
     moved = Mixture.isotropic(weights, scale * (means + shift), scale**2 * (variances + 0.01))
     return Embedding(kernel, scale * (drawn.points + shift), drawn.weights), moved
 
@@ -109,7 +121,10 @@ class TestTheObjective:
     def test_is_that_of_the_closed_form_to_rounding_where_points_are_near_the_origin(self, name):
         rng = np.random.default_rng(SEED)
         for d in (1, 3, 8):
-            embedding, mixture = random_embedding(rng, 12, d, KERNELS[name]), random_mixture(rng, 3, d)
+            embedding, mixture = (
+                random_embedding(rng, 12, d, KERNELS[name]),
+                random_mixture(rng, 3, d),
+            )
             objective = _Objective.from_embedding(embedding)
             expected = mixture.squared_distance(embedding) / embedding.squared_norm()
             assert objective(at(objective, mixture))[0] == pytest.approx(
@@ -183,7 +198,9 @@ class TestTheSolver:
         start = kmeans_start(X, r, 3, 0)
         density = MatchedMixture(r).fit_embedding(embedding, start)
         assert density.squared_distance_ < start.squared_distance(embedding)
-        assert density.squared_distance_ == pytest.approx(density.mixture_.squared_distance(embedding), rel=1e-6)
+        assert density.squared_distance_ == pytest.approx(
+            density.mixture_.squared_distance(embedding), rel=1e-6
+        )
         assert density.converged_
 
     def test_recovers_the_mixture_from_its_own_mean(self):
@@ -220,8 +237,12 @@ class TestTheSolver:
         assert density.weights_[wide].sum() == pytest.approx(0.4, abs=0.05)
 
     @pytest.mark.parametrize("share", [0.3, 1.0, 3.0])
-    @pytest.mark.parametrize(("name", "r"), [("overlapping", 2), ("more than there are", 4), ("heavy tails", 3)])
-    def test_has_converged_within_a_percent_of_a_reference_from_the_same_start(self, name, r, share):
+    @pytest.mark.parametrize(
+        ("name", "r"), [("overlapping", 2), ("more than there are", 4), ("heavy tails", 3)]
+    )
+    def test_has_converged_within_a_percent_of_a_reference_from_the_same_start(
+        self, name, r, share
+    ):
         rng = np.random.default_rng(SEED)
         points = {
             "overlapping": X,
@@ -236,7 +257,9 @@ class TestTheSolver:
         bounds = objective.bounds(r, density.min_variance)
         first = np.clip(at(objective, start), bounds.lb, bounds.ub)
         tight = {"ftol": 0.0, "gtol": 0.0, "maxiter": 10**4, "maxfun": 10**5, "maxls": 50}
-        reference = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=tight)
+        reference = minimize(
+            objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=tight
+        )
         assert density.converged_
         assert density.squared_distance_ <= 1.01 * reference.fun * objective.squared_norm
 
@@ -249,16 +272,21 @@ class TestTheSolver:
         assert (early.converged_, late.converged_) == (False, True)
 
     def test_has_not_converged_after_one_step_and_warns(self):
-        with pytest.warns(ConvergenceWarning, match="not converged after 1 steps; raise max_iter or tol") as caught:
+        with pytest.warns(
+            ConvergenceWarning, match="not converged after 1 steps; raise max_iter or tol"
+        ) as caught:
             density = fitted(max_iter=1)
         assert not density.converged_
         assert density.n_iter_ == 1
         assert caught[0].filename == __file__
 
     @pytest.mark.parametrize(
-        ("away", "tol", "converged"), [(0.0, 1e-6, True), (0.0, 1e-16, True), (1e-7, 1e-6, True), (1e-2, 1e-6, False)]
+        ("away", "tol", "converged"),
+        [(0.0, 1e-6, True), (0.0, 1e-16, True), (1e-7, 1e-6, True), (1e-2, 1e-6, False)],
     )
-    def test_takes_a_failed_line_search_for_a_minimum_only_where_it_is_flat(self, monkeypatch, away, tol, converged):
+    def test_takes_a_failed_line_search_for_a_minimum_only_where_it_is_flat(
+        self, monkeypatch, away, tol, converged
+    ):
         at_minimum = fitted(tol=1e-16)
 
         def search_that_fails(objective, begin, bounds, **_):
@@ -268,7 +296,9 @@ class TestTheSolver:
         monkeypatch.setattr(module, "minimize", search_that_fails)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            density = MatchedMixture(2, tol=tol).fit_embedding(at_minimum.embedding_, at_minimum.mixture_)
+            density = MatchedMixture(2, tol=tol).fit_embedding(
+                at_minimum.embedding_, at_minimum.mixture_
+            )
         assert density.converged_ is converged
         assert len(caught) == (not converged)
 
@@ -291,7 +321,9 @@ class TestTheSolver:
         fits = [MatchedMixture(2).fit_embedding(embedding, start) for start in (one, other)]
         np.testing.assert_array_equal(fits[0].means_, fits[1].means_)
 
-    @pytest.mark.parametrize(("weights", "variances"), [([1.0, 0.0], [0.0, 1.0]), ([0.5, 0.5], [1e-300, 1e300])])
+    @pytest.mark.parametrize(
+        ("weights", "variances"), [([1.0, 0.0], [0.0, 1.0]), ([0.5, 0.5], [1e-300, 1e300])]
+    )
     def test_moves_a_start_into_its_bounds(self, monkeypatch, weights, variances):
         def checked(objective, begin, bounds, **options):
             assert (begin >= bounds.lb).all()
@@ -314,7 +346,9 @@ def assert_sane(density, X):
     assert np.isfinite(density.squared_distance_)
     assert density.weights_.min() > 0
     assert density.weights_.sum() == pytest.approx(1)
-    unit = spread or min(gaussian.bandwidth for _, gaussian in module._gaussians(density.embedding_.kernel))
+    unit = spread or min(
+        gaussian.bandwidth for _, gaussian in module._gaussians(density.embedding_.kernel)
+    )
     assert (density.means_ >= points.min(axis=0) - 1.001 * unit).all()
     assert (density.means_ <= points.max(axis=0) + 1.001 * unit).all()
     assert density.variances_.min() >= density.min_variance * spread**2 * (1 - 1e-9)
@@ -327,7 +361,10 @@ def assert_sane(density, X):
 class TestAmongItsKin:
     # scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for the whole process.
     @parametrize_with_checks(
-        [MatchedMixture(n_init=2, tol=1e-2), MatchedMixture(1, mean=KernelMean(filter="kme"), n_init=1)]
+        [
+            MatchedMixture(n_init=2, tol=1e-2),
+            MatchedMixture(1, mean=KernelMean(filter="kme"), n_init=1),
+        ]
     )
     @pytest.mark.filterwarnings("ignore:bandwidth='median'")
     def test_scikit_learns_own_checks_pass(self, estimator, check):
@@ -352,7 +389,9 @@ class TestAmongItsKin:
 
     def test_a_grid_search_finds_the_number_of_components_and_reaches_the_kernel_mean(self):
         search = GridSearchCV(
-            MatchedMixture(mean=KernelMean(), **FAST), {"n_components": [1, 2], "mean__filter": ["kme", "f-kmse"]}, cv=3
+            MatchedMixture(mean=KernelMean(), **FAST),
+            {"n_components": [1, 2], "mean__filter": ["kme", "f-kmse"]},
+            cv=3,
         )
         search.fit(X)
         assert search.best_params_["n_components"] == 2
@@ -367,7 +406,10 @@ class TestAmongItsKin:
             "float32": whole.astype(np.float32),
             "whole numbers": whole.astype(int),
         }[kind]
-        density, expected = MatchedMixture(2, **FAST).fit(points), MatchedMixture(2, **FAST).fit(whole)
+        density, expected = (
+            MatchedMixture(2, **FAST).fit(points),
+            MatchedMixture(2, **FAST).fit(whole),
+        )
         np.testing.assert_array_equal(density.means_, expected.means_)
         assert density.means_.dtype == np.float64
         np.testing.assert_array_equal(density.score_samples(points), expected.score_samples(whole))
@@ -389,18 +431,30 @@ class TestAmongItsKin:
 
     def test_an_embedding_of_single_precision_is_matched_in_double(self):
         mean = KernelMean(filter="kme", kernel=Gaussian(2.0))
-        single, double = (mean.fit(np.round(X, 1).astype(kind)).embedding_ for kind in (np.float32, np.float64))
-        one, other = (MatchedMixture(2, **FAST).fit_embedding(embedding) for embedding in (single, double))
+        single, double = (
+            mean.fit(np.round(X, 1).astype(kind)).embedding_ for kind in (np.float32, np.float64)
+        )
+        one, other = (
+            MatchedMixture(2, **FAST).fit_embedding(embedding) for embedding in (single, double)
+        )
         np.testing.assert_allclose(one.means_, other.means_, atol=SAME_FIT)
-        exact = Embedding(single.kernel, single.points.astype(np.float64), single.weights.astype(np.float64))
-        assert one.squared_distance_ == pytest.approx(one.mixture_.squared_distance(exact), rel=1e-9)
+        exact = Embedding(
+            single.kernel, single.points.astype(np.float64), single.weights.astype(np.float64)
+        )
+        assert one.squared_distance_ == pytest.approx(
+            one.mixture_.squared_distance(exact), rel=1e-9
+        )
 
 
 class TestTheDensity:
     def test_is_that_of_scikit_learns_mixture_with_the_same_parameters(self):
         density = fitted(3)
         theirs = GaussianMixture(3, covariance_type="spherical")
-        theirs.weights_, theirs.means_, theirs.covariances_ = density.weights_, density.means_, density.variances_
+        theirs.weights_, theirs.means_, theirs.covariances_ = (
+            density.weights_,
+            density.means_,
+            density.variances_,
+        )
         theirs.precisions_cholesky_ = 1 / np.sqrt(density.variances_)
         np.testing.assert_allclose(density.score_samples(X), theirs.score_samples(X), rtol=1e-12)
         np.testing.assert_allclose(density.predict_proba(X), theirs.predict_proba(X), atol=1e-12)
@@ -419,7 +473,12 @@ class TestTheDensity:
 
     def test_integrates_to_one_on_the_line(self):
         density = MatchedMixture(2, **FAST).fit(X[:, :1])
-        total, _ = quad(lambda x: np.exp(density.score_samples([[x]])[0]), -30, 30, points=density.means_.ravel())
+        total, _ = quad(
+            lambda x: np.exp(density.score_samples([[x]])[0]),
+            -30,
+            30,
+            points=density.means_.ravel(),
+        )
         assert total == pytest.approx(1, abs=1e-7)
 
     def test_integrates_to_one_in_the_plane(self):
@@ -436,7 +495,9 @@ class TestTheDensity:
             w * np.exp(-((X - m) ** 2).sum(axis=1) / 2 / v) / (2 * np.pi * v)
             for w, m, v in zip(density.weights_, density.means_, density.variances_, strict=True)
         ]
-        np.testing.assert_allclose(probabilities, np.transpose(joint / np.sum(joint, axis=0)), atol=1e-12)
+        np.testing.assert_allclose(
+            probabilities, np.transpose(joint / np.sum(joint, axis=0)), atol=1e-12
+        )
 
     def test_draws_have_its_moments(self):
         density, m = fitted(3, mean=KernelMean(filter="kme")), 40_000
@@ -444,13 +505,17 @@ class TestTheDensity:
         assert drawn.shape == (m, 2)
         assert component.shape == (m,)
         pi, theta, v = density.weights_, density.means_, density.variances_
-        np.testing.assert_allclose(np.bincount(component, minlength=3) / m, pi, atol=4 * 0.5 / np.sqrt(m))
+        np.testing.assert_allclose(
+            np.bincount(component, minlength=3) / m, pi, atol=4 * 0.5 / np.sqrt(m)
+        )
         gap = np.abs(drawn.mean(axis=0) - pi @ theta)
         assert (gap < 4 * drawn.std(axis=0) / np.sqrt(m)).all()
         squares = drawn**2
         gap = np.abs(squares.mean(axis=0) - pi @ (theta**2 + v[:, None]))
         assert (gap < 4 * squares.std(axis=0) / np.sqrt(m)).all()
-        logs = density.score_samples(drawn)  # their average is minus the entropy, as is that of other code's draws
+        logs = density.score_samples(
+            drawn
+        )  # their average is minus the entropy, as is that of other code's draws
         others = density.score_samples(density.mixture_.sample(m, SEED))
         assert abs(logs.mean() - others.mean()) < 4 * np.sqrt((logs.var() + others.var()) / m)
 
@@ -460,14 +525,24 @@ class TestTheDensity:
         assert component.shape == (1,)
 
 
-SCALES = [(1e-6, 0.0), (1e6, 0.0), (1.0, 1e3), (1e-6, 1.0), (1e100, 0.0), (1e-100, 0.0), (2.0**-5, 2.0**20)]
+SCALES = [
+    (1e-6, 0.0),
+    (1e6, 0.0),
+    (1.0, 1e3),
+    (1e-6, 1.0),
+    (1e100, 0.0),
+    (1e-100, 0.0),
+    (2.0**-5, 2.0**20),
+]
 DEGENERATE = {
     **SAMPLES,
     "all rows equal": np.full((6, 3), 0.1) + 1e6,
     "two distinct rows": np.repeat([[0.0, 1.0], [1.0, 5.0]], 5, axis=0),
     "a point far away": np.vstack([X, [[1e12, -1e12]]]),
     "a cluster of one point": np.vstack([X, [[30.0, 30.0]]]),
-    "points on a grid": np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2),
+    "points on a grid": np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(
+        -1, 2
+    ),
 }
 
 
@@ -475,11 +550,18 @@ class TestWhateverTheData:
     @pytest.mark.parametrize(("scale", "shift"), SCALES)
     def test_units_and_origin_do_not_matter(self, scale, shift):
         points = np.round(X, 3)
-        expected, density = (MatchedMixture(2, **FAST).fit(Y) for Y in (points, scale * points + shift))
+        expected, density = (
+            MatchedMixture(2, **FAST).fit(Y) for Y in (points, scale * points + shift)
+        )
         np.testing.assert_allclose((density.means_ - shift) / scale, expected.means_, atol=SAME_FIT)
-        np.testing.assert_allclose(density.variances_ / scale**2, expected.variances_, rtol=SAME_FIT)
+        np.testing.assert_allclose(
+            density.variances_ / scale**2, expected.variances_, rtol=SAME_FIT
+        )
         np.testing.assert_allclose(density.weights_, expected.weights_, atol=SAME_FIT)
-        stopped = [MatchedMixture(2, early_stopping=1e-6, **FAST).fit(Y) for Y in (points, scale * points + shift)]
+        stopped = [
+            MatchedMixture(2, early_stopping=1e-6, **FAST).fit(Y)
+            for Y in (points, scale * points + shift)
+        ]
         assert stopped[0].n_iter_ == stopped[1].n_iter_
         shifted = density.score(scale * points + shift) + 2 * np.log(scale)
         assert shifted == pytest.approx(expected.score(points), abs=SAME_FIT)
@@ -490,29 +572,44 @@ class TestWhateverTheData:
         near, density = (MatchedMixture(2, tol=1e-10, **FAST).fit(Y) for Y in (points, far))
         np.testing.assert_allclose(density.means_ - 1e6, near.means_, atol=1e-4)
         assert density.squared_distance_ == pytest.approx(near.squared_distance_, rel=1e-6)
-        np.testing.assert_allclose(density.score_samples(far), near.score_samples(points), atol=1e-3)
+        np.testing.assert_allclose(
+            density.score_samples(far), near.score_samples(points), atol=1e-3
+        )
 
     @pytest.mark.filterwarnings("ignore:bandwidth='median'")
     @pytest.mark.parametrize("name", DEGENERATE)
     @pytest.mark.parametrize("r", [1, 2, "n"])
     def test_a_fit_is_sane(self, name, r):
         points = DEGENERATE[name]
-        early = {"early_stopping": 1e-6} if r == "n" else {}  # a component for every point is matched ever better
-        density = MatchedMixture(min(len(points), 20) if r == "n" else r, **FAST, **early).fit(points)
+        early = (
+            {"early_stopping": 1e-6} if r == "n" else {}
+        )  # a component for every point is matched ever better
+        density = MatchedMixture(min(len(points), 20) if r == "n" else r, **FAST, **early).fit(
+            points
+        )
         assert_sane(density, points)
 
     @pytest.mark.filterwarnings("ignore:bandwidth='median'")
     @settings(max_examples=40, deadline=None)
     @given(
-        st.integers(2, 12), st.integers(1, 4), st.integers(1, 2), st.integers(-6, 6), st.integers(0, 9), st.integers(0)
+        st.integers(2, 12),
+        st.integers(1, 4),
+        st.integers(1, 2),
+        st.integers(-6, 6),
+        st.integers(0, 9),
+        st.integers(0),
     )
     def test_a_fit_is_sane_for_any_sample(self, n, d, r, scale, digits, seed):
-        points = 10.0**scale * np.round(np.random.default_rng(seed).standard_t(2, size=(n, d)), digits)
+        points = 10.0**scale * np.round(
+            np.random.default_rng(seed).standard_t(2, size=(n, d)), digits
+        )
         assert_sane(MatchedMixture(r, n_init=1, random_state=0).fit(points), points)
 
     @pytest.mark.parametrize("bandwidth", [1e-6, 1.0, 1e6])
     def test_where_all_rows_are_equal_the_bandwidth_is_the_unit(self, bandwidth):
-        density = MatchedMixture(1, mean=KernelMean(kernel=Gaussian(bandwidth), filter="kme"), **FAST).fit(X[[0, 0, 0]])
+        density = MatchedMixture(
+            1, mean=KernelMean(kernel=Gaussian(bandwidth), filter="kme"), **FAST
+        ).fit(X[[0, 0, 0]])
         np.testing.assert_allclose(density.means_, X[:1], rtol=1e-12)
         np.testing.assert_allclose(density.variances_, 1e-2 * bandwidth**2, rtol=1e-9)
 
@@ -523,7 +620,9 @@ class TestWhateverTheData:
     @pytest.mark.parametrize("min_variance", [1e-6, 1e-2, 1.0])
     def test_no_component_is_narrower_than_allowed(self, min_variance):
         points = np.vstack([X, [[30.0, 30.0]]])
-        density = MatchedMixture(3, mean=KernelMean(filter="kme"), min_variance=min_variance, **FAST).fit(points)
+        density = MatchedMixture(
+            3, mean=KernelMean(filter="kme"), min_variance=min_variance, **FAST
+        ).fit(points)
         least = min_variance * points.var(axis=0).mean()
         assert density.variances_.min() == pytest.approx(least, rel=1e-9)
 
@@ -543,18 +642,36 @@ class TestWhateverTheData:
 
 
 PARAMETERS_REFUSED = {
-    "no component": ({"n_components": 0}, "MatchedMixture: n_components must be a whole number of at least 1, got 0"),
-    "components a fraction": ({"n_components": 2.0}, "n_components must be a whole number of at least 1, got 2.0"),
-    "components a word": ({"n_components": "two"}, "n_components must be a whole number of at least 1, got 'two'"),
-    "components true": ({"n_components": True}, "n_components must be a whole number of at least 1, got True"),
+    "no component": (
+        {"n_components": 0},
+        "MatchedMixture: n_components must be a whole number of at least 1, got 0",
+    ),
+    "components a fraction": (
+        {"n_components": 2.0},
+        "n_components must be a whole number of at least 1, got 2.0",
+    ),
+    "components a word": (
+        {"n_components": "two"},
+        "n_components must be a whole number of at least 1, got 'two'",
+    ),
+    "components true": (
+        {"n_components": True},
+        "n_components must be a whole number of at least 1, got True",
+    ),
     "no run": ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
     "no step": ({"max_iter": 0}, "max_iter must be a whole number of at least 1, got 0"),
     "tol zero": ({"tol": 0.0}, "MatchedMixture: tol must be positive and finite, got 0.0"),
-    "early_stopping zero": ({"early_stopping": 0.0}, "early_stopping must be positive and finite, got 0.0"),
+    "early_stopping zero": (
+        {"early_stopping": 0.0},
+        "early_stopping must be positive and finite, got 0.0",
+    ),
     "tol NaN": ({"tol": float("nan")}, "tol must be positive and finite, got nan"),
     "min_variance zero": ({"min_variance": 0}, "min_variance must be positive and finite, got 0"),
     "min_variance large": ({"min_variance": 2.0}, "min_variance must be at most 1, got 2.0"),
-    "mean a name": ({"mean": "kme"}, "mean must be a KernelMean or None, got str; fit_embedding takes any embedding"),
+    "mean a name": (
+        {"mean": "kme"},
+        "mean must be a KernelMean or None, got str; fit_embedding takes any embedding",
+    ),
     "mean a class": ({"mean": KernelMean}, "mean must be a KernelMean or None"),
     "seed a word": ({"random_state": "zero"}, "random_state"),
     "another kernel": (
@@ -566,7 +683,10 @@ PARAMETERS_REFUSED = {
         {"mean": KernelMean(gram="random-features")},
         "MatchedMixture: mean must estimate in the RKHS of its kernel, got gram='random-features'; use gram='nystrom'",
     ),
-    "a sum with another kernel": ({"mean": KernelMean(kernel=Gaussian() + Laplacian())}, "got Laplacian"),
+    "a sum with another kernel": (
+        {"mean": KernelMean(kernel=Gaussian() + Laplacian())},
+        "got Laplacian",
+    ),
     "a bad mean": ({"mean": KernelMean(filter="kmee")}, "did you mean 'kme'?"),
     "more components than points": (
         {"n_components": 81},
@@ -584,10 +704,22 @@ EMBEDDINGS_REFUSED = {
         KernelMean(kernel=Gaussian(1.0), filter="kme", gram="random-features").fit(X).embedding_,
         "an Embedding on points is needed, got FeatureEmbedding; .* gram='nystrom'",
     ),
-    "another kernel": (Embedding(Laplacian(1.0), X, np.ones(80)), "a Gaussian kernel, .* is needed, got Laplacian"),
-    "no bandwidth": (Embedding(Gaussian(), X, np.ones(80)), "bandwidth must be positive and finite, got 'median'"),
-    "factor negative": (Embedding(Scaled(Gaussian(1.0), -1.0), X, np.ones(80)), "factor must be positive"),
-    "too few points": (Embedding(Gaussian(1.0), X[:1], np.ones(1)), "at least n_components = 2 points are needed, got"),
+    "another kernel": (
+        Embedding(Laplacian(1.0), X, np.ones(80)),
+        "a Gaussian kernel, .* is needed, got Laplacian",
+    ),
+    "no bandwidth": (
+        Embedding(Gaussian(), X, np.ones(80)),
+        "bandwidth must be positive and finite, got 'median'",
+    ),
+    "factor negative": (
+        Embedding(Scaled(Gaussian(1.0), -1.0), X, np.ones(80)),
+        "factor must be positive",
+    ),
+    "too few points": (
+        Embedding(Gaussian(1.0), X[:1], np.ones(1)),
+        "at least n_components = 2 points are needed, got",
+    ),
     "too few with weight": (
         Embedding(Gaussian(1.0), X, np.eye(80)[0]),
         "at least n_components = 2 points are needed, got n_samples = 1",
@@ -618,7 +750,9 @@ class TestBadInput:
 
     @pytest.mark.parametrize("case", STARTS_REFUSED)
     def test_a_bad_start_is_refused(self, case):
-        with pytest.raises(ValueError, match="start must be a Mixture of 2 components in 2 dimensions, got") as refused:
+        with pytest.raises(
+            ValueError, match="start must be a Mixture of 2 components in 2 dimensions, got"
+        ) as refused:
             MatchedMixture(2).fit_embedding(fitted().embedding_, STARTS_REFUSED[case])
         assert "\n" not in str(refused.value)
 
@@ -628,7 +762,10 @@ class TestBadInput:
             fitted().sample(n_samples)
 
     def test_bad_points_are_refused_in_the_estimators_words(self):
-        with pytest.raises(ValueError, match=r"MatchedMixture: X must be finite, got 1 row with NaN \(first: X\[1\]\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"MatchedMixture: X must be finite, got 1 row with NaN \(first: X\[1\]\)",
+        ):
             MatchedMixture().fit([[0.0], [np.nan]])
         with pytest.raises(ValueError, match="n_samples = 1"):
             MatchedMixture().fit([[0.0]])
@@ -637,8 +774,19 @@ class TestBadInput:
 
     def test_a_density_that_was_not_fitted_says_so(self):
         density = MatchedMixture()
-        calls = [density.score_samples, density.score, density.predict, density.predict_proba, density.bic, density.aic]
-        for call in (*(lambda call=call: call(X) for call in calls), density.sample, lambda: density.mixture_):
+        calls = [
+            density.score_samples,
+            density.score,
+            density.predict,
+            density.predict_proba,
+            density.bic,
+            density.aic,
+        ]
+        for call in (
+            *(lambda call=call: call(X) for call in calls),
+            density.sample,
+            lambda: density.mixture_,
+        ):
             with pytest.raises(NotFittedError):
                 call()
 
@@ -656,9 +804,13 @@ def test_extreme_scales_are_right_or_refused(scale):
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = MatchedMixture(2, n_init=2)
     if not 1e-150 < scale < 1e150:
-        with pytest.raises(ValueError, match=r"points must vary by 1e-150 to 1e\+150, .*; rescale X"):
+        with pytest.raises(
+            ValueError, match=r"points must vary by 1e-150 to 1e\+150, .*; rescale X"
+        ):
             model.fit(scale * X)
         return
     same, scaled = MatchedMixture(2, n_init=2).fit(X), model.fit(scale * X)
     np.testing.assert_allclose(scaled.variances_ / scale**2, same.variances_, rtol=1e-6)
-    np.testing.assert_allclose(scaled.score(scale * X), same.score(X) - 2 * np.log(scale), rtol=1e-6)
+    np.testing.assert_allclose(
+        scaled.score(scale * X), same.score(X) - 2 * np.log(scale), rtol=1e-6
+    )

@@ -24,7 +24,9 @@ from muhat.testing import _drift
 from muhat.testing._drift import share_of, spent_share
 
 RNG = np.random.default_rng(0)
-QUICK = TwoSampleTest("gaussian", bandwidths=2, statistics="mmd", gram=Nystrom(10), early_stopping=10)
+QUICK = TwoSampleTest(
+    "gaussian", bandwidths=2, statistics="mmd", gram=Nystrom(10), early_stopping=10
+)
 
 
 def made(n, shift=0.0, rng=RNG):
@@ -73,7 +75,9 @@ def test_without_drift_alarms_in_a_whole_life_are_as_rare_as_alpha_says():
     rng = np.random.default_rng(1)
     lives, p_values = 0, []
     for life in range(30):
-        detector = DriftDetector(QUICK, alpha=0.3, horizon=4, random_state=life).fit(rng.integers(3, size=(40, 1)))
+        detector = DriftDetector(QUICK, alpha=0.3, horizon=4, random_state=life).fit(
+            rng.integers(3, size=(40, 1))
+        )
         p_values += [detector.update(rng.integers(3, size=(12, 1)) * 1.0).p_value for _ in range(6)]
         lives += detector.n_alarms_ > 0
     assert lives <= 19
@@ -89,9 +93,15 @@ def test_drift_is_found_and_remembered():
     assert [each.number for each in detector.history_] == [3, 4, 5]
     assert all(each.test is None for each in detector.history_)
     assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
-    assert detector.verdict().startswith("2 of 5 batches have drifted: batch 4, batch 5. (The chance of any false")
+    assert detector.verdict().startswith(
+        "2 of 5 batches have drifted: batch 4, batch 5. (The chance of any false"
+    )
     display = DriftDisplay.from_detector(detector).plot()
-    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["batch 3", "batch 4", "batch 5"]
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == [
+        "batch 3",
+        "batch 4",
+        "batch 5",
+    ]
     assert [text.get_text() for text in display.ax_.texts] == ["b", "b"]
 
 
@@ -108,7 +118,9 @@ def test_memory_does_not_grow():
     assert detector.reference_.shape == (50, 2)
     sizes = []
     for _ in range(4):
-        assert len(detector.update(made(1000)).test.witness_y) == 200  # of 4 times the reference's rows
+        assert (
+            len(detector.update(made(1000)).test.witness_y) == 200
+        )  # of 4 times the reference's rows
         sizes.append(len(pickle.dumps(detector)))
     assert sizes[3] <= sizes[1] + 50
 
@@ -178,8 +190,16 @@ def test_blocks_keep_rows_together_and_are_called_approximate():
 REFUSED = {
     "alpha": ({"alpha": 1.5}, ValueError, "alpha must be below 1, got 1.5"),
     "horizon": ({"horizon": 0}, ValueError, "horizon must be a whole number of at least 1, got 0"),
-    "reference": ({"n_reference": 1}, ValueError, "n_reference must be a whole number of at least 2, got 1"),
-    "standardize": ({"standardize": "no"}, ValueError, "standardize must be True or False, got 'no'"),
+    "reference": (
+        {"n_reference": 1},
+        ValueError,
+        "n_reference must be a whole number of at least 2, got 1",
+    ),
+    "standardize": (
+        {"standardize": "no"},
+        ValueError,
+        "standardize must be True or False, got 'no'",
+    ),
     "test": ({"test": "mmd"}, TypeError, "test must be a TwoSampleTest or None, got a str"),
     "block of the test": (
         {"test": TwoSampleTest(block_length=24)},
@@ -191,7 +211,11 @@ REFUSED = {
         ValueError,
         "test must have a kernel of rows, as new batches are in no matrix, got a precomputed one; give the rows",
     ),
-    "block": ({"block_length": 40}, ValueError, "a reference of at least 80 rows is needed, got n_samples = 50"),
+    "block": (
+        {"block_length": 40},
+        ValueError,
+        "a reference of at least 80 rows is needed, got n_samples = 50",
+    ),
 }
 
 
@@ -205,7 +229,10 @@ def test_bad_parameters_are_refused_in_one_sentence(case):
 def test_bad_batches_are_refused_in_one_sentence():
     detector = DriftDetector(QUICK, random_state=0).fit(made(50))
     for batch, sentence in (
-        (made(20)[["b", "a"]], r"the reference's columns is needed, in their order \('a', 'b'\), got 'b', 'a'; select"),
+        (
+            made(20)[["b", "a"]],
+            r"the reference's columns is needed, in their order \('a', 'b'\), got 'b', 'a'; select",
+        ),
         (made(20).rename(columns={"a": "c"}), "got 'c', 'b'"),
         ([RNG.normal(size=(9, 3))], "a batch of 2 columns is needed, got 3"),
         (made(20).where(lambda each: each < 1), "batch must be finite"),
@@ -222,7 +249,10 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
     detector = DriftDetector(QUICK, alpha=0.5, horizon=10, random_state=0).fit(made(50))
     for _ in range(10):
         detector.update(made(20))
-    with pytest.raises(ValueError, match=r"a level of at least 0.02 is needed, got 0.0063 for batch 11; fit it anew"):
+    with pytest.raises(
+        ValueError,
+        match=r"a level of at least 0.02 is needed, got 0.0063 for batch 11; fit it anew",
+    ):
         detector.update(made(20))
 
 
@@ -231,7 +261,10 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     few, more = detector.update(made(3, 50.0)), detector.update(made(8, 50.0))
     assert few.p_value > few.level
     assert not few.is_reachable
-    assert few.verdict() == "batch 1 has too few rows to raise an alarm (3 rows, p = 0.00056, alarm at 0.00025)."
+    assert (
+        few.verdict()
+        == "batch 1 has too few rows to raise an alarm (3 rows, p = 0.00056, alarm at 0.00025)."
+    )
     assert more.is_reachable
     assert more.is_alarm
 
@@ -244,9 +277,13 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     closest = min(first, second, key=lambda each: each.p_value)
     found = f"Closest: {closest.name}, p = {closest.p_value:.2g} (alarm at 0.00025)."
     assert detector.verdict() == f"No alarm in 2 batches. {found}"
-    assert first.verdict() == (f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}, alarm at 0.00025).")
+    assert first.verdict() == (
+        f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}, alarm at 0.00025)."
+    )
     detector.update(made(1), "tiny1.csv")
-    assert detector.verdict() == (f"No alarm in 3 batches. {found} tiny1.csv has too few rows to raise an alarm.")
+    assert detector.verdict() == (
+        f"No alarm in 3 batches. {found} tiny1.csv has too few rows to raise an alarm."
+    )
     detector.update(made(1), "tiny2.csv")
     assert detector.verdict() == (
         f"No alarm in 4 batches. Closest of the last 3: after.csv, p = {second.p_value:.2g} (alarm at 0.00025). "
@@ -260,7 +297,12 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     rng = np.random.default_rng(5)
-    for name, n, shift in (("reference", 80, 0), ("week1", 30, 0), ("week2", 30, 0), ("week3", 30, 3)):
+    for name, n, shift in (
+        ("reference", 80, 0),
+        ("week1", 30, 0),
+        ("week2", 30, 0),
+        ("week3", 30, 3),
+    ):
         frame = made(n, shift, rng).assign(kind=rng.choice(["oak", "ash"], n))
         frame.to_parquet(f"{name}.parquet")
     return [f"week{number}.parquet" for number in (1, 2, 3)]
@@ -276,10 +318,16 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     assert result.exit_code == 0, result.stderr
     assert "week3.parquet" in Path("drift.svg").read_text()
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("reference: 80 rows, 2 columns; alpha = 0.05, of which 0.00075 is spent on 3 batches")
+    assert lines[0].startswith(
+        "reference: 80 rows, 2 columns; alpha = 0.05, of which 0.00075 is spent on 3 batches"
+    )
     assert lines[-1] == "Figure: drift.svg"
-    assert lines[-2].startswith("1 of 3 batches has drifted: week3.parquet. (The chance of any false alarm")
-    assert lines[-3].startswith("Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: b, ")
+    assert lines[-2].startswith(
+        "1 of 3 batches has drifted: week3.parquet. (The chance of any false alarm"
+    )
+    assert lines[-3].startswith(
+        "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: b, "
+    )
     assert all(len(line) <= 80 for line in lines[1:-3])
     as_json = json.loads(run(*options, "--json").stdout)
     assert [each["is_alarm"] for each in as_json["batches"]] == [False, False, True]
@@ -302,7 +350,9 @@ def test_a_state_is_resumed_and_files_are_tested_once(files):
 
 def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
     kept = ["--drop", "kind", "--save", "state.muhat"]
-    assert run("reference.parquet", *files[1:], *kept, "--horizon", 9, "--alpha", 0.04).exit_code == 0
+    assert (
+        run("reference.parquet", *files[1:], *kept, "--horizon", 9, "--alpha", 0.04).exit_code == 0
+    )
     again = ["--resume", "state.muhat", "--drop", "kind", "--fail-below", 0.04, "--horizon", 9]
     result = run(*again, files[2])
     assert result.exit_code == FOUND
@@ -312,7 +362,9 @@ def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
 
 def test_a_text_column_may_have_the_sign_of_indicators_in_its_name(files):
     for name in ("reference", "week3"):
-        pd.read_parquet(f"{name}.parquet").rename(columns={"kind": "kind = of tree"}).to_parquet(f"{name}.parquet")
+        pd.read_parquet(f"{name}.parquet").rename(columns={"kind": "kind = of tree"}).to_parquet(
+            f"{name}.parquet"
+        )
     result = run("reference.parquet", "week3.parquet", "--one-hot", "--save", "state.muhat")
     assert result.exit_code == 0, result.stderr
     assert muhat.load("state.muhat").feature_names_in_[-1] == "kind = of tree = oak"
@@ -338,7 +390,9 @@ def test_a_run_killed_in_mid_update_resumes_from_its_last_state_with_nothing_los
     done = subprocess.run([sys.executable, "-c", KILLED, *files], capture_output=True, check=False)
     assert done.returncode == -9
     assert muhat.load("state.muhat").n_batches_ == 1
-    resumed = run("--resume", "state.muhat", *files, "--drop", "kind", "--save", "state.muhat", "--json")
+    resumed = run(
+        "--resume", "state.muhat", *files, "--drop", "kind", "--save", "state.muhat", "--json"
+    )
     straight = json.loads(run("reference.parquet", *files, "--drop", "kind", "--json").stdout)
     assert json.loads(resumed.stdout)["batches"] == straight["batches"][1:]
     assert [each.p_value for each in muhat.load("state.muhat").history_] == [
@@ -350,26 +404,49 @@ def test_files_too_large_to_be_read_at_once_are_drawn_from(files, monkeypatch):
     read = json.loads(run("reference.parquet", *files, "--drop", "kind", "--json").stdout)
     monkeypatch.setattr(_samples, "available_memory", lambda: 0.0)
     streamed = json.loads(run("reference.parquet", *files, "--drop", "kind", "--json").stdout)
-    assert [each["p_value"] for each in streamed["batches"]] == [each["p_value"] for each in read["batches"]]
+    assert [each["p_value"] for each in streamed["batches"]] == [
+        each["p_value"] for each in read["batches"]
+    ]
 
 
 REFUSED_FILES = {
-    "one file": (["reference.parquet"], "a reference and at least one new file are needed, got 1 file"),
+    "one file": (
+        ["reference.parquet"],
+        "a reference and at least one new file are needed, got 1 file",
+    ),
     "text": (["reference.parquet", "week1.parquet"], "column 'kind' must be numeric, got 'ash'"),
-    "no column": (["reference.parquet", "few.csv", "--one-hot"], "few.csv lacks column 'b' that the reference has."),
+    "no column": (
+        ["reference.parquet", "few.csv", "--one-hot"],
+        "few.csv lacks column 'b' that the reference has.",
+    ),
     "a new column": (
         ["few.csv", "week1.parquet", "--one-hot"],
         "a column 'b' that the reference does not have; leave it out with --drop b.",
     ),
-    "no state": (["--resume", "mean.muhat", "week1.parquet"], "a state that muhat drift --save wrote is needed, got"),
-    "another alpha": (["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01], "is needed, 0.05, got 0.01"),
+    "no state": (
+        ["--resume", "mean.muhat", "week1.parquet"],
+        "a state that muhat drift --save wrote is needed, got",
+    ),
+    "another alpha": (
+        ["--resume", "s.muhat", "week1.parquet", "--fail-below", 0.01],
+        "is needed, 0.05, got 0.01",
+    ),
     "alpha": (
         ["--resume", "s.muhat", "week1.parquet", "--alpha", 0.01],
         "--alpha: the alpha of s.muhat is needed, 0.05",
     ),
-    "horizon": (["--resume", "s.muhat", "week1.parquet", "--horizon", 9], "is needed, 100, got 9; leave it out"),
-    "blocks": (["--resume", "s.muhat", "week1.parquet", "--block-length", 5], "is needed, None, got 5; leave it out"),
-    "scale": (["--resume", "s.muhat", "week1.parquet", "--no-standardize"], "is needed, True, got False; leave it out"),
+    "horizon": (
+        ["--resume", "s.muhat", "week1.parquet", "--horizon", 9],
+        "is needed, 100, got 9; leave it out",
+    ),
+    "blocks": (
+        ["--resume", "s.muhat", "week1.parquet", "--block-length", 5],
+        "is needed, None, got 5; leave it out",
+    ),
+    "scale": (
+        ["--resume", "s.muhat", "week1.parquet", "--no-standardize"],
+        "is needed, True, got False; leave it out",
+    ),
 }
 
 

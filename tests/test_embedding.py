@@ -21,12 +21,19 @@ G = Embedding(KERNEL, Y, RNG.normal(size=5))
 
 
 def test_an_embedding_is_the_function_it_says():
-    values = [sum(w * KERNEL(z[None], x[None])[0, 0] for w, x in zip(F.weights, X, strict=True)) for z in Z]
+    values = [
+        sum(w * KERNEL(z[None], x[None])[0, 0] for w, x in zip(F.weights, X, strict=True))
+        for z in Z
+    ]
     np.testing.assert_allclose(F(Z), values, rtol=1e-12)
 
 
 def test_inner_products_norms_and_distances_are_those_of_the_space():
-    inner = sum(F.weights[i] * G.weights[j] * KERNEL(X[[i]], Y[[j]])[0, 0] for i in range(7) for j in range(5))
+    inner = sum(
+        F.weights[i] * G.weights[j] * KERNEL(X[[i]], Y[[j]])[0, 0]
+        for i in range(7)
+        for j in range(5)
+    )
     assert F.inner(G) == pytest.approx(inner, rel=1e-12)
     assert F.squared_norm() == pytest.approx(F.inner(F), rel=1e-12)
     assert F.norm() ** 2 == pytest.approx(F.squared_norm(), rel=1e-12)
@@ -35,7 +42,9 @@ def test_inner_products_norms_and_distances_are_those_of_the_space():
 
 def test_the_reproducing_property_holds():
     for z in Z:
-        assert F.inner(Embedding(KERNEL, z[None], np.ones(1))) == pytest.approx(F(z[None])[0], rel=1e-12)
+        assert F.inner(Embedding(KERNEL, z[None], np.ones(1))) == pytest.approx(
+            F(z[None])[0], rel=1e-12
+        )
 
 
 def test_sums_and_multiples_are_those_of_the_functions():
@@ -50,10 +59,18 @@ def test_two_embeddings_on_the_same_points_stay_on_those_points():
 
 
 @settings(max_examples=50, deadline=None)
-@given(weights=arrays(np.float64, 6, elements=st.floats(-1e6, 1e6)), gap=st.sampled_from([0.0, 1e-12, 1e-7, 1e-3]))
+@given(
+    weights=arrays(np.float64, 6, elements=st.floats(-1e6, 1e6)),
+    gap=st.sampled_from([0.0, 1e-12, 1e-7, 1e-3]),
+)
 def test_a_squared_norm_is_never_negative_however_the_weights_cancel(weights, gap):
     points = np.repeat(np.arange(3.0), 2)[:, None] + gap * np.tile([0.0, 1.0], 3)[:, None]
-    assert Embedding(KERNEL, points, np.where(np.arange(6) % 2, -weights[::-1], weights)).squared_norm() >= 0
+    assert (
+        Embedding(
+            KERNEL, points, np.where(np.arange(6) % 2, -weights[::-1], weights)
+        ).squared_norm()
+        >= 0
+    )
 
 
 def test_mmd_is_the_distance_of_two_kernel_means():
@@ -66,7 +83,10 @@ def test_mmd_is_the_distance_of_two_kernel_means():
 def test_values_inner_products_and_distances_need_no_matrix_of_all_pairs():
     n = 20_000
     points = np.random.default_rng(SEED).normal(size=(n, 2))
-    one, other = (Embedding(Gaussian(4.0), half, np.full(n // 2, 2 / n)) for half in (points[::2], points[1::2] + 0.1))
+    one, other = (
+        Embedding(Gaussian(4.0), half, np.full(n // 2, 2 / n))
+        for half in (points[::2], points[1::2] + 0.1)
+    )
     tracemalloc.start()
     try:
         distance, inner, values = one.distance(other), one.inner(other), one(points)
@@ -113,17 +133,29 @@ def test_embeddings_share_the_points_that_nobody_can_change():
 
 
 REFUSED = {
-    "a kernel's name": (("gaussian", X, np.ones(7)), "kernel must be a kernel .*, got 'gaussian'; pass for example"),
+    "a kernel's name": (
+        ("gaussian", X, np.ones(7)),
+        "kernel must be a kernel .*, got 'gaussian'; pass for example",
+    ),
     "a kernel's class": ((Gaussian, X, np.ones(7)), "kernel must be a kernel"),
     "too few weights": (
         (KERNEL, X, np.ones(3)),
         r"weights must be real .* each of 7 points, got shape \(3,",
     ),
-    "a column of weights": ((KERNEL, X, np.ones((7, 1))), r"one for each of 7 points, got shape \(7, 1\)"),
+    "a column of weights": (
+        (KERNEL, X, np.ones((7, 1))),
+        r"one for each of 7 points, got shape \(7, 1\)",
+    ),
     "words": ((KERNEL, X, ["a"] * 7), "weights must be real numbers"),
-    "NaN weights": ((KERNEL, X, np.full(7, np.nan)), "weights must be finite, got NaN or infinite values"),
+    "NaN weights": (
+        (KERNEL, X, np.full(7, np.nan)),
+        "weights must be finite, got NaN or infinite values",
+    ),
     "infinite points": ((KERNEL, np.full((7, 2), np.inf), np.ones(7)), "points must be finite"),
-    "one dimension": ((KERNEL, np.ones(7), np.ones(7)), r"points must be real numbers in two dimensions.*reshape"),
+    "one dimension": (
+        (KERNEL, np.ones(7), np.ones(7)),
+        r"points must be real numbers in two dimensions.*reshape",
+    ),
 }
 
 
@@ -143,7 +175,9 @@ def test_different_kernels_are_refused():
 
 
 def test_points_of_other_dimensions_are_refused():
-    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(7, 2\) and \(4, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"same number of features are needed, got shapes \(7, 2\) and \(4, 3\)"
+    ):
         F.distance(Embedding(KERNEL, np.ones((4, 3)), np.ones(4)))
 
 

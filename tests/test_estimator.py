@@ -57,14 +57,20 @@ def test_it_works_in_a_pipeline():
 def test_a_grid_search_reaches_the_filter_and_the_bandwidth_of_which_it_takes_the_largest():
     """Why docs/selection.md says that scores never compare bandwidths."""
     points = np.random.default_rng(SEED).normal(size=(30, 2))
-    search = GridSearchCV(KernelMean(), {"kernel__bandwidth": [0.5, 1.0, 2.0], "filter": ["kme", "f-kmse"]}, cv=3)
+    search = GridSearchCV(
+        KernelMean(), {"kernel__bandwidth": [0.5, 1.0, 2.0], "filter": ["kme", "f-kmse"]}, cv=3
+    )
     search.fit(points)
     assert set(search.cv_results_["param_kernel__bandwidth"]) == {0.5, 1.0, 2.0}
     assert len(set(search.cv_results_["mean_test_score"])) == 6
-    assert search.best_estimator_.kernel_.bandwidth == search.best_params_["kernel__bandwidth"] == 2.0
+    assert (
+        search.best_estimator_.kernel_.bandwidth == search.best_params_["kernel__bandwidth"] == 2.0
+    )
 
 
-@pytest.mark.parametrize("estimator", [KernelMean(), StackedMean(), ConditionalMean(), KernelMeanMatching()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [KernelMean(), StackedMean(), ConditionalMean(), KernelMeanMatching()], ids=repr
+)
 def test_the_parameters_of_a_kernel_given_by_name_can_be_set(estimator):
     assert estimator.set_params(kernel__bandwidth=2.0).kernel == Gaussian(2.0)
     assert estimator.set_params(kernel="laplacian", kernel__bandwidth=3.0).kernel == Laplacian(3.0)
@@ -80,13 +86,16 @@ def test_the_parameters_of_a_kernel_given_by_name_can_be_set(estimator):
 def test_a_grid_search_works_on_a_precomputed_kernel():
     K = Gaussian(1.0)(np.random.default_rng(SEED).normal(size=(20, 2)))
     folds = list(SplitIntoFolds(4).split(K))
-    search = GridSearchCV(KernelMean(kernel="precomputed"), {"filter": ["kme", "s-kmse"]}, cv=folds).fit(K)
+    search = GridSearchCV(
+        KernelMean(kernel="precomputed"), {"filter": ["kme", "s-kmse"]}, cv=folds
+    ).fit(K)
     for name, score in zip(("kme", "s-kmse"), search.cv_results_["mean_test_score"], strict=True):
         by_hand = []
         for train, test in folds:
             mu = KernelMean(kernel="precomputed", filter=name).fit(K[np.ix_(train, train)])
             by_hand.append(
-                2 * (K[np.ix_(test, train)] @ mu.weights_).mean() - mu.weights_ @ K[np.ix_(train, train)] @ mu.weights_
+                2 * (K[np.ix_(test, train)] @ mu.weights_).mean()
+                - mu.weights_ @ K[np.ix_(train, train)] @ mu.weights_
             )
         assert score == pytest.approx(np.mean(by_hand), rel=1e-9)
 
@@ -104,7 +113,9 @@ def test_cross_validation_by_scikit_learn_is_our_k_fold():
     options = {"kernel": Gaussian(1.2), "filter": "f-kmse"}
     ours = KernelMean(selection=KFold(4, grid=[0.05]), **options).fit(X).choice_.score
     theirs = cross_val_score(KernelMean(selection=Fixed(0.05), **options), X, cv=folds)
-    assert ours == pytest.approx(-np.average(theirs, weights=[len(fold) for _, fold in folds]), rel=1e-9)
+    assert ours == pytest.approx(
+        -np.average(theirs, weights=[len(fold) for _, fold in folds]), rel=1e-9
+    )
 
 
 def test_data_frames_of_both_kinds_and_lists_give_the_same_fit():
@@ -120,7 +131,9 @@ def test_data_frames_of_both_kinds_and_lists_give_the_same_fit():
 
 def test_whole_numbers_are_taken_as_floats():
     whole = np.array([[1, 2], [3, 4], [0, 1], [7, 7]])
-    np.testing.assert_array_equal(KernelMean().fit(whole).weights_, KernelMean().fit(whole.astype(float)).weights_)
+    np.testing.assert_array_equal(
+        KernelMean().fit(whole).weights_, KernelMean().fit(whole.astype(float)).weights_
+    )
 
 
 @pytest.mark.parametrize("name", ["auto", *NAMES])
@@ -155,7 +168,9 @@ def test_a_kernel_functions_own_matrix_is_left_alone():
 
 def test_it_clones_and_pickles():
     estimator = KernelMean(
-        kernel=2 * Laplacian() + Gaussian(1.0), filter=Landweber(), selection=LeaveOneOut(grid=[1, 5])
+        kernel=2 * Laplacian() + Gaussian(1.0),
+        filter=Landweber(),
+        selection=LeaveOneOut(grid=[1, 5]),
     )
     assert repr(clone(estimator)) == repr(estimator)
     mu = estimator.fit(X)
@@ -184,13 +199,17 @@ def test_a_weight_of_zero_is_as_good_as_absence(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_size_of_weights_does_not_matter_and_equal_ones_are_none(name):
     weight = np.random.default_rng(SEED).uniform(1, 2, size=len(X))
-    one, other = (KernelMean(filter=name).fit(X, sample_weight=factor * weight) for factor in (1, 1e200))
+    one, other = (
+        KernelMean(filter=name).fit(X, sample_weight=factor * weight) for factor in (1, 1e200)
+    )
     np.testing.assert_allclose(one.weights_, other.weights_, rtol=1e-9)
     equal = KernelMean(filter=name).fit(X, sample_weight=np.full(len(X), 7.0))
     np.testing.assert_array_equal(equal.weights_, KernelMean(filter=name).fit(X).weights_)
 
 
-@pytest.mark.parametrize(("name", "parameter"), [("f-kmse", 0.1), ("landweber", 5), ("tsvd", 0.05), ("s-kmse", 0.2)])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("f-kmse", 0.1), ("landweber", 5), ("tsvd", 0.05), ("s-kmse", 0.2)]
+)
 def test_a_weight_of_two_is_as_good_as_two_copies_for_a_given_parameter(name, parameter):
     weight = 1.0 + np.arange(len(X)) % 3
     copies = np.repeat(X, weight.astype(int), axis=0)
@@ -202,7 +221,9 @@ def test_a_weight_of_two_is_as_good_as_two_copies_for_a_given_parameter(name, pa
 
 def test_the_empirical_mean_is_the_average_of_kernel_values():
     mu = KernelMean(kernel=Gaussian(1.3), filter="kme").fit(X)
-    np.testing.assert_allclose(mu.score_samples(X[:3]), Gaussian(1.3)(X[:3], X).mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        mu.score_samples(X[:3]), Gaussian(1.3)(X[:3], X).mean(axis=1), rtol=1e-12
+    )
 
 
 def test_a_target_of_weights_and_the_same_target_as_an_embedding_agree():
@@ -218,7 +239,9 @@ def test_a_target_of_weights_and_the_same_target_as_an_embedding_agree():
 
 def test_shrinking_towards_the_truth_with_all_ones_strength_reaches_it():
     target = KernelMean(kernel=Gaussian(1.3), filter="kme").fit(X + 0.5).embedding_
-    mu = KernelMean(kernel=Gaussian(1.3), filter="s-kmse", selection=Fixed(1e9), target=target).fit(X)
+    mu = KernelMean(kernel=Gaussian(1.3), filter="s-kmse", selection=Fixed(1e9), target=target).fit(
+        X
+    )
     assert mu.embedding_.distance(target) < 1e-8
 
 
@@ -232,12 +255,18 @@ def samples(draw):
     shape = draw(st.tuples(st.integers(2, 9), st.integers(1, 4)))
     scale = 10.0 ** draw(st.integers(-100, 100))
     values = st.one_of(st.floats(-5, 5, width=32), st.sampled_from([0.0, 1.0]))
-    return (draw(arrays(np.float64, shape, elements=values)) * scale).astype(draw(st.sampled_from([np.float64])))
+    return (draw(arrays(np.float64, shape, elements=values)) * scale).astype(
+        draw(st.sampled_from([np.float64]))
+    )
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
 @settings(max_examples=80, deadline=None)
-@given(X=samples(), name=st.sampled_from(["auto", *NAMES]), selection=st.sampled_from(["loo", "kfold", "gcv"]))
+@given(
+    X=samples(),
+    name=st.sampled_from(["auto", *NAMES]),
+    selection=st.sampled_from(["loo", "kfold", "gcv"]),
+)
 def test_whatever_the_sample_a_fit_is_finite_and_no_better_than_its_score_says(X, name, selection):
     if selection == "gcv" and name in ("kme", "s-kmse"):
         return

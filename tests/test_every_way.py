@@ -5,12 +5,28 @@ import itertools
 import numpy as np
 import pytest
 
-from muhat import Embedding, Fixed, Gaussian, KernelMean, LeaveOneOut, Nystrom, RandomFeatures, Tikhonov, compare
+from muhat import (
+    Embedding,
+    Fixed,
+    Gaussian,
+    KernelMean,
+    LeaveOneOut,
+    Nystrom,
+    RandomFeatures,
+    Tikhonov,
+    compare,
+)
 from muhat.filters import FILTERS
 from muhat.selection import RULES
 
 X = np.random.default_rng(0).normal(size=(24, 3))
-GRAMS = {"auto": "auto", "dense": "dense", "blocks": "blocks", "nystrom": Nystrom(8), "random": RandomFeatures(20)}
+GRAMS = {
+    "auto": "auto",
+    "dense": "dense",
+    "blocks": "blocks",
+    "nystrom": Nystrom(8),
+    "random": RandomFeatures(20),
+}
 RULE_PARTS = {**{name: name for name in RULES}, "fixed": Fixed(2)}
 SOURCES = ("array", "batches", "iterator", "dask")
 
@@ -54,7 +70,9 @@ def refusal(source, **options):
         mu = fit(source, **options)
     except ValueError as problem:
         return (
-            f"{problem} (after {problem.batches_read} batches)" if getattr(problem, "batches_read", 0) else str(problem)
+            f"{problem} (after {problem.batches_read} batches)"
+            if getattr(problem, "batches_read", 0)
+            else str(problem)
         )
     return None if np.isfinite(mu.score_samples(X[:3])).all() else "not finite"
 
@@ -68,7 +86,9 @@ def test_every_combination_works_or_is_refused_before_the_first_row(gram, source
         for rule, filter in itertools.product(RULE_PARTS, ["auto", *FILTERS])
     ]
     refused = [sentence for sentence in sentences if sentence is not None]
-    assert not [sentence for sentence in refused if not sentence.endswith((".", "?")) or "\n" in sentence]
+    assert not [
+        sentence for sentence in refused if not sentence.endswith((".", "?")) or "\n" in sentence
+    ]
     assert (len(refused) == len(sentences)) == (gram in ("dense", "blocks") and source != "array")
 
 
@@ -143,7 +163,9 @@ def test_a_precomputed_kernel_takes_a_target_on_some_of_its_rows():
     target = Embedding(whole.kernel_, np.array([[3], [5]]), np.array([0.5, 0.5]))
     mu = KernelMean(kernel="precomputed", filter="f-kmse", target=target).fit(K)
     of_points = KernelMean(
-        kernel=Gaussian(2.0), filter="f-kmse", target=Embedding(Gaussian(2.0), X[[3, 5]], [0.5, 0.5])
+        kernel=Gaussian(2.0),
+        filter="f-kmse",
+        target=Embedding(Gaussian(2.0), X[[3, 5]], [0.5, 0.5]),
     )
     np.testing.assert_allclose(mu.score_samples(K), of_points.fit(X).score_samples(X), rtol=1e-9)
 
@@ -153,7 +175,9 @@ def test_the_empirical_mean_of_one_row_needs_no_score_and_no_bandwidth(gram):
     mu = KernelMean(kernel=Gaussian(1.0), filter="kme", gram=gram).fit(X[:1])
     np.testing.assert_allclose(mu.weights_, [1.0], rtol=1e-12)
     assert np.isnan(mu.choice_.score)
-    with pytest.warns(UserWarning, match="there is one row only; using 1. Give the bandwidth as a number"):
+    with pytest.warns(
+        UserWarning, match="there is one row only; using 1. Give the bandwidth as a number"
+    ):
         median = KernelMean(filter="kme", gram=gram).fit(X[:1])
     np.testing.assert_array_equal(median.score_samples(X), mu.score_samples(X))
 
@@ -177,7 +201,9 @@ def test_a_first_batch_may_have_one_row():
     for row in X[4:]:
         mu.partial_fit(row[None])
     assert mu.n_samples_seen_ == 24
-    at_once = KernelMean(kernel=Gaussian(2.0), gram=Nystrom(landmarks=X[:5]), selection="kfold").partial_fit(X)
+    at_once = KernelMean(
+        kernel=Gaussian(2.0), gram=Nystrom(landmarks=X[:5]), selection="kfold"
+    ).partial_fit(X)
     np.testing.assert_allclose(mu.features_.landmarks, at_once.features_.landmarks)
 
 
@@ -189,7 +215,9 @@ def test_kernel_values_whose_squares_are_no_numbers_are_refused(gram, factor):
 
 
 def test_partial_fit_says_why_it_is_not_there():
-    with pytest.raises(AttributeError, match="need gram='nystrom' or 'random-features', got 'dense'"):
+    with pytest.raises(
+        AttributeError, match="need gram='nystrom' or 'random-features', got 'dense'"
+    ):
         KernelMean(gram="dense").partial_fit(X)
 
 
@@ -203,7 +231,9 @@ def test_auto_never_takes_a_way_that_rule_or_filter_cannot_go(selection, monkeyp
 def test_compare_takes_dask_arrays():
     da = pytest.importorskip("dask.array")
     rows = da.from_array(X, chunks=(8, 3))
-    ours, truth = (compare(each, filters=["f-kmse"], standardize=False)["f-kmse"].score for each in (rows, X))
+    ours, truth = (
+        compare(each, filters=["f-kmse"], standardize=False)["f-kmse"].score for each in (rows, X)
+    )
     assert ours == truth
     ours, truth = (compare(each, filters=["f-kmse"])["f-kmse"].score for each in (rows, X))
     assert ours == pytest.approx(truth, rel=1e-13)  # moments of columns are added up chunk by chunk
@@ -231,7 +261,10 @@ def test_a_stream_may_begin_with_equal_rows():
         (None, "got a NoneType"),
         ({"a": [1, 2]}, "got a dict"),
         ([[1, 2], [3]], "got unequal ones"),
-        ([X, X[:3]], "got unequal ones; give every row as many numbers, or batches of rows to fit_batches"),
+        (
+            [X, X[:3]],
+            "got unequal ones; give every row as many numbers, or batches of rows to fit_batches",
+        ),
     ],
     ids=str,
 )
@@ -246,6 +279,16 @@ def test_the_filter_that_cannot_be_compared_is_named():
 
 
 def test_a_comparison_of_batches_warns_of_an_open_end():
-    rows = np.random.default_rng(0).normal(size=(2000, 3)) * [30, 1, 0.03] + [9, 0.3, 0.01]  # small parts matter too
+    rows = np.random.default_rng(0).normal(size=(2000, 3)) * [30, 1, 0.03] + [
+        9,
+        0.3,
+        0.01,
+    ]  # small parts matter too
     with pytest.warns(UserWarning, match="is at the end of its grid"):
-        compare(np.split(rows, 2), kernel="linear", filters=["nu-method"], gram=Nystrom(3), standardize=False)
+        compare(
+            np.split(rows, 2),
+            kernel="linear",
+            filters=["nu-method"],
+            gram=Nystrom(3),
+            standardize=False,
+        )

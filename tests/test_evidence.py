@@ -35,7 +35,13 @@ def iterated(landweber, nu_method):
     """Figure 3a with these improvements at t = 1, 2, ..."""
     curves = {"landweber": landweber, "nu-method": nu_method}
     rows = [
-        {"sampling": "once", "estimator": name, "t": t, "chosen": 1 / len(values), **interval("improvement", value)}
+        {
+            "sampling": "once",
+            "estimator": name,
+            "t": t,
+            "chosen": 1 / len(values),
+            **interval("improvement", value),
+        }
         for name, values in curves.items()
         for t, value in enumerate(values, start=1)
     ]
@@ -49,7 +55,10 @@ def test_early_stopping_is_judged_at_the_best_iteration_and_after_it():
     assert verdicts("figure-3a", bad)[0] == "holds only for ν-method"
     assert verdicts("figure-3a", bad)[2] == "does not hold"
     (early,) = EXPERIMENTS["figure-3a"].findings(bad)
-    assert early.number == "Landweber (once) −50.0 % [−50.1, −49.9]<br>ν-method (once) 2.00 % [1.90, 2.10]"
+    assert (
+        early.number
+        == "Landweber (once) −50.0 % [−50.1, −49.9]<br>ν-method (once) 2.00 % [1.90, 2.10]"
+    )
     overshooting = iterated([-50, 3.0, 1.0, 0.0], [-50, 2.0, -1.0, 0.0])
     assert verdicts("figure-3a", overshooting)[2] == "holds only for Landweber"
     elsewhere = iterated([-50, 3.0, 1.0, 1.0], [-50, 2.0, 1.0, 0.0])
@@ -80,7 +89,10 @@ def timed(**seconds):
 def test_run_time_is_judged_by_quartiles_at_the_largest_n():
     fast = timed(landweber=0.5, **{"nu-method": 0.1})
     assert verdicts("figure-3b", fast) == ["holds"] * 3
-    assert "Landweber at t = 50, the last candidate, 2 times as fast" in claims_of("figure-3b", fast)[0].number
+    assert (
+        "Landweber at t = 50, the last candidate, 2 times as fast"
+        in claims_of("figure-3b", fast)[0].number
+    )
     (ours,) = EXPERIMENTS["figure-3b"].findings(fast)
     assert "F-KMSE 10 times as fast" in ours.number
     mixed = timed(landweber=2.0, **{"nu-method": 0.1})
@@ -121,7 +133,12 @@ def test_dimension_is_judged_by_the_difference_of_the_ends():
 def stacked(gains):
     """Figure 3c with these improvements of the stacked mean by dimension, beside one of 1 of all others."""
     rows = against_dimension({}).rows
-    base = {"sampling": "once", "estimator": "stacked", "rule": "loo", **interval("over_s_kmse", 1.0)}
+    base = {
+        "sampling": "once",
+        "estimator": "stacked",
+        "rule": "loo",
+        **interval("over_s_kmse", 1.0),
+    }
     rows += [{**base, "d": d, **interval("improvement", value)} for d, value in gains.items()]
     return results(rows, samplings=["once"], dimensions=[1, 2, 20, 100])
 
@@ -139,31 +156,61 @@ def on_laws(stacked_gains, reach=0.1):
     rows = []
     for family, law in (("sets", "wine"), ("sets", "glass"), ("hard", "ring")):
         for kernel, gain in stacked_gains.items():
-            values = {"kme": 0.0, "s-kmse": 1.0, "f-kmse": 2.0, "nu-method": 3.0, "default": -1.0, "stacked": gain}
+            values = {
+                "kme": 0.0,
+                "s-kmse": 1.0,
+                "f-kmse": 2.0,
+                "nu-method": 3.0,
+                "default": -1.0,
+                "stacked": gain,
+            }
             for name, value in values.items():
                 told = 2 * gain if name == "stacked" else None
                 reported = dict.fromkeys(("reported", "reported_deviation", "reported_error"), told)
-                within = dict.fromkeys(("true_within", "realized_within"), None if told is None else 0.75)
+                within = dict.fromkeys(
+                    ("true_within", "realized_within"), None if told is None else 0.75
+                )
                 cell = {"family": family, "law": law, "kernel": kernel, "share": 1.0, "n": 50}
-                gains = interval("improvement", value, reach) | interval("improvement_of_values", value / 2, reach)
-                rows.append({**cell, "estimator": name, "rule": "loo", **gains, **reported, **within})
+                gains = interval("improvement", value, reach) | interval(
+                    "improvement_of_values", value / 2, reach
+                )
+                rows.append(
+                    {**cell, "estimator": name, "rule": "loo", **gains, **reported, **within}
+                )
     return results(rows)
 
 
 def test_populations_are_reported_in_both_losses_without_verdicts():
-    experiment, found = EXPERIMENTS["finite-populations"], on_laws({"gaussian": 6.0, "laplacian": 20.0})
+    experiment, found = (
+        EXPERIMENTS["finite-populations"],
+        on_laws({"gaussian": 6.0, "laplacian": 20.0}),
+    )
     assert experiment.claims(found) == []
     norm, values, *_ = experiment.findings(found)
-    assert norm.number == "Gaussian, σ² × 1: 6.00 % [5.93, 6.07]<br>Laplacian, σ² × 1: 20.0 % [19.9, 20.1]"
-    assert values.number == "Gaussian, σ² × 1: 3.00 % [2.93, 3.07]<br>Laplacian, σ² × 1: 10.0 % [9.9, 10.1]"
+    assert (
+        norm.number
+        == "Gaussian, σ² × 1: 6.00 % [5.93, 6.07]<br>Laplacian, σ² × 1: 20.0 % [19.9, 20.1]"
+    )
+    assert (
+        values.number
+        == "Gaussian, σ² × 1: 3.00 % [2.93, 3.07]<br>Laplacian, σ² × 1: 10.0 % [9.9, 10.1]"
+    )
     worst = experiment.findings(found)[-1]
-    assert worst.number.startswith("−1.00 % [−1.10, −0.90] (rows of wine, Gaussian, σ² × 1, n = 50); 6 of 6 cells")
+    assert worst.number.startswith(
+        "−1.00 % [−1.10, −0.90] (rows of wine, Gaussian, σ² × 1, n = 50); 6 of 6 cells"
+    )
 
 
 def test_details_of_populations_have_means_hard_laws_and_reported_gains():
-    lines = EXPERIMENTS["finite-populations"].details(on_laws({"gaussian": 6.0}, reach=0.4)).splitlines()
+    lines = (
+        EXPERIMENTS["finite-populations"]
+        .details(on_laws({"gaussian": 6.0}, reach=0.4))
+        .splitlines()
+    )
     means = "| real sets, drawn without replacement (2) | Gaussian, σ² × 1 | 50 | 6.0 ± 0.1 | 3.0 ± 0.1 | −1.0 ± 0.1 |"
-    assert any(line.startswith(means) and line.endswith("| 3.0 ± 0.1 | 1.5 ± 0.1 |") for line in lines)
+    assert any(
+        line.startswith(means) and line.endswith("| 3.0 ± 0.1 | 1.5 ± 0.1 |") for line in lines
+    )
     assert "| ring | 6.0 ± 0.2 / −1.0 ± 0.2 |" in lines
     reported = "| hard laws | Gaussian, σ² × 1 | 50 | 12.0 | 6.0 | 12.0 | 12.0 | 75 % | 75 % |"
     assert reported in lines
@@ -172,9 +219,15 @@ def test_details_of_populations_have_means_hard_laws_and_reported_gains():
 def rated(small_c, large_beta):
     """The appendix with these improvements at n = 10 for the extremes, and next to none at n = 50."""
     rows = []
-    for panel, c, beta, value in (("beta fixed", 0.01, 1.5, small_c), ("c fixed", 1.0, 3.0, large_beta)):
+    for panel, c, beta, value in (
+        ("beta fixed", 0.01, 1.5, small_c),
+        ("c fixed", 1.0, 3.0, large_beta),
+    ):
         base = {"estimator": "s-kmse", "sampling": "redrawn", "panel": panel, "c": c, "beta": beta}
-        rows += [{**base, "n": n, **interval("improvement", gain)} for n, gain in ((10, value), (50, 0.01))]
+        rows += [
+            {**base, "n": n, **interval("improvement", gain)}
+            for n, gain in ((10, value), (50, 0.01))
+        ]
     return results(rows, c=[0.01, 1.0], beta=[1.1, 3.0])
 
 
@@ -185,17 +238,28 @@ def test_a_rate_approaches_kme_where_little_is_gained_at_every_n():
 
 
 def classified(inside, wins, both, gains=(9.0, 1.0)):
-    row = {"panel": "theorem-1", "rule": "rate(1, 2)", "m": 100, "boundary": 0.7, "estimator": "s-kmse"}
+    row = {
+        "panel": "theorem-1",
+        "rule": "rate(1, 2)",
+        "m": 100,
+        "boundary": 0.7,
+        "estimator": "s-kmse",
+    }
     rows = [{**row, "inside": inside, "wins": wins, "inside_and_wins": both}]
     for panel in ("bandwidth", "size"):
         base = {"panel": panel, "estimator": "f-kmse", "rule": "paper"}
-        rows += [{**base, "factor": x, "n": x, **interval("improvement", y)} for x, y in enumerate(gains, start=1)]
+        rows += [
+            {**base, "factor": x, "n": x, **interval("improvement", y)}
+            for x, y in enumerate(gains, start=1)
+        ]
     return results(rows, rates=[[1.0, 2.0]])
 
 
 def test_theorem_1_holds_if_nobody_inside_loses():
     assert verdicts("when-it-pays", classified(0.5, 0.5, 0.5)) == ["holds"]
-    assert verdicts("when-it-pays", classified(0.5, 0.8, 0.5)) == ["holds; it is not necessary at one n"]
+    assert verdicts("when-it-pays", classified(0.5, 0.8, 0.5)) == [
+        "holds; it is not necessary at one n"
+    ]
     assert verdicts("when-it-pays", classified(0.5, 0.8, 0.49)) == ["does not hold"]
     assert verdicts("when-it-pays", classified(0.0, 0.8, 0.0)) == ["does not hold"]
 
@@ -208,8 +272,18 @@ def test_gains_by_bandwidth_and_size_are_results():
 
 def measured(loss, risk):
     rows = [
-        {"quantity": "loss of one estimate", "draws": 10, "exact": 1.0, **interval("average", loss)},
-        {"quantity": "risk under one kernel", "draws": 10, "exact": 1.0, **interval("average", risk)},
+        {
+            "quantity": "loss of one estimate",
+            "draws": 10,
+            "exact": 1.0,
+            **interval("average", loss),
+        },
+        {
+            "quantity": "risk under one kernel",
+            "draws": 10,
+            "exact": 1.0,
+            **interval("average", risk),
+        },
     ]
     return results(rows)
 
@@ -256,7 +330,10 @@ def test_table_2_is_judged_where_the_column_of_kme_is_nearest():
     column, tendency, varies = claims_of("table-2", found)
     assert column.verdict == "holds within 15 %"
     assert tendency.verdict == "holds only for solvers stopped early"
-    assert "45 of 54 cells below KME (the paper: 50 of 54)<br>45 of 45 without truncated SVD" in tendency.number
+    assert (
+        "45 of 54 cells below KME (the paper: 50 of 54)<br>45 of 45 without truncated SVD"
+        in tendency.number
+    )
     assert "45 significantly below, 0 above" in tendency.number
     assert varies.verdict == "does not hold"
     (likelihood,) = EXPERIMENTS["table-2"].findings(found)
@@ -284,9 +361,14 @@ def test_cells_of_table_2_stand_beside_the_printed_and_are_marked():
 
 
 def test_the_page_says_if_the_stop_favours_shrinkage():
-    assert "is also the one of those tried that favours shrinkage most" in details(tabled({5: -0.1, 40: 0.1}))
+    assert "is also the one of those tried that favours shrinkage most" in details(
+        tabled({5: -0.1, 40: 0.1})
+    )
     other = tabled({5: 0.1, 40: -0.1}, kme={40: 1.1})
-    assert "is not the one of those tried that favours shrinkage most: 45 cells are below KME at 40" in details(other)
+    assert (
+        "is not the one of those tried that favours shrinkage most: 45 cells are below KME at 40"
+        in details(other)
+    )
 
 
 def test_a_number_has_its_interval():
@@ -309,7 +391,9 @@ def test_every_experiment_has_a_text_and_a_title():
 
 def test_a_page_of_a_quick_run_says_so_and_carries_no_verdicts(tmp_path):
     experiment = EXPERIMENTS["figure-1"]
-    rows = experiment.table(experiment.settings(True), [experiment.run(experiment.settings(True), {})])
+    rows = experiment.table(
+        experiment.settings(True), [experiment.run(experiment.settings(True), {})]
+    )
     pages = {
         quick: evidence_page(
             PAGES["evidence"],
@@ -331,12 +415,17 @@ def test_results_beyond_the_paper_have_no_verdicts(tmp_path):
     text = evidence_page(PAGES["stacking-evidence"], found, tmp_path, tmp_path / "page.md")
     assert "## Claims" not in text
     assert "verdict" not in text
-    assert "| experiment | measured | result |\n|---|---|---|\n| finite-populations | stacked mean: " in text
+    assert (
+        "| experiment | measured | result |\n|---|---|---|\n| finite-populations | stacked mean: "
+        in text
+    )
 
 
 def test_the_page_links_to_files_from_where_it_is_and_names_its_commits(tmp_path):
     found = {"figure-3a": iterated([-50, 3.0], [-50, 2.0])}
-    text = evidence_page(PAGES["evidence"], found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md")
+    text = evidence_page(
+        PAGES["evidence"], found, tmp_path / "docs" / "evidence", tmp_path / "docs" / "evidence.md"
+    )
     assert "](evidence/figure-3a.png)" in text
     assert "0123abc" in text
     assert "figure-3c" not in text
@@ -349,7 +438,11 @@ ROOT = Path(__file__).parents[1]
 class TestCommitted:
     """The results that are committed."""
 
-    text = (ROOT / "docs" / "evidence.md").read_text() if (ROOT / "docs" / "evidence.md").exists() else ""
+    text = (
+        (ROOT / "docs" / "evidence.md").read_text()
+        if (ROOT / "docs" / "evidence.md").exists()
+        else ""
+    )
 
     def test_the_page_has_every_experiment_and_its_files_are_there(self):
         for name in PAGES["evidence"].experiments:
@@ -365,13 +458,18 @@ class TestCommitted:
     def test_it_is_what_the_results_say(self):
         folder = ROOT / "docs" / "evidence"
         found = read_finished(folder, PAGES["evidence"].experiments.values())
-        assert evidence_page(PAGES["evidence"], found, folder, ROOT / "docs" / "evidence.md") == self.text
+        assert (
+            evidence_page(PAGES["evidence"], found, folder, ROOT / "docs" / "evidence.md")
+            == self.text
+        )
 
     def test_the_picture_of_table_2_has_the_steps_of_the_table(self):
         assert nearest_steps(read_results(ROOT / "docs" / "evidence", "table-2")) == STEPS
 
     def test_the_sizes_are_the_papers(self):
-        for name, found in read_finished(ROOT / "docs" / "evidence", PAGES["evidence"].experiments.values()).items():
+        for name, found in read_finished(
+            ROOT / "docs" / "evidence", PAGES["evidence"].experiments.values()
+        ).items():
             expected = PAGES["evidence"].experiments[name].settings(False)
             if name == "table-2":
                 assert found.settings["datasets"] == list(PRINTED)
@@ -384,7 +482,11 @@ STACKING = ROOT / "docs" / "stacking-evidence.md"
 
 
 def test_the_committed_page_of_the_stacked_mean_is_what_its_results_say_and_says_if_it_is_no_full_run():
-    page, folder, text = PAGES["stacking-evidence"], ROOT / "docs" / "evidence", STACKING.read_text(encoding="utf-8")
+    page, folder, text = (
+        PAGES["stacking-evidence"],
+        ROOT / "docs" / "evidence",
+        STACKING.read_text(encoding="utf-8"),
+    )
     found = read_finished(folder, page.experiments.values())
     assert list(found) == list(page.experiments)
     assert evidence_page(page, found, folder, STACKING) == text

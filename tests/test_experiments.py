@@ -17,15 +17,36 @@ from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.paper import PAGES
 from muhat.paper import finite_populations as populations
-from muhat.paper._estimators import BY_LOO, LEFT_OUT, NAMES, PAPER, filter_named, losses_by_rule, losses_of_default
+from muhat.paper._estimators import (
+    BY_LOO,
+    LEFT_OUT,
+    NAMES,
+    PAPER,
+    filter_named,
+    losses_by_rule,
+    losses_of_default,
+)
 from muhat.paper._figures import COLOURS
-from muhat.paper._samples import blocks, exact_losses, gaussian_kernels, joined, median_bandwidth, risk_table
+from muhat.paper._samples import (
+    blocks,
+    exact_losses,
+    gaussian_kernels,
+    joined,
+    median_bandwidth,
+    risk_table,
+)
 from muhat.paper._statistics import improvement, mean_of
 from muhat.paper.datasets import SyntheticFamily, load_dataset, standardized
 from muhat.paper.figure_1 import probability_closer
 from muhat.paper.figure_3a import iterations
 from muhat.paper.figure_3b import scores_by_inverting, scores_by_iterating
-from muhat.paper.finite_populations import Estimates, Population, fitted_mixture, kernel_for, measure_exactly
+from muhat.paper.finite_populations import (
+    Estimates,
+    Population,
+    fitted_mixture,
+    kernel_for,
+    measure_exactly,
+)
 from muhat.paper.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
 from muhat.selection import Fixed, KFold, LeaveOneOut
 
@@ -72,7 +93,9 @@ def found(draws):
 
 
 def by_rule(draws):
-    return {(each.estimator, each.rule): each.losses for each in losses_by_rule(exact_losses(draws))}
+    return {
+        (each.estimator, each.rule): each.losses for each in losses_by_rule(exact_losses(draws))
+    }
 
 
 def through_json(content):
@@ -89,7 +112,10 @@ def run_tasks(name, part=lambda task: True, **changed):
     """The settings and the rows of an experiment's tasks, or of a part of them."""
     experiment = EXPERIMENTS[name]
     settings = through_json({**experiment.settings(True), **changed})
-    return settings, [through_json(experiment.run(settings, task)) for task in filter(part, experiment.tasks(settings))]
+    return settings, [
+        through_json(experiment.run(settings, task))
+        for task in filter(part, experiment.tasks(settings))
+    ]
 
 
 RULES = [*((name, "paper") for name in PAPER), ("tsvd", "loo"), ("componentwise", "loo")]
@@ -99,7 +125,10 @@ RULES = [*((name, "paper") for name in PAPER), ("tsvd", "loo"), ("componentwise"
 def test_samples_together_choose_what_single_fits_choose(draws, found, name, rule):
     selection = "gcv" if (name, rule) == ("tsvd", "paper") else "loo"
     fits = [KernelMean(filter=name, selection=selection).fit(draw.X) for draw in draws]
-    single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
+    single = [
+        draw.distribution.squared_distance(mu.embedding_)
+        for draw, mu in zip(draws, fits, strict=True)
+    ]
     assert found[name, rule] == pytest.approx(single, rel=1e-6)
 
 
@@ -113,14 +142,19 @@ def test_no_rule_beats_the_oracle(found):
 def test_the_oracle_of_truncation_is_the_best_there_is(draws, found):
     for i, draw in enumerate(draws):
         gamma = KernelMean(filter="f-kmse").fit(draw.X).eigenvalues_
-        means = [KernelMean(filter="tsvd", selection=Fixed(0.999 * each)).fit(draw.X) for each in gamma[gamma > 0]]
+        means = [
+            KernelMean(filter="tsvd", selection=Fixed(0.999 * each)).fit(draw.X)
+            for each in gamma[gamma > 0]
+        ]
         every = [draw.distribution.squared_distance(mu.embedding_) for mu in means]
         assert found["tsvd", "oracle"][i] == pytest.approx(min(every), rel=1e-6)
 
 
 def test_auto_takes_the_estimator_with_the_least_leave_one_out_score(draws):
     for draw in draws[:3]:
-        fits = [KernelMean(filter=name, selection="loo").fit(draw.X) for name in (*BY_LOO, *LEFT_OUT)]
+        fits = [
+            KernelMean(filter=name, selection="loo").fit(draw.X) for name in (*BY_LOO, *LEFT_OUT)
+        ]
         best = min(fits, key=lambda mu: mu.choice_.score)
         exact = draw.distribution.squared_distance(best.embedding_)
         assert by_rule([draw])["auto", "loo"][0] == pytest.approx(exact, rel=1e-6)
@@ -128,9 +162,14 @@ def test_auto_takes_the_estimator_with_the_least_leave_one_out_score(draws):
 
 def test_the_default_is_that_of_a_fit(draws, found):
     fits = [KernelMean(kernel=Gaussian(median_bandwidth(draw.X))).fit(draw.X) for draw in draws]
-    single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
+    single = [
+        draw.distribution.squared_distance(mu.embedding_)
+        for draw, mu in zip(draws, fits, strict=True)
+    ]
     assert found["default", "loo"] == pytest.approx(single, rel=1e-6)
-    assert losses_of_default(exact_losses(draws)).losses.tolist() == found["default", "loo"].tolist()
+    assert (
+        losses_of_default(exact_losses(draws)).losses.tolist() == found["default", "loo"].tolist()
+    )
 
 
 def test_given_bandwidths_and_factors_are_those_of_the_kernel(draws):
@@ -167,12 +206,16 @@ def test_the_probability_that_shrinking_helps_is_that_of_drawing(variances, degr
 
 
 def test_the_gain_of_shrinking_along_a_direction_is_that_of_drawing():
-    row = next(row for row in run("figure-1") if row["shape"] == "anisotropic" and row["angle"] == 30)
+    row = next(
+        row for row in run("figure-1") if row["shape"] == "anisotropic" and row["angle"] == 30
+    )
     u = np.array([np.cos(np.radians(30)), np.sin(np.radians(30))])
     theta = 1.5 * u
     x = theta + np.random.default_rng(SEED).normal(size=(400_000, 2)) * np.sqrt([1.8, 0.2])
     shrunk = x - row["best_alpha"] * np.outer(x @ u, u)
-    gain = 100 * (1 - ((shrunk - theta) ** 2).sum(axis=1).mean() / ((x - theta) ** 2).sum(axis=1).mean())
+    gain = 100 * (
+        1 - ((shrunk - theta) ** 2).sum(axis=1).mean() / ((x - theta) ** 2).sum(axis=1).mean()
+    )
     assert row["gain_along"] == pytest.approx(gain, abs=0.5)
 
 
@@ -215,16 +258,23 @@ def test_the_interval_of_a_mean_is_students():
     values = np.array([1.0, 2.0, 4.0])
     found = mean_of(values)
     assert found.value == pytest.approx(values.mean())
-    assert found.high - found.value == pytest.approx(4.302653 * values.std(ddof=1) / np.sqrt(3), rel=1e-6)
+    assert found.high - found.value == pytest.approx(
+        4.302653 * values.std(ddof=1) / np.sqrt(3), rel=1e-6
+    )
 
 
 def test_blocks_hold_every_sample_once_and_tables_do_not_depend_on_them():
     settings = {"m": 250, "n": 50, "block": 200}
     for case, count in (({"d": 1}, 2), ({"n": 1000}, 13), ({"n": 10**6}, 250)):
         tasks = blocks(settings, [case])
-        assert [index for task in tasks for index in range(task["first"], task["last"])] == list(range(250))
+        assert [index for task in tasks for index in range(task["first"], task["last"])] == list(
+            range(250)
+        )
         assert len(tasks) == count
-    whole = [{"d": 1, "estimator": name, "rule": "r", "losses": [1.0, 2.0, 4.0]} for name in ("kme", "f-kmse")]
+    whole = [
+        {"d": 1, "estimator": name, "rule": "r", "losses": [1.0, 2.0, 4.0]}
+        for name in ("kme", "f-kmse")
+    ]
     first = [{**row, "losses": row["losses"][:1]} for row in whole]
     rest = [{**row, "losses": row["losses"][1:]} for row in whole]
     assert joined([first, rest]) == whole
@@ -256,22 +306,34 @@ def test_samples_under_a_kernel_without_a_bound_choose_what_single_fits_choose()
         if row["rule"] == "paper":
             selection = "gcv" if row["estimator"] == "tsvd" else "loo"
             fits = [
-                KernelMean(kernel="linear", filter=row["estimator"], selection=selection).fit(draw.X) for draw in draws
+                KernelMean(kernel="linear", filter=row["estimator"], selection=selection).fit(
+                    draw.X
+                )
+                for draw in draws
             ]
-            single = [draw.distribution.squared_distance(mu.embedding_) for draw, mu in zip(draws, fits, strict=True)]
+            single = [
+                draw.distribution.squared_distance(mu.embedding_)
+                for draw, mu in zip(draws, fits, strict=True)
+            ]
             assert row["losses"] == pytest.approx(single, rel=1e-5), row["estimator"]
 
 
-@pytest.mark.parametrize(("name", "part"), [("figure-3c", {"d": 20}), ("when-it-pays", {"panel": "bandwidth"})])
+@pytest.mark.parametrize(
+    ("name", "part"), [("figure-3c", {"d": 20}), ("when-it-pays", {"panel": "bandwidth"})]
+)
 def test_the_stacked_mean_is_that_of_a_fit(name, part):
     settings, [rows, *_] = run_tasks(name, lambda task: part.items() <= task.items(), m=2)
-    seed = settings["seed"] * (1000 if name == "figure-3c" else 1) + (20 if name == "figure-3c" else 0)
+    seed = settings["seed"] * (1000 if name == "figure-3c" else 1) + (
+        20 if name == "figure-3c" else 0
+    )
     draws = SyntheticFamily(20).draw(range(2), settings["n"], seed)
     (row,) = (row for row in rows if row["estimator"] == "stacked")
     for place, draw in enumerate(draws):
         kernel = Gaussian(row.get("factor", 1.0) * median_bandwidth(draw.X))
         mu = StackedMean(kernel=kernel, random_state=place).fit(draw.X)
-        assert row["losses"][place] == pytest.approx(draw.distribution.squared_distance(mu.embedding_), rel=1e-6)
+        assert row["losses"][place] == pytest.approx(
+            draw.distribution.squared_distance(mu.embedding_), rel=1e-6
+        )
 
 
 def slow_measures(kernel, rest, mu):
@@ -316,7 +378,9 @@ def test_measures_by_undrawn_rows_have_no_bias():
         population = Population(k, Q.sample(12, rng))
         drawn = np.arange(5)
         mu = Embedding(k, population.X[:5], smooth * weights)
-        estimates = Estimates(population.X[:5], {"kme": smooth * weights}, SimpleNamespace(embedding_=mu))
+        estimates = Estimates(
+            population.X[:5], {"kme": smooth * weights}, SimpleNamespace(embedding_=mu)
+        )
         found = population.measure(drawn, estimates, 8, rng)
         assert found.losses[0] == pytest.approx(found.losses[1])
         loss_gaps.append(found.losses[0] - Q.squared_distance(mu))
@@ -349,14 +413,18 @@ def test_measures_on_a_mixture_are_exact():
     means = [Embedding(kernel, estimates.X, weights) for weights in estimates.weights.values()]
     for place, mu in enumerate([*means, estimates.stacked.embedding_]):
         assert found.losses[place] == pytest.approx(P.squared_distance(mu), rel=1e-9)
-        assert found.values[place] == pytest.approx(np.mean((mu(Z) - P.mean(kernel, Z)) ** 2), rel=1e-9)
+        assert found.values[place] == pytest.approx(
+            np.mean((mu(Z) - P.mean(kernel, Z)) ** 2), rel=1e-9
+        )
 
 
 def test_estimates_are_those_of_single_fits():
     X, kernel = np.random.default_rng(SEED).normal(size=(20, 3)), Gaussian(2.0)
     found = Estimates.from_sample(kernel, X, 4)
     for name in ("kme", "s-kmse", "f-kmse", "nu-method"):
-        assert np.allclose(found.weights[name], KernelMean(kernel=kernel, filter=name).fit(X).weights_)
+        assert np.allclose(
+            found.weights[name], KernelMean(kernel=kernel, filter=name).fit(X).weights_
+        )
     assert np.allclose(found.weights["default"], KernelMean(kernel=kernel).fit(X).weights_)
     same = StackedMean(kernel=kernel, random_state=4).fit(X).embedding_
     assert found.stacked.embedding_.distance(same) < 1e-9
@@ -365,7 +433,10 @@ def test_estimates_are_those_of_single_fits():
 def test_sets_have_twice_as_many_rows_as_are_drawn_and_mixtures_a_closed_form():
     settings = through_json(EXPERIMENTS["finite-populations"].settings(False))
     for task in EXPERIMENTS["finite-populations"].tasks(settings):
-        assert task["family"] != "sets" or len(populations.rows_of("sets", task["law"], 0, 0)) >= 2 * task["n"]
+        assert (
+            task["family"] != "sets"
+            or len(populations.rows_of("sets", task["law"], 0, 0)) >= 2 * task["n"]
+        )
         assert task["family"] != "mixtures" or task["kernel"] == "gaussian"
 
 
@@ -382,8 +453,13 @@ def test_draws_are_the_same_on_every_machine():
     found = {
         "family": digest_of([draw.X for draw in family]),
         "singular": digest_of(singular.sample(10, 1)),
-        "rows": digest_of(Population(Gaussian(1.0), np.zeros((100, 1))).draw(10, [2022, 0, 1, 10, 3])),
-        **{name: digest_of(draw(np.random.default_rng(1), 10)) for name, draw in populations.HARD.items()},
+        "rows": digest_of(
+            Population(Gaussian(1.0), np.zeros((100, 1))).draw(10, [2022, 0, 1, 10, 3])
+        ),
+        **{
+            name: digest_of(draw(np.random.default_rng(1), 10))
+            for name, draw in populations.HARD.items()
+        },
     }
     assert found == DIGESTS
 
@@ -412,12 +488,15 @@ def test_table_2_uses_the_weights_of_the_estimator_and_the_scores_of_the_mixture
     X = standardized(load_dataset("wine").data)[:60]
     kernel = Gaussian().resolve(X)
     found = {
-        (name, rule): weights for name, rule, weights, _ in estimates(DenseProblem(DenseGram.from_sample(kernel, X)))
+        (name, rule): weights
+        for name, rule, weights, _ in estimates(DenseProblem(DenseGram.from_sample(kernel, X)))
     }
     assert set(found) == {*((name, "paper") for name in PAPER), ("tsvd", "kfold"), ("auto", "loo")}
     for name in ("kme", "f-kmse", "nu-method"):
         assert np.allclose(found[name, "paper"], KernelMean(filter=name).fit(X).weights_)
-    assert np.allclose(found["tsvd", "kfold"], KernelMean(filter="tsvd", selection=KFold()).fit(X).weights_)
+    assert np.allclose(
+        found["tsvd", "kfold"], KernelMean(filter="tsvd", selection=KFold()).fit(X).weights_
+    )
     start = kmeans_start(X, 3, n_init=2, random_state=0)
     mixture = matched(Embedding(kernel, X, found["kme", "paper"]), start, 10)
     assert mixture.n_iter_ == 10

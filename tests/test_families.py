@@ -38,19 +38,30 @@ def combined_by_loops(z, families):
 def test_families_are_combined_by_the_formula():
     values = rng().normal(size=(5, 40))
     values[4, :7] = values[4, 0]  # ties
-    families = (Family(0.6, np.array([0, 2, 3])), Family(0.3, np.array([1])), Family(0.1, np.array([4])))
+    families = (
+        Family(0.6, np.array([0, 2, 3])),
+        Family(0.3, np.array([1])),
+        Family(0.1, np.array([4])),
+    )
     table = PermutationTable(values, np.abs(values).max(axis=1), None, families)
-    expected = combined_by_loops(table.standardized, [(each.weight, each.rows) for each in families])
+    expected = combined_by_loops(
+        table.standardized, [(each.weight, each.rows) for each in families]
+    )
     as_normal = norm.isf(cauchy.sf(expected))  # the weights sum to one
     np.testing.assert_allclose(table.combined, as_normal, rtol=CLOSE)
     assert table.p_value == np.mean(expected >= expected[0] - 1e-9)
-    least, largest = np.empty((3, 40)), [table.standardized[each.rows].max(axis=0) for each in families]
+    least, largest = (
+        np.empty((3, 40)),
+        [table.standardized[each.rows].max(axis=0) for each in families],
+    )
     for number, each in enumerate(families):
         least[number] = [np.mean(largest[number] >= one) / each.weight for one in largest[number]]
     for number, each in enumerate(families):
         for row in each.rows:
             within = np.mean(largest[number] >= table.standardized[row, 0]) / each.weight
-            assert table.corrected[row] == pytest.approx(np.mean(least.min(axis=0) <= within * (1 + 1e-9)))
+            assert table.corrected[row] == pytest.approx(
+                np.mean(least.min(axis=0) <= within * (1 + 1e-9))
+            )
     assert (table.corrected >= table.p_values).all()
 
 
@@ -80,7 +91,9 @@ def test_over_all_orders_the_default_has_the_distribution_that_theory_says():
 def test_over_all_relabelings_the_default_of_two_samples_has_it_too():
     Z, found = rng().normal(size=(7, 2)), []
     for rows in combinations(range(7), 3):
-        result = TwoSampleTest(bandwidths=2).test(Z[list(rows)], Z[np.setdiff1d(np.arange(7), rows)])
+        result = TwoSampleTest(bandwidths=2).test(
+            Z[list(rows)], Z[np.setdiff1d(np.arange(7), rows)]
+        )
         found.append(Fraction(result.p_value).limit_denominator(1000))
     assert all(sum(p <= Fraction(k, 35) for p in found) <= k for k in range(36))
     assert len(set(found)) > 25
@@ -107,7 +120,10 @@ def test_distances_are_those_of_the_data_whatever_its_units():
     X = rng().normal(size=(9, 2))
     for factor in (1e-200, 1e200, 1e308 / np.abs(X).max()):
         np.testing.assert_allclose(
-            Distance().resolve(factor * X)(factor * X), Distance().resolve(X)(X), rtol=CLOSE, atol=CLOSE
+            Distance().resolve(factor * X)(factor * X),
+            Distance().resolve(X)(X),
+            rtol=CLOSE,
+            atol=CLOSE,
         )
 
 
@@ -115,12 +131,19 @@ def test_distances_are_those_of_the_data_whatever_its_units():
 def test_two_samples_have_their_distances_however_kernels_are_held(gram):
     X, Y = rng().normal(size=(20, 2)), rng().normal(0.5, size=(19, 2))
     result = TwoSampleTest(gram=gram, bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
-    assert [str(each) for each in result.tests[-2:]] == ["MMD of Distance()", "MMD of Distance(ranks)"]
+    assert [str(each) for each in result.tests[-2:]] == [
+        "MMD of Distance()",
+        "MMD of Distance(ranks)",
+    ]
     dense = TwoSampleTest(gram="dense", bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
-    for one, other in zip(result.tests[-2:], dense.tests[-2:], strict=True):  # as many landmarks as rows: all of them
+    for one, other in zip(
+        result.tests[-2:], dense.tests[-2:], strict=True
+    ):  # as many landmarks as rows: all of them
         assert one.p_value == other.p_value
         assert one.value == pytest.approx(other.value, rel=1e-8)
-    assert not isinstance(result.best.kernels[0], Distance)  # effect size and witness are of a kernel
+    assert not isinstance(
+        result.best.kernels[0], Distance
+    )  # effect size and witness are of a kernel
 
 
 def test_distances_of_samples_in_bins_and_batches(monkeypatch):
@@ -129,7 +152,10 @@ def test_distances_of_samples_in_bins_and_batches(monkeypatch):
     assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 11 + 2
     monkeypatch.setattr("muhat.testing._two_samples.ROWS_ONE_BY_ONE", 500)
     in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
-    assert [str(each) for each in in_batches.tests[-2:]] == ["MMD of Distance()", "MMD of Distance(ranks)"]
+    assert [str(each) for each in in_batches.tests[-2:]] == [
+        "MMD of Distance()",
+        "MMD of Distance(ranks)",
+    ]
     assert in_batches.tests[-2].value > 0
     asked = TwoSampleTest(statistics="mmd", **options).test(X, Y)
     assert len(asked.tests) == 2  # what is given means what it says
@@ -163,7 +189,10 @@ def test_a_constant_depends_on_nothing(side):
     assert result.p_value == 1.0
     assert result.correlation == 0.0
     who = "x and y" if side == "both" else side
-    assert f": {who} {'are' if side == 'both' else 'is'} the same in all rows (20 rows, p = 1)." in result.verdict()
+    assert (
+        f": {who} {'are' if side == 'both' else 'is'} the same in all rows (20 rows, p = 1)."
+        in result.verdict()
+    )
 
 
 def test_precomputed_matrices_and_lists_of_objects_are_tested():
@@ -172,14 +201,18 @@ def test_precomputed_matrices_and_lists_of_objects_are_tested():
     plain = IndependenceTest(Gaussian(1.0), **quick).test(x, x**2)
     K, L = Gaussian(1.0)(x), Gaussian(1.0)(x**2)
     numbers = np.arange(20)
-    by_matrix = IndependenceTest(Precomputed(K), kernel_y=Precomputed(L), **quick).test(numbers, numbers[:, None])
+    by_matrix = IndependenceTest(Precomputed(K), kernel_y=Precomputed(L), **quick).test(
+        numbers, numbers[:, None]
+    )
     given = IndependenceTest("precomputed", **quick).test(K, L)
     for each in (by_matrix, given):
         assert each.p_value == plain.p_value
         assert each.tests[0].value == pytest.approx(plain.tests[0].value, rel=CLOSE)
     length = Function(lambda a, b: np.exp(-((len(a) - len(b)) ** 2) / 2), rows=True)
     of_words = IndependenceTest(length, kernel_y=Gaussian(1.0), **quick).test(words, x)
-    of_lengths = IndependenceTest(Gaussian(1.0), **quick).test(np.array([float(len(word)) for word in words]), x)
+    of_lengths = IndependenceTest(Gaussian(1.0), **quick).test(
+        np.array([float(len(word)) for word in words]), x
+    )
     assert of_words.p_value == of_lengths.p_value
 
 
@@ -193,7 +226,10 @@ def test_verdicts_name_the_columns():
     )
     frame["other"] = rng().normal(size=1050)[1000:]
     nothing = IndependenceTest().test(frame[["cement"]], frame["other"])
-    assert nothing.verdict() == f"No dependence between cement and other detected (50 rows, p = {nothing.p_value:.2g})."
+    assert (
+        nothing.verdict()
+        == f"No dependence between cement and other detected (50 rows, p = {nothing.p_value:.2g})."
+    )
     assert found.to_dict()["n_copies"] == 0
 
 
@@ -219,15 +255,21 @@ def test_copies_of_pairs_whose_values_repeat_anyway_are_not_dropped():
     x, y = rng().geometric(0.3, size=(2, 200))
     kept = np.unique(np.array([x, y]), axis=1)
     got = f"{len(set(x))} different values of x and {len(set(y))} of y in {kept.shape[1]} such rows; use distinct=False"
-    with pytest.raises(ValueError, match=f"^IndependenceTest: with distinct=True, .* twice .*, got {got}, as rows"):
+    with pytest.raises(
+        ValueError, match=f"^IndependenceTest: with distinct=True, .* twice .*, got {got}, as rows"
+    ):
         IndependenceTest(distinct=True).test(x, y)
     continuous = rng().normal(size=200)
     x, y = (np.concatenate([each, each[:50]]) for each in (x, continuous))
     assert IndependenceTest(n_permutations=19, distinct=True).test(x, y).n == 200
-    equal = IndependenceTest(n_permutations=19).test(*np.repeat(rng().integers(100, size=(2, 40)), 3, axis=1))
+    equal = IndependenceTest(n_permutations=19).test(
+        *np.repeat(rng().integers(100, size=(2, 40)), 3, axis=1)
+    )
     assert equal.verdict().endswith("p assumes independent rows.")  # dropping them is not offered
     without = np.array([[0, 0, 1, 2], [0, 1, 1, 3]])
-    assert IndependenceTest(n_permutations=19, distinct=True).test(*without).n == 4  # no copies: nothing is dropped
+    assert (
+        IndependenceTest(n_permutations=19, distinct=True).test(*without).n == 4
+    )  # no copies: nothing is dropped
 
 
 def test_y_has_a_kernel_of_its_own_where_that_of_x_says_nothing_about_it():

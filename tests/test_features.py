@@ -72,7 +72,9 @@ def test_the_estimate_is_the_projection_of_the_empirical_mean(rule):
     weights = np.linalg.pinv(KERNEL(L)) @ KERNEL(L, X) @ np.full(len(X), 1 / len(X))
     np.testing.assert_allclose(estimate.weights, weights, rtol=1e-10)
     np.testing.assert_array_equal(estimate.points, L)
-    np.testing.assert_allclose(features.coordinates(mean_of(KERNEL, X)), features(X).mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(
+        features.coordinates(mean_of(KERNEL, X)), features(X).mean(axis=0), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", ["laplacian", "gaussian", "linear", "sum", "scaled"])
@@ -84,16 +86,23 @@ def test_it_is_the_nearest_function_on_the_landmarks(name):
     features = Nystrom(landmarks=landmarks).resolve(kernel, X)
     estimate = features.embedding(features.coordinates(mean_of(kernel, X)))
     np.testing.assert_allclose(estimate(Y), F[len(X) :] @ nearest, rtol=1e-7, atol=1e-9)
-    assert features.outside(mean_of(kernel, X)) == pytest.approx(((mean - nearest) ** 2).sum(), rel=1e-6, abs=1e-12)
+    assert features.outside(mean_of(kernel, X)) == pytest.approx(
+        ((mean - nearest) ** 2).sum(), rel=1e-6, abs=1e-12
+    )
     assert features.error(X) == pytest.approx(np.linalg.norm(mean - nearest), rel=1e-6, abs=1e-7)
 
 
 def test_its_error_is_the_distance_of_the_two_means():
     features = Nystrom(8, random_state=3).resolve(KERNEL, X)
-    w, p = np.linalg.solve(KERNEL(features.landmarks), KERNEL(features.landmarks, X).mean(axis=1)), 1 / len(X)
+    w, p = (
+        np.linalg.solve(KERNEL(features.landmarks), KERNEL(features.landmarks, X).mean(axis=1)),
+        1 / len(X),
+    )
     squared = sum(p * p * KERNEL(x[None], y[None])[0, 0] for x in X for y in X)
     squared -= 2 * sum(
-        p * v * KERNEL(x[None], y[None])[0, 0] for x in X for v, y in zip(w, features.landmarks, strict=True)
+        p * v * KERNEL(x[None], y[None])[0, 0]
+        for x in X
+        for v, y in zip(w, features.landmarks, strict=True)
     )
     squared += w @ KERNEL(features.landmarks) @ w
     assert features.error(X) == pytest.approx(np.sqrt(squared), rel=1e-8)
@@ -109,9 +118,13 @@ def test_its_error_falls_as_landmarks_are_added_and_ends_in_rounding():
 def test_a_function_on_the_landmarks_is_its_own_projection():
     features = Nystrom(landmarks=X[:6]).resolve(KERNEL, X)
     f = Embedding(KERNEL, X[:6], RNG.normal(size=6))
-    np.testing.assert_allclose(features.embedding(features.coordinates(f)).weights, f.weights, rtol=1e-9)
+    np.testing.assert_allclose(
+        features.embedding(features.coordinates(f)).weights, f.weights, rtol=1e-9
+    )
     assert features.outside(f) == pytest.approx(0, abs=1e-12)
-    assert features.coordinates(f) @ features.coordinates(f) == pytest.approx(f.squared_norm(), rel=1e-10)
+    assert features.coordinates(f) @ features.coordinates(f) == pytest.approx(
+        f.squared_norm(), rel=1e-10
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -120,7 +133,9 @@ def test_a_function_on_the_landmarks_is_its_own_projection():
     weights=arrays(np.float64, 6, elements=st.floats(-100, 100)),
     kernel=st.sampled_from([Gaussian(1.0), Laplacian(1.5), Linear(), Polynomial(2)]),
 )
-def test_a_projection_repeats_itself_and_never_lengthens_whatever_the_landmarks(landmarks, weights, kernel):
+def test_a_projection_repeats_itself_and_never_lengthens_whatever_the_landmarks(
+    landmarks, weights, kernel
+):
     features = Nystrom(landmarks=landmarks).resolve(kernel, np.zeros((1, 2)))
     f = Embedding(kernel, np.random.default_rng(0).normal(size=(6, 2)), weights)
     once = features.coordinates(f)
@@ -135,7 +150,9 @@ def test_duplicate_landmarks_change_nothing_but_the_rank():
     twice = Nystrom(landmarks=np.concatenate([X[:5], X[2:5]])).resolve(KERNEL, X)
     assert twice.size == once.size == 5
     np.testing.assert_allclose(twice(X) @ twice(X).T, once(X) @ once(X).T, rtol=1e-10)
-    np.testing.assert_allclose(twice.embedding(twice(X).mean(axis=0))(Y), once.embedding(once(X).mean(axis=0))(Y))
+    np.testing.assert_allclose(
+        twice.embedding(twice(X).mean(axis=0))(Y), once.embedding(once(X).mean(axis=0))(Y)
+    )
     assert twice.error(X) == pytest.approx(once.error(X), rel=1e-6)
 
 
@@ -159,7 +176,10 @@ def test_landmarks_are_rows_in_their_order_and_the_seed_decides(sample, rule):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_another_seed_draws_others(rule):
-    first, second = (Nystrom(5, landmarks=rule, random_state=seed).resolve(KERNEL, X).landmarks for seed in (0, 1))
+    first, second = (
+        Nystrom(5, landmarks=rule, random_state=seed).resolve(KERNEL, X).landmarks
+        for seed in (0, 1)
+    )
     assert not np.array_equal(first, second)
 
 
@@ -197,7 +217,8 @@ def test_leverage_and_k_means_find_a_lone_point_that_uniform_draws_miss():
     found = {}
     for rule in RULES:
         drawn = (
-            Nystrom(5, landmarks=rule, random_state=seed).resolve(Gaussian(1.0), crowd).landmarks for seed in range(20)
+            Nystrom(5, landmarks=rule, random_state=seed).resolve(Gaussian(1.0), crowd).landmarks
+            for seed in range(20)
         )
         found[rule] = sum(5.0 in landmarks for landmarks in drawn)
     assert found["uniform"] < 5
@@ -231,10 +252,19 @@ def test_landmarks_given_may_be_more_than_the_rows():
 def test_frequencies_have_the_law_whose_transform_is_the_kernel(name):
     kernel, pairs = STATIONARY[name], 40_000
     features = RandomFeatures(2 * pairs, random_state=SEED).resolve(kernel, X)
-    gaps = np.array([[0.0, 0.0, 0.3], [1.0, 0.0, 0.0], [0.6, -0.6, 0.6], [2.0, 1.0, -1.0], [0.0, 4.0, 0.0]])
-    mean = np.array([kernel.bound * np.mean([np.cos(w @ gap) for w in features.frequencies[:pairs]]) for gap in gaps])
+    gaps = np.array(
+        [[0.0, 0.0, 0.3], [1.0, 0.0, 0.0], [0.6, -0.6, 0.6], [2.0, 1.0, -1.0], [0.0, 4.0, 0.0]]
+    )
+    mean = np.array(
+        [
+            kernel.bound * np.mean([np.cos(w @ gap) for w in features.frequencies[:pairs]])
+            for gap in gaps
+        ]
+    )
     # cos has a variance of at most one half: four and a half standard errors.
-    np.testing.assert_allclose(mean, kernel(gaps, np.zeros((1, 3)))[:, 0], atol=4.5 * kernel.bound / np.sqrt(2 * pairs))
+    np.testing.assert_allclose(
+        mean, kernel(gaps, np.zeros((1, 3)))[:, 0], atol=4.5 * kernel.bound / np.sqrt(2 * pairs)
+    )
 
 
 def test_inner_products_of_features_are_means_of_cosines():
@@ -273,7 +303,9 @@ def test_its_error_is_the_root_mean_square_of_the_gaps():
     squares = []
     for x in X:
         true = np.mean([kernel(x[None], y[None])[0, 0] for y in X])
-        squares.append((np.mean([features(x[None])[0] @ features(y[None])[0] for y in X]) - true) ** 2)
+        squares.append(
+            (np.mean([features(x[None])[0] @ features(y[None])[0] for y in X]) - true) ** 2
+        )
     assert features.error(X) == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-10)
 
 
@@ -312,7 +344,9 @@ def test_a_function_of_features_is_a_vector():
 def test_its_mmd_is_near_that_of_the_kernel():
     features = RandomFeatures(4000).resolve(KERNEL, X)
     f, g = (mean_of(KERNEL, rows) for rows in (X, Y))
-    near = features.embedding(features.coordinates(f)).distance(features.embedding(features.coordinates(g)))
+    near = features.embedding(features.coordinates(f)).distance(
+        features.embedding(features.coordinates(g))
+    )
     assert near == pytest.approx(f.distance(g), abs=0.03)
 
 
@@ -326,20 +360,28 @@ def test_functions_of_different_spaces_do_not_mix():
     exact = mean_of(KERNEL, X)
     for combine in (exact.inner, exact.distance):
         with pytest.raises(
-            ValueError, match=r"Embedding: both must be sums of k\(x_i, ·\), got FeatureEmbedding; carry"
+            ValueError,
+            match=r"Embedding: both must be sums of k\(x_i, ·\), got FeatureEmbedding; carry",
         ):
             combine(f)
     for combine in (f.inner, f.distance):
-        with pytest.raises(ValueError, match="FeatureEmbedding: both must be of features, got Embedding; carry"):
+        with pytest.raises(
+            ValueError, match="FeatureEmbedding: both must be of features, got Embedding; carry"
+        ):
             combine(exact)
     with pytest.raises(TypeError):
         f + 1
     with pytest.raises(TypeError):
         f * f
-    with pytest.raises(ValueError, match="NystromFeatures: an embedding in the kernel's RKHS is needed"):
+    with pytest.raises(
+        ValueError, match="NystromFeatures: an embedding in the kernel's RKHS is needed"
+    ):
         Nystrom(3).resolve(KERNEL, X).coordinates(f)
     for each in (features, Nystrom(3).resolve(KERNEL, X)):
-        with pytest.raises(ValueError, match=r"an embedding with the same kernel Laplacian\(bandwidth=2.0\) is needed"):
+        with pytest.raises(
+            ValueError,
+            match=r"an embedding with the same kernel Laplacian\(bandwidth=2.0\) is needed",
+        ):
             each.coordinates(mean_of(Laplacian(1.0), X))
 
 
@@ -365,8 +407,13 @@ def test_a_map_keeps_the_type_of_the_points(name):
             assert Z.dtype == dtype
             np.testing.assert_allclose(Z @ Z.T, double(X) @ double(X).T, atol=1e-5)
     mean = single.coordinates(mean_of(KERNEL, X.astype(np.float32)))
-    assert single.embedding(single(X.astype(np.float32)).mean(axis=0))(Y.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(single.embedding(mean)(Y), double.embedding(double(X).mean(axis=0))(Y), atol=1e-5)
+    assert (
+        single.embedding(single(X.astype(np.float32)).mean(axis=0))(Y.astype(np.float32)).dtype
+        == np.float32
+    )
+    np.testing.assert_allclose(
+        single.embedding(mean)(Y), double.embedding(double(X).mean(axis=0))(Y), atol=1e-5
+    )
     assert single.error(X.astype(np.float32)) == pytest.approx(double.error(X), abs=1e-5)
 
 
@@ -375,8 +422,12 @@ def test_smooth_kernels_in_single_precision_lose_no_more_than_its_rounding():
     features = Nystrom(200).resolve(Gaussian(2.0), rows.astype(np.float32))
     Z = features(rows.astype(np.float32)).astype(np.float64)
     double = Nystrom(200).resolve(Gaussian(2.0), rows)
-    assert features.size == double.size  # the type of the rows decides nothing about the landmarks' span
-    np.testing.assert_allclose(Z @ Z.T, double(rows) @ double(rows).T, atol=4 * np.finfo(np.float32).eps)
+    assert (
+        features.size == double.size
+    )  # the type of the rows decides nothing about the landmarks' span
+    np.testing.assert_allclose(
+        Z @ Z.T, double(rows) @ double(rows).T, atol=4 * np.finfo(np.float32).eps
+    )
     f = mean_of(Gaussian(2.0), rows.astype(np.float32))
     np.testing.assert_allclose(features.coordinates(f), double(rows).mean(axis=0), atol=1e-6)
     exact = mean_of(Gaussian(2.0), rows)
@@ -446,25 +497,52 @@ REFUSED = {
         "Nystrom: n_components must be at most the number of rows, 40, got 41; take fewer",
     ),
     "m zero": (Nystrom(0), "Nystrom: n_components must be a whole number of at least 1, got 0"),
-    "m negative": (RandomFeatures(-2), "RandomFeatures: n_components must be a whole number of at least 1, got -2"),
+    "m negative": (
+        RandomFeatures(-2),
+        "RandomFeatures: n_components must be a whole number of at least 1, got -2",
+    ),
     "m a fraction": (Nystrom(2.5), "n_components must be a whole number of at least 1, got 2.5"),
-    "m a word": (RandomFeatures("many"), "n_components must be a whole number of at least 1, got 'many'"),
+    "m a word": (
+        RandomFeatures("many"),
+        "n_components must be a whole number of at least 1, got 'many'",
+    ),
     "m true": (Nystrom(True), "n_components must be a whole number of at least 1, got True"),
-    "m odd": (RandomFeatures(11), "n_components must be even, as features come in pairs.*got 11; take 12"),
+    "m odd": (
+        RandomFeatures(11),
+        "n_components must be even, as features come in pairs.*got 11; take 12",
+    ),
     "seed a fraction": (
         RandomFeatures(10, random_state=0.5),
         "random_state must be None, a whole number from 0 to .*, got 0.5",
     ),
-    "seed negative": (Nystrom(5, random_state=-1), "random_state must be None, a whole number from 0 to .*, got -1"),
-    "rule misspelt": (Nystrom(5, landmarks="kmeans++"), "one of 'uniform'.*got 'kmeans..'; did you mean 'k-means..'"),
+    "seed negative": (
+        Nystrom(5, random_state=-1),
+        "random_state must be None, a whole number from 0 to .*, got -1",
+    ),
+    "rule misspelt": (
+        Nystrom(5, landmarks="kmeans++"),
+        "one of 'uniform'.*got 'kmeans..'; did you mean 'k-means..'",
+    ),
     "landmarks of other features": (
         Nystrom(landmarks=X[:, :2]),
         r"at least one row of 3 features, got shape \(40, 2\)",
     ),
-    "landmarks of one dimension": (Nystrom(landmarks=X[0]), r"at least one row of 3 features, got shape \(3,\)"),
-    "landmarks empty": (Nystrom(landmarks=X[:0]), r"at least one row of 3 features, got shape \(0, 3\)"),
-    "landmarks with NaN": (Nystrom(landmarks=np.full((2, 3), np.nan)), "landmarks must be finite, got NaN or infinite"),
-    "landmarks of words": (Nystrom(landmarks=[["a", "b", "c"]]), "landmarks must be an array of numbers or one of"),
+    "landmarks of one dimension": (
+        Nystrom(landmarks=X[0]),
+        r"at least one row of 3 features, got shape \(3,\)",
+    ),
+    "landmarks empty": (
+        Nystrom(landmarks=X[:0]),
+        r"at least one row of 3 features, got shape \(0, 3\)",
+    ),
+    "landmarks with NaN": (
+        Nystrom(landmarks=np.full((2, 3), np.nan)),
+        "landmarks must be finite, got NaN or infinite",
+    ),
+    "landmarks of words": (
+        Nystrom(landmarks=[["a", "b", "c"]]),
+        "landmarks must be an array of numbers or one of",
+    ),
     "landmarks and another m": (
         Nystrom(6, landmarks=X[:5]),
         "n_components must be the number of landmarks given, 5, or None, got 6",
@@ -491,13 +569,16 @@ NO_FEATURES = {
 
 @pytest.mark.parametrize("case", NO_FEATURES)
 def test_a_kernel_without_random_features_is_refused(case):
-    with pytest.raises(ValueError, match=r"RandomFeatures: .*Gaussian, Laplacian, .*, or a multiple.*use Nystrom"):
+    with pytest.raises(
+        ValueError, match=r"RandomFeatures: .*Gaussian, Laplacian, .*, or a multiple.*use Nystrom"
+    ):
         RandomFeatures(10).resolve(NO_FEATURES[case], X)
 
 
 def test_an_unsettled_bandwidth_is_refused():
     with pytest.raises(
-        ValueError, match=r"bandwidth must be positive and finite, a number that resolve\(X\) can learn"
+        ValueError,
+        match=r"bandwidth must be positive and finite, a number that resolve\(X\) can learn",
     ):
         RandomFeatures(10).resolve(Gaussian(), X)
 
@@ -505,7 +586,8 @@ def test_an_unsettled_bandwidth_is_refused():
 @pytest.mark.parametrize("kernel", [Precomputed(np.eye(40)), 2 * Precomputed(np.eye(40))])
 def test_a_precomputed_kernel_has_no_landmarks(kernel):
     with pytest.raises(
-        ValueError, match=r"Nystrom: a kernel that can be called on points is needed, got .*Precomputed"
+        ValueError,
+        match=r"Nystrom: a kernel that can be called on points is needed, got .*Precomputed",
     ):
         Nystrom(5).resolve(kernel, np.arange(40)[:, None])
 
@@ -513,7 +595,10 @@ def test_a_precomputed_kernel_has_no_landmarks(kernel):
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (lambda X, Y: -(X @ Y.T), "the Gram matrix must be positive semi-definite, got an eigenvalue of"),
+        (
+            lambda X, Y: -(X @ Y.T),
+            "the Gram matrix must be positive semi-definite, got an eigenvalue of",
+        ),
         (lambda X, Y: X[:, :1] + 2 * Y[:, 0], "is needed, got K"),
         (lambda X, Y: np.full((len(X), len(Y)), np.nan), "must be finite"),
     ],
@@ -527,12 +612,17 @@ def test_a_function_that_is_no_kernel_is_refused(function, sentence):
 @pytest.mark.parametrize("name", MAPS)
 def test_points_and_coordinates_of_the_wrong_shape_are_refused(name):
     features = MAPS[name].resolve(KERNEL, X)
-    with pytest.raises(ValueError, match=r"points in rows of 3 features are needed, got shape \(40, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"points in rows of 3 features are needed, got shape \(40, 2\)"
+    ):
         features(X[:, :2])
-    with pytest.raises(ValueError, match=r"points in rows of 3 features are needed, got shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"points in rows of 3 features are needed, got shape \(3,\)"
+    ):
         features.error(X[0])
     with pytest.raises(
-        ValueError, match=rf"{features.size} coordinates are needed, one for each feature, got shape \(2,\)"
+        ValueError,
+        match=rf"{features.size} coordinates are needed, one for each feature, got shape \(2,\)",
     ):
         features.embedding(np.ones(2))
 

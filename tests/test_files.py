@@ -101,7 +101,9 @@ def test_parquet_is_read_with_its_names(tmp_path):
     assert table.feature_names == ("a", "b", "flag")
 
 
-@pytest.mark.parametrize(("dtype", "expected"), [("float32", "float32"), ("float64", "float64"), ("int16", "float64")])
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("float32", "float32"), ("float64", "float64"), ("int16", "float64")]
+)
 def test_npy_is_read_as_floats(tmp_path, dtype, expected):
     path = tmp_path / "data.npy"
     np.save(path, np.arange(6).reshape(3, 2).astype(dtype))
@@ -178,7 +180,10 @@ def test_words_in_a_file_without_a_header_are_refused_in_line_1(tmp_path):
 
 def test_decimal_commas_are_refused_with_advice(tmp_path):
     sentence = refused(written(tmp_path, "a;b\n1,5;2,5\n3;4\n"))
-    assert "column 'a' has decimal commas, as '1,5' in line 2; use decimal=',' or convert them." in sentence
+    assert (
+        "column 'a' has decimal commas, as '1,5' in line 2; use decimal=',' or convert them."
+        in sentence
+    )
 
 
 def test_digits_grouped_by_underscores_are_no_number(tmp_path):
@@ -188,7 +193,9 @@ def test_digits_grouped_by_underscores_are_no_number(tmp_path):
 def test_parquet_words_are_refused_by_column(tmp_path):
     path = tmp_path / "data.parquet"
     parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "colour": [None, "red"]}), path)
-    assert "column 'colour' must be numeric, got 'red' in data row 2 (counted from 1)" in refused(path)
+    assert "column 'colour' must be numeric, got 'red' in data row 2 (counted from 1)" in refused(
+        path
+    )
 
 
 @pytest.mark.parametrize("marker", ["", "NA", "nan", "?", "null", "inf"])
@@ -196,7 +203,9 @@ def test_missing_values_are_refused_with_line_and_column(tmp_path, marker):
     sentence = refused(written(tmp_path, f"a,b\n1,2\n3,{marker}\n5,6\n"))
     kind = "an infinite" if marker == "inf" else "a missing"
     assert f"{kind} value in line 3, column 'b';" in sentence
-    assert (marker == "inf") != ("drop these rows with missing='drop', or fill them in." in sentence)
+    assert (marker == "inf") != (
+        "drop these rows with missing='drop', or fill them in." in sentence
+    )
 
 
 def test_many_missing_values_are_counted(tmp_path):
@@ -231,7 +240,9 @@ def test_one_dimension_is_refused_with_how_to_reshape(tmp_path):
     assert "reshape(-1, 1)" in refused(path)
 
 
-@pytest.mark.parametrize("array", [np.ones((2, 2, 2)), np.array([["a"]]), np.ones((2, 2), complex), np.ones((0, 3))])
+@pytest.mark.parametrize(
+    "array", [np.ones((2, 2, 2)), np.array([["a"]]), np.ones((2, 2), complex), np.ones((0, 3))]
+)
 def test_arrays_that_are_no_table_of_numbers_are_refused(tmp_path, array):
     path = tmp_path / "data.npy"
     np.save(path, array)
@@ -251,7 +262,9 @@ def test_an_archive_of_several_arrays_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".feather"])
-def test_without_pyarrow_it_says_how_to_install_it_and_arrays_are_read(tmp_path, monkeypatch, ending):
+def test_without_pyarrow_it_says_how_to_install_it_and_arrays_are_read(
+    tmp_path, monkeypatch, ending
+):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "pip install 'muhat[cli]'" in refused(written(tmp_path, "x", f"data{ending}"))
     np.save(tmp_path / "data.npy", NUMBERS)
@@ -349,9 +362,13 @@ def test_columns_can_be_dropped_by_name_whatever_they_hold(tmp_path):
 def test_a_column_to_drop_that_is_not_there_and_dropping_all_are_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,label\n1,2\n")
-    with pytest.raises(FileError, match=r"has no column 'lable'; its columns are a, label; did you mean 'label'\?"):
+    with pytest.raises(
+        FileError, match=r"has no column 'lable'; its columns are a, label; did you mean 'label'\?"
+    ):
         read_table(path, drop=["lable"])
-    with pytest.raises(FileError, match="at least one column must be left, got all of them dropped"):
+    with pytest.raises(
+        FileError, match="at least one column must be left, got all of them dropped"
+    ):
         read_table(path, drop=["a", "label"])
 
 
@@ -392,7 +409,9 @@ def test_a_separator_that_is_none_is_refused(tmp_path, separator):
 
 def test_a_separator_of_a_file_without_text_is_refused(tmp_path):
     np.save(tmp_path / "data.npy", NUMBERS)
-    with pytest.raises(FileError, match=r"separator is an option of text files, got the ending '\.npy'"):
+    with pytest.raises(
+        FileError, match=r"separator is an option of text files, got the ending '\.npy'"
+    ):
         read_table(tmp_path / "data.npy", separator=";")
 
 
@@ -420,18 +439,24 @@ def test_booleans_are_numbers(tmp_path):
 def test_columns_are_read_in_the_order_asked_for(tmp_path):
     for name, text in (("a.csv", "x,y,z\n1,two,3\n4,five,6\n"), ("b.csv.gz", None)):
         path = tmp_path / name
-        path.write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()) if text is None else text.encode())
+        path.write_bytes(
+            gzip.compress((tmp_path / "a.csv").read_bytes()) if text is None else text.encode()
+        )
         table = read_table(path, columns=["z", "x"])
         assert table.feature_names == ("z", "x")
         assert table.data.tolist() == [[3, 1], [6, 4]]
-    with pytest.raises(FileError, match=r"has no column 'zz'; its columns are x, y, z; did you mean"):
+    with pytest.raises(
+        FileError, match=r"has no column 'zz'; its columns are x, y, z; did you mean"
+    ):
         read_table(path, columns=["zz"])
     with pytest.raises(TypeError, match="columns must be a list of names, got 'z'"):
         read_table(path, columns="z")
 
 
 def test_only_numeric_columns_are_read_where_that_is_asked_for(tmp_path):
-    frame = pd.DataFrame({"a": [1.0, 2.0], "word": ["x", "3"], "b": [True, False], "hole": [1.0, 2.0]})
+    frame = pd.DataFrame(
+        {"a": [1.0, 2.0], "word": ["x", "3"], "b": [True, False], "hole": [1.0, 2.0]}
+    )
     frame.to_csv(tmp_path / "data.csv", index=False)
     frame.to_parquet(tmp_path / "data.parquet")
     frame.to_feather(tmp_path / "data.feather")
@@ -499,7 +524,11 @@ def test_a_column_that_looks_like_an_id_or_a_label_is_warned_of_once(tmp_path, e
     }
     path = tmp_path / f"data.{ending}"
     frame = pd.DataFrame(columns)
-    {"csv": partial(frame.to_csv, index=False), "parquet": frame.to_parquet, "feather": frame.to_feather}[ending](path)
+    {
+        "csv": partial(frame.to_csv, index=False),
+        "parquet": frame.to_parquet,
+        "feather": frame.to_feather,
+    }[ending](path)
     assert warned(path) == [
         "columns 'number', 'user_id', 'z' look like an id; "
         "exclude them, as with drop=['number'], if they are not features.",
@@ -530,7 +559,9 @@ ROWS_BELOW = {
     "numbers with decimals": DRAWN.normal(size=(ROWS, 3)),
     "whole numbers": DRAWN.integers(0, 100, (ROWS, 3)),
     "zeros and ones": DRAWN.integers(0, 2, (ROWS, 3)),
-    "some columns of each": np.column_stack([DRAWN.integers(0, 9, ROWS), DRAWN.normal(size=(ROWS, 2))]),
+    "some columns of each": np.column_stack(
+        [DRAWN.integers(0, 9, ROWS), DRAWN.normal(size=(ROWS, 2))]
+    ),
 }
 
 
@@ -557,7 +588,9 @@ def test_a_header_of_whole_numbers_is_warned_of(tmp_path, names, kind):
     ],
 )
 def test_ordinary_rows_look_like_no_header(tmp_path, rows):
-    path = written(tmp_path, "".join(",".join(f"{value:g}" for value in row) + "\n" for row in rows))
+    path = written(
+        tmp_path, "".join(",".join(f"{value:g}" for value in row) + "\n" for row in rows)
+    )
     assert not [sentence for sentence in warned(path) if "header" in sentence]
 
 
@@ -586,7 +619,9 @@ def test_names_of_rows_as_r_writes_them_are_left_out_with_a_notice(tmp_path, tex
 def test_names_of_rows_above_one_column_are_words_or_count(tmp_path):
     for names in (["oak", "ash"], ["1", "2"]):
         with pytest.warns(UserWarning, match="names of rows"):
-            assert read_table(written(tmp_path, f'"x"\n"{names[0]}",5\n"{names[1]}",7\n')).data.tolist() == [[5], [7]]
+            assert read_table(
+                written(tmp_path, f'"x"\n"{names[0]}",5\n"{names[1]}",7\n')
+            ).data.tolist() == [[5], [7]]
     for text in ("x\n3,5\n1,7\n", "a,b\n1,2,\n3,4,\n"):  # decimal commas, and a separator too many
         assert "as many fields as the first" in refused(written(tmp_path, text))
 

@@ -9,7 +9,16 @@ import reference
 from catalogue import NAMES, SAME_WEIGHTS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
 from muhat._parts import as_filter
-from muhat.filters import FILTERS, Filter, IteratedTikhonov, Iteration, Landweber, NuMethod, Tikhonov, TruncatedSVD
+from muhat.filters import (
+    FILTERS,
+    Filter,
+    IteratedTikhonov,
+    Iteration,
+    Landweber,
+    NuMethod,
+    Tikhonov,
+    TruncatedSVD,
+)
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Polynomial
 from muhat.paper.figure_3b import iterated
@@ -28,11 +37,15 @@ BY_PRODUCTS = {
 
 
 def problem_of(sample, kernel=None):
-    return DenseProblem(DenseGram.from_sample(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample]))
+    return DenseProblem(
+        DenseGram.from_sample(kernel or Gaussian().resolve(SAMPLES[sample]), SAMPLES[sample])
+    )
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
-@pytest.mark.parametrize("sample", ["random", "clustered", "duplicated", "rank deficient", "more features than rows"])
+@pytest.mark.parametrize(
+    "sample", ["random", "clustered", "duplicated", "rank deficient", "more features than rows"]
+)
 @pytest.mark.parametrize("name", BY_PRODUCTS)
 def test_the_spectral_and_the_iterative_route_give_the_same_weights(name, sample):
     for kernel in (None, Polynomial(2, gamma=0.1)):
@@ -41,7 +54,9 @@ def test_the_spectral_and_the_iterative_route_give_the_same_weights(name, sample
         filter = as_filter(name).bounded_by(largest if kernel else 1.0)
         for parameter in BY_PRODUCTS[name]:
             grid = np.array([parameter])
-            spectral = problem.weights(filter.on(problem.components, grid)[0], filter.at_zero(grid)[0])
+            spectral = problem.weights(
+                filter.on(problem.components, grid)[0], filter.at_zero(grid)[0]
+            )
             by_products = Krylov(problem, [NO_ROWS], [Candidates(filter, grid)])
             x = by_products.solution(Candidates(filter, grid), 0)
             np.testing.assert_allclose(problem.root_masses * x, spectral, atol=SAME_WEIGHTS)
@@ -52,7 +67,9 @@ def test_a_few_iterations_take_no_eigendecomposition(filter):
     problem = problem_of("random", Gaussian(1.0))
     choice = Fixed(7).choose(problem, filter.bounded_by(1.0))
     assert "spectrum" not in vars(problem)
-    np.testing.assert_allclose(choice.weights(problem), iterated(problem.gram, filter, 7), atol=SAME_WEIGHTS)
+    np.testing.assert_allclose(
+        choice.weights(problem), iterated(problem.gram, filter, 7), atol=SAME_WEIGHTS
+    )
 
 
 @pytest.mark.parametrize("name", BY_PRODUCTS)
@@ -62,10 +79,14 @@ def test_both_routes_agree_with_weights_and_a_target_elsewhere(name):
     target, weight = Embedding(kernel, Y, rng.normal(size=3)), rng.uniform(0.5, 2, size=10)
     for parameter in BY_PRODUCTS[name]:
         options = {"kernel": kernel, "filter": name, "target": target}
-        one = KernelMean(selection=LeaveOneOut(grid=[parameter]), **options).fit(X, sample_weight=weight)
+        one = KernelMean(selection=LeaveOneOut(grid=[parameter]), **options).fit(
+            X, sample_weight=weight
+        )
         other = KernelMean(selection=Fixed(parameter), **options).fit(X, sample_weight=weight)
         np.testing.assert_allclose(other.weights_, one.weights_, atol=SAME_WEIGHTS)
-        np.testing.assert_allclose(other.choice_.strength, one.choice_.strength, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            other.choice_.strength, one.choice_.strength, rtol=1e-6, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -87,7 +108,9 @@ def test_the_estimate_is_what_its_definition_says(name, weighted):
         np.testing.assert_allclose(estimate, true, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "parameter"), [("s-kmse", 1e-13), ("f-kmse", 1e-13), ("iterated-tikhonov", 1e-8)])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("s-kmse", 1e-13), ("f-kmse", 1e-13), ("iterated-tikhonov", 1e-8)]
+)
 def test_a_vanishing_lambda_gives_the_empirical_mean(name, parameter):
     X = SAMPLES["random"]
     mu = KernelMean(filter=name, selection=Fixed(parameter)).fit(X)
@@ -109,7 +132,9 @@ def test_truncation_below_all_eigenvalues_gives_the_empirical_mean():
 
 def test_iterated_tikhonov_of_order_one_is_tikhonov():
     gamma = np.geomspace(1e-8, 1, 30)
-    np.testing.assert_allclose(IteratedTikhonov(1).shrinkage(gamma, 0.03), Tikhonov().shrinkage(gamma, 0.03), rtol=1e-8)
+    np.testing.assert_allclose(
+        IteratedTikhonov(1).shrinkage(gamma, 0.03), Tikhonov().shrinkage(gamma, 0.03), rtol=1e-8
+    )
 
 
 def test_landwebers_filter_is_the_sum_from_zero():
@@ -139,9 +164,12 @@ def test_a_batch_of_parameters_is_the_same_as_one_by_one():
     for kind in FILTERS.values():
         filter = kind()
         if isinstance(filter, Filter):
-            grid = np.array([1, 2, 5]) if isinstance(filter, Iteration) else np.array([0.1, 0.5, 2.0])
+            grid = (
+                np.array([1, 2, 5]) if isinstance(filter, Iteration) else np.array([0.1, 0.5, 2.0])
+            )
             np.testing.assert_array_equal(
-                filter.path(gamma, grid), np.stack([filter.shrinkage(gamma, parameter) for parameter in grid])
+                filter.path(gamma, grid),
+                np.stack([filter.shrinkage(gamma, parameter) for parameter in grid]),
             )
 
 
@@ -172,7 +200,9 @@ def test_a_filter_of_ones_own_is_one_method_and_scored_exactly(filter):
             rest = np.delete(F, i, axis=0)
             values, vectors = np.linalg.eigh(rest.T @ rest / len(rest))
             shrunk = filter.shrinkage(np.maximum(values, 0), parameter)
-            true += ((F[i] - vectors @ (shrunk * (vectors.T @ rest.mean(axis=0)))) ** 2).sum() / len(X)
+            true += (
+                (F[i] - vectors @ (shrunk * (vectors.T @ rest.mean(axis=0)))) ** 2
+            ).sum() / len(X)
         assert score == pytest.approx(true, rel=1e-8)
 
 

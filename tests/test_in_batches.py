@@ -16,7 +16,15 @@ import reference
 from catalogue import EXACT, KERNELS, NAMES, SAMPLES, SEED, VARIANTS
 from muhat import KernelMean
 from muhat._parts import as_filter
-from muhat.data import ArraySource, BatchError, ReservoirSample, SampleBatch, StreamSource, checked_batch, folds_of
+from muhat.data import (
+    ArraySource,
+    BatchError,
+    ReservoirSample,
+    SampleBatch,
+    StreamSource,
+    checked_batch,
+    folds_of,
+)
 from muhat.data import _sources as stream_module
 from muhat.gram import FeatureEmbedding, FeatureProblem, FeatureSums, Folds, Nystrom, RandomFeatures
 from muhat.gram._plan import plan_in_memory
@@ -55,7 +63,10 @@ def problem_of(approximation, rows=X, weights=None, target=None, folds=None, ker
     z = approximation.resolve(kernel, rows)
     source = ArraySource(rows, weights)
     return FeatureProblem(
-        z, source.total(lambda batch: FeatureSums.from_batch(batch, z, folds or Folds())), source, target
+        z,
+        source.total(lambda batch: FeatureSums.from_batch(batch, z, folds or Folds())),
+        source,
+        target,
     )
 
 
@@ -63,7 +74,9 @@ def problem_of(approximation, rows=X, weights=None, target=None, folds=None, ker
 @pytest.mark.parametrize("aimed", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("way", MAPS)
-def test_the_leave_one_out_score_is_that_of_really_leaving_rows_out(way, name, aimed, weighted, monkeypatch):
+def test_the_leave_one_out_score_is_that_of_really_leaving_rows_out(
+    way, name, aimed, weighted, monkeypatch
+):
     monkeypatch.setattr(stream_module, "ROWS", 7)  # many batches
     rows = X[:20]
     weights = RNG.integers(1, 4, size=20).astype(float) if weighted else np.ones(20)
@@ -81,7 +94,9 @@ def test_the_leave_one_out_score_is_that_of_really_leaving_rows_out(way, name, a
     for parameter, score in zip(choice.grid, choice.scores, strict=True):
         slow = reference.leave_one_out_score(name, parameter, z(rows), weights, aim)
         assert score == pytest.approx(slow, rel=EXACT)
-    estimate = choice.weights(problem) + (0 if aim is None else (1 - choice.shrinkage_at_zero) * aim)
+    estimate = choice.weights(problem) + (
+        0 if aim is None else (1 - choice.shrinkage_at_zero) * aim
+    )
     slow = reference.estimate(name, choice.grid[choice.index], z(rows), weights, aim)
     np.testing.assert_allclose(estimate, slow, atol=1e-10)
 
@@ -123,7 +138,9 @@ def test_the_k_fold_score_leaves_out_the_rows_that_the_hash_deals_out(way, name)
     assert choice.score == pytest.approx(slow, rel=EXACT)
 
 
-@pytest.mark.parametrize("sample", ["random", "duplicated", "two points", "a constant column", "far from the origin"])
+@pytest.mark.parametrize(
+    "sample", ["random", "duplicated", "two points", "a constant column", "far from the origin"]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_with_all_points_as_landmarks_nothing_is_lost(name, sample):
     rows = SAMPLES[sample]
@@ -134,17 +151,23 @@ def test_with_all_points_as_landmarks_nothing_is_lost(name, sample):
         common = {"kernel": Gaussian(bandwidth), "filter": name, "selection": selection}
         dense = KernelMean(gram="dense", **common).fit(rows)
         features = KernelMean(gram=Nystrom(len(rows)), **common).fit(rows)
-        np.testing.assert_allclose(features.score_samples(rows), dense.score_samples(rows), atol=SAME)
+        np.testing.assert_allclose(
+            features.score_samples(rows), dense.score_samples(rows), atol=SAME
+        )
         np.testing.assert_allclose(features.choice_.scores, dense.choice_.scores, atol=SAME)
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in ("matern 0.8", "matern 3.7")])
+@pytest.mark.parametrize(
+    "name", [name for name in KERNELS if name not in ("matern 0.8", "matern 3.7")]
+)
 def test_with_all_points_as_landmarks_every_kernel_gives_its_dense_estimate(name):
     rows = SAMPLES["random"]
     dense = KernelMean(gram="dense", kernel=KERNELS[name], filter="f-kmse").fit(rows)
     features = KernelMean(gram=Nystrom(len(rows)), kernel=KERNELS[name], filter="f-kmse").fit(rows)
     values = dense.score_samples(rows)
-    np.testing.assert_allclose(features.score_samples(rows), values, atol=SAME * np.abs(values).max())
+    np.testing.assert_allclose(
+        features.score_samples(rows), values, atol=SAME * np.abs(values).max()
+    )
     np.testing.assert_allclose(features.choice_.scores, dense.choice_.scores, rtol=SAME)
 
 
@@ -171,7 +194,12 @@ def test_weights_and_a_target_agree_with_the_dense_route():
 
 
 def test_random_features_carry_their_target_over():
-    common = {"kernel": KERNEL, "filter": "f-kmse", "selection": Fixed(0.1), "gram": RandomFeatures(40)}
+    common = {
+        "kernel": KERNEL,
+        "filter": "f-kmse",
+        "selection": Fixed(0.1),
+        "gram": RandomFeatures(40),
+    }
     target = KernelMean(kernel=KERNEL, filter="kme").fit(NEW).embedding_
     mu = KernelMean(target=target, **common).fit(X)
     assert isinstance(mu.embedding_, FeatureEmbedding)
@@ -181,13 +209,19 @@ def test_random_features_carry_their_target_over():
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(1, len(X) - 1), max_size=8), st.sampled_from(["loo", "kfold", "gcv"]), st.booleans())
+@given(
+    st.lists(st.integers(1, len(X) - 1), max_size=8),
+    st.sampled_from(["loo", "kfold", "gcv"]),
+    st.booleans(),
+)
 def test_it_does_not_matter_how_rows_are_batched(cuts, selection, single):
     rows = X.astype(np.float32) if single else X
     tolerance = 1e-4 if single else SAME
     batches = np.split(rows, sorted(set(cuts)))
     whole = KernelMean(gram=Nystrom(20), selection=selection, filter="f-kmse").fit(rows)
-    batched = KernelMean(gram=Nystrom(20), selection=selection, filter="f-kmse").fit_batches(batches)
+    batched = KernelMean(gram=Nystrom(20), selection=selection, filter="f-kmse").fit_batches(
+        batches
+    )
     assert batched.kernel_ == whole.kernel_
     assert batched.features_ == whole.features_
     assert batched.n_samples_seen_ == len(X)
@@ -196,7 +230,11 @@ def test_it_does_not_matter_how_rows_are_batched(cuts, selection, single):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(6, len(X) - 1), max_size=6), st.randoms(use_true_random=False), st.integers(0, len(X)))
+@given(
+    st.lists(st.integers(6, len(X) - 1), max_size=6),
+    st.randoms(use_true_random=False),
+    st.integers(0, len(X)),
+)
 def test_partial_fits_in_any_order_merge_to_one(cuts, random, cut):
     def blank():
         return KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
@@ -219,7 +257,12 @@ def test_partial_fits_in_any_order_merge_to_one(cuts, random, cut):
 
 def test_a_partial_fit_with_weights_counts_a_row_as_often_as_it_weighs():
     weights = RNG.integers(0, 4, size=len(X)).astype(float)
-    common = {"gram": MAPS["nystrom"], "kernel": KERNEL, "filter": "f-kmse", "selection": Fixed(0.1)}
+    common = {
+        "gram": MAPS["nystrom"],
+        "kernel": KERNEL,
+        "filter": "f-kmse",
+        "selection": Fixed(0.1),
+    }
     weighted = KernelMean(**common).partial_fit(X[:30], sample_weight=weights[:30])
     weighted.partial_fit(X[30:], sample_weight=weights[30:])
     repeated = KernelMean(**common).partial_fit(np.repeat(X, weights.astype(int), axis=0))
@@ -232,7 +275,10 @@ def test_the_k_fold_score_of_weighted_rows_is_that_of_leaving_them_out():
     choice = KFold(4, grid=[0.02, 0.3]).choose(problem, as_filter("f-kmse"))
     dealt = folds_of(X, 4, 0)
     folds = [np.flatnonzero(dealt == fold) for fold in range(4)]
-    slow = [reference.leave_out_score("f-kmse", each, problem.features(X), weights, folds) for each in choice.grid]
+    slow = [
+        reference.leave_out_score("f-kmse", each, problem.features(X), weights, folds)
+        for each in choice.grid
+    ]
     np.testing.assert_allclose(choice.scores, slow, rtol=EXACT)
 
 
@@ -245,7 +291,9 @@ def test_an_iterator_is_seen_once_and_a_list_three_times():
     )
     again = KernelMean(**common).fit_batches(np.array_split(X, 5))
     assert isinstance(again.rule_, LeaveOneOut)
-    np.testing.assert_allclose(again.score_samples(NEW), KernelMean(**common).fit(X).score_samples(NEW), atol=SAME)
+    np.testing.assert_allclose(
+        again.score_samples(NEW), KernelMean(**common).fit(X).score_samples(NEW), atol=SAME
+    )
 
 
 def test_a_fit_forgets_partial_fits():
@@ -272,7 +320,9 @@ def test_a_mapped_file_is_not_held(tmp_path):
 def test_an_estimator_is_pickled_between_partial_fits():
     mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X[:30])
     back = pickle.loads(pickle.dumps(mu)).partial_fit(X[30:])
-    np.testing.assert_allclose(back.score_samples(NEW), mu.partial_fit(X[30:]).score_samples(NEW), atol=1e-14)
+    np.testing.assert_allclose(
+        back.score_samples(NEW), mu.partial_fit(X[30:]).score_samples(NEW), atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -281,12 +331,18 @@ def test_variants_of_filters_go_through(variant):
     problem = problem_of(MAPS["nystrom"], X[:15])
     parameter = 3 if name == "nu-method" else 0.05
     choice = LeaveOneOut(grid=[parameter]).choose(problem, filter.bounded_by(1.0))
-    slow = reference.leave_one_out_score(name, parameter, problem.features(X[:15]), np.ones(15), **settings_)
+    slow = reference.leave_one_out_score(
+        name, parameter, problem.features(X[:15]), np.ones(15), **settings_
+    )
     assert choice.score == pytest.approx(slow, rel=EXACT)
 
 
 @parametrize_with_checks(
-    [KernelMean(gram="nystrom"), KernelMean(gram="random-features"), KernelMean(gram=Nystrom(3), selection="kfold")]
+    [
+        KernelMean(gram="nystrom"),
+        KernelMean(gram="random-features"),
+        KernelMean(gram=Nystrom(3), selection="kfold"),
+    ]
 )
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
 def test_scikit_learns_own_checks_pass(estimator, check):
@@ -323,11 +379,17 @@ class TestDrawing:
         dealt = folds_of(rows, 5, 0)
         counts = np.bincount(dealt, minlength=5)
         assert np.abs(counts - 4000).max() < 4 * np.sqrt(3200)
-        np.testing.assert_array_equal(folds_of(np.vstack([rows, rows]), 5, 0), np.concatenate([dealt, (dealt + 1) % 5]))
+        np.testing.assert_array_equal(
+            folds_of(np.vstack([rows, rows]), 5, 0), np.concatenate([dealt, (dealt + 1) % 5])
+        )
         single = rows.astype(np.float32)
-        np.testing.assert_array_equal(folds_of(single, 5, 0), folds_of(single.astype(np.float64), 5, 0))
+        np.testing.assert_array_equal(
+            folds_of(single, 5, 0), folds_of(single.astype(np.float64), 5, 0)
+        )
         assert (folds_of(rows, 5, 1) != dealt).mean() > 0.7
-        np.testing.assert_array_equal(folds_of(np.array([[0.0]]), 5, 0), folds_of(np.array([[-0.0]]), 5, 0))
+        np.testing.assert_array_equal(
+            folds_of(np.array([[0.0]]), 5, 0), folds_of(np.array([[-0.0]]), 5, 0)
+        )
 
 
 class TestPlan:
@@ -379,23 +441,34 @@ def test_batches_of_pyarrow_are_taken_with_their_names():
 @pytest.mark.parametrize("way", ["blocks", "nystrom"])
 def test_a_target_has_weights_on_rows_without_mass_too(way):
     gram = Nystrom(landmarks=X) if way == "nystrom" else way
-    options = {"kernel": KERNEL, "filter": "f-kmse", "selection": Fixed(0.1), "target": RNG.uniform(size=60) / 60}
+    options = {
+        "kernel": KERNEL,
+        "filter": "f-kmse",
+        "selection": Fixed(0.1),
+        "target": RNG.uniform(size=60) / 60,
+    }
     weights = np.r_[0, np.ones(59)]
-    mu, dense = (KernelMean(gram=each, **options).fit(X, sample_weight=weights) for each in (gram, "dense"))
+    mu, dense = (
+        KernelMean(gram=each, **options).fit(X, sample_weight=weights) for each in (gram, "dense")
+    )
     np.testing.assert_allclose(mu.score_samples(NEW), dense.score_samples(NEW), rtol=SAME)
 
 
 class TestRefusals:
     def refused(self, message, batches, **parameters):
         with pytest.raises(ValueError, match=message) as caught:
-            KernelMean(**{"gram": MAPS["nystrom"], "kernel": KERNEL, **parameters}).fit_batches(batches)
+            KernelMean(**{"gram": MAPS["nystrom"], "kernel": KERNEL, **parameters}).fit_batches(
+                batches
+            )
         assert "\n" not in str(caught.value)
         return caught.value
 
     def test_a_nan_in_batch_700_is_named_with_its_row(self):
         batches = [X[:2] for _ in range(800)]
         batches[700] = np.array([[0.0, 1.0, 2.0], [0.0, np.nan, 2.0]])
-        problem = self.refused(r"^batch 700: .*NaN in its row 1 \(row 1401 of all, counted from 0\)", batches)
+        problem = self.refused(
+            r"^batch 700: .*NaN in its row 1 \(row 1401 of all, counted from 0\)", batches
+        )
         assert isinstance(problem, BatchError)
         assert (problem.batch, problem.row) == (700, 1)
 
@@ -424,8 +497,14 @@ class TestRefusals:
             def __iter__(self):
                 return self.batches
 
-        self.refused(r"^batches: the same rows must come in every pass, got 30 and then 20; give a list", Fewer())
-        self.refused(r"^batches: at least one batch is needed in every pass, got none with a row; give a list", Once())
+        self.refused(
+            r"^batches: the same rows must come in every pass, got 30 and then 20; give a list",
+            Fewer(),
+        )
+        self.refused(
+            r"^batches: at least one batch is needed in every pass, got none with a row; give a list",
+            Once(),
+        )
 
     def test_a_number_too_large_for_the_type_of_the_first_batch(self):
         batches = [X.astype(np.float32), np.full((2, 3), 1e39)]
@@ -433,17 +512,24 @@ class TestRefusals:
         self.refused(rf"^batch 1: .*finite in float32.*too large {place}; .*float64", batches)
 
     def test_a_missing_whole_number_of_a_data_frame_is_named_with_its_row(self):
-        frame = pd.DataFrame({"a": pd.array([1, 2, None], "Int64"), "b": [1.0, 2.0, 3.0], "c": [True, True, False]})
+        frame = pd.DataFrame(
+            {"a": pd.array([1, 2, None], "Int64"), "b": [1.0, 2.0, 3.0], "c": [True, True, False]}
+        )
         self.refused(r"^batch 0: .*NaN in its row 2 \(counted from 0\);", [frame])
 
     def test_a_masked_value_is_not_taken_for_a_number(self):
-        self.refused(r"^batch 1: every value must be there, got masked ones", [X, np.ma.masked_greater(X, 1.0)])
+        self.refused(
+            r"^batch 1: every value must be there, got masked ones",
+            [X, np.ma.masked_greater(X, 1.0)],
+        )
 
     def test_what_came_before_a_nan_is_not_lost(self):
         batches = [RNG.normal(size=(4, 3)) for _ in range(800)]
         spoilt = [*batches[:700], np.full((4, 3), np.inf), *batches[701:]]
         mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
-        with pytest.raises(BatchError, match=r"batch 700: .*an infinite value in its row 0") as caught:
+        with pytest.raises(
+            BatchError, match=r"batch 700: .*an infinite value in its row 0"
+        ) as caught:
             mu.fit_batches(iter(spoilt))
         assert any("2800 rows before it are kept" in note for note in caught.value.__notes__)
         assert mu.n_samples_seen_ == 2800
@@ -463,7 +549,9 @@ class TestRefusals:
         np.testing.assert_array_equal(mu.score_samples(NEW), values)
 
     def test_batches_with_other_columns(self):
-        self.refused(r"^batch 1: 3 columns are needed, as the first batch has, got 2", [X, X[:, :2]])
+        self.refused(
+            r"^batch 1: 3 columns are needed, as the first batch has, got 2", [X, X[:, :2]]
+        )
         frames = [pd.DataFrame(X, columns=list("abc")), pd.DataFrame(X, columns=list("acb"))]
         self.refused(r"^batch 1: column 1 must be 'b', as in the first batch, got 'c'", frames)
 
@@ -479,20 +567,30 @@ class TestRefusals:
         self.refused("^batch 1: two dimensions are needed", [X, X[0]])
 
     def test_more_landmarks_than_rows(self):
-        self.refused("^Nystrom: n_components must be at most the number of rows, 60, got 61", [X], gram=Nystrom(61))
-        with pytest.raises(ValueError, match=r"^Nystrom: n_components must be at most the number of rows"):
+        self.refused(
+            "^Nystrom: n_components must be at most the number of rows, 60, got 61",
+            [X],
+            gram=Nystrom(61),
+        )
+        with pytest.raises(
+            ValueError, match=r"^Nystrom: n_components must be at most the number of rows"
+        ):
             KernelMean(gram=Nystrom(61)).fit(X)
 
     def test_duplicate_landmarks_are_fine(self):
         doubled = Nystrom(landmarks=np.vstack([LANDMARKS, LANDMARKS]))
-        once, twice = (KernelMean(gram=gram, kernel=KERNEL).fit(X) for gram in (MAPS["nystrom"], doubled))
+        once, twice = (
+            KernelMean(gram=gram, kernel=KERNEL).fit(X) for gram in (MAPS["nystrom"], doubled)
+        )
         assert once.features_.size == twice.features_.size == len(LANDMARKS)
         np.testing.assert_allclose(once.score_samples(NEW), twice.score_samples(NEW), atol=SAME)
 
     @pytest.mark.parametrize("gram", ["dense", "blocks"])
     def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
         self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
-        with pytest.raises(AttributeError, match=r"rows that come in batches need gram='nystrom'") as caught:
+        with pytest.raises(
+            AttributeError, match=r"rows that come in batches need gram='nystrom'"
+        ) as caught:
             KernelMean(gram=gram).partial_fit(X)
         assert "rows that come in batches need gram='nystrom'" in str(caught.value)
 
@@ -506,20 +604,32 @@ class TestRefusals:
             KernelMean(gram=MAPS["nystrom"], kernel=Gaussian(2.0)).partial_fit(X),
             KernelMean(gram=Nystrom(5), kernel=KERNEL).partial_fit(X),
         ):
-            with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must have the same kernel"):
+            with pytest.raises(
+                ValueError, match=r"^KernelMean\.merge: both estimators must have the same kernel"
+            ):
                 one.merge(other)
         single = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X.astype(np.float32))
-        with pytest.raises(ValueError, match=r"^KernelMean\.merge: .* rows of one type, got float64 and float32\.$"):
+        with pytest.raises(
+            ValueError, match=r"^KernelMean\.merge: .* rows of one type, got float64 and float32\.$"
+        ):
             one.merge(single)
-        with pytest.raises(ValueError, match=r"^KernelMean\.merge: .* the same folds, got Folds\(n_splits=5.*=3"):
-            one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=KFold(3)).partial_fit(X))
-        with pytest.raises(ValueError, match=r"^KernelMean\.merge: both estimators must be fitted by partial_fit"):
+        with pytest.raises(
+            ValueError, match=r"^KernelMean\.merge: .* the same folds, got Folds\(n_splits=5.*=3"
+        ):
+            one.merge(
+                KernelMean(gram=MAPS["nystrom"], kernel=KERNEL, selection=KFold(3)).partial_fit(X)
+            )
+        with pytest.raises(
+            ValueError, match=r"^KernelMean\.merge: both estimators must be fitted by partial_fit"
+        ):
             one.merge(KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).fit(X))
 
     def test_weights_whose_squares_leave_the_range(self):
         mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
         for weight in (1e-90, 1e160):
-            with pytest.raises(ValueError, match=r"^KernelMean\.partial_fit: weights must be between"):
+            with pytest.raises(
+                ValueError, match=r"^KernelMean\.partial_fit: weights must be between"
+            ):
                 mu.partial_fit(X, sample_weight=np.full(len(X), weight))
         mu.partial_fit(X).partial_fit(X, sample_weight=np.zeros(len(X)))
         assert mu.n_samples_seen_ == len(X)
@@ -562,7 +672,9 @@ def test_features_of_an_unbounded_kernel_take_its_largest_value_for_the_step():
     rows = RNG.normal(size=(40, 2))
     for kernel in (Linear(), Polynomial(2)):
         dense = KernelMean(gram="dense", kernel=kernel, filter="landweber").fit(rows)
-        features = KernelMean(gram=Nystrom(landmarks=rows), kernel=kernel, filter="landweber").fit(rows)
+        features = KernelMean(gram=Nystrom(landmarks=rows), kernel=kernel, filter="landweber").fit(
+            rows
+        )
         assert features.filter_.eta == pytest.approx(dense.filter_.eta, rel=1e-12)
 
 
@@ -580,15 +692,21 @@ def test_rows_of_few_values_shrink_no_more_in_one_pass_than_by_leave_one_out():
     rows = RNG.integers(0, 2, size=(600, 1)).astype(float)
     once, anew = KernelMean(gram="nystrom").partial_fit(rows), KernelMean(gram="nystrom").fit(rows)
     assert once.choice_.strength < 0.02
-    np.testing.assert_allclose(once.score_samples(rows[:5]), anew.score_samples(rows[:5]), atol=0.02)
+    np.testing.assert_allclose(
+        once.score_samples(rows[:5]), anew.score_samples(rows[:5]), atol=0.02
+    )
     constant = KernelMean(gram="nystrom", kernel=Gaussian(1.0)).partial_fit(np.ones((10, 3)))
     assert np.isfinite(constant.score_samples(np.ones((1, 3)))).all()
 
 
 def test_frames_of_numbers_truths_and_whole_numbers_are_batches():
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": pd.array(np.arange(len(X)), dtype="Int64")})
+    frame = pd.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1] > 0, "c": pd.array(np.arange(len(X)), dtype="Int64")}
+    )
     mixed = KernelMean(gram=Nystrom(9), filter="f-kmse").fit_batches([frame, frame])
-    plain = KernelMean(gram=Nystrom(9), filter="f-kmse").fit(pd.concat([frame, frame]).astype(float))
+    plain = KernelMean(gram=Nystrom(9), filter="f-kmse").fit(
+        pd.concat([frame, frame]).astype(float)
+    )
     np.testing.assert_allclose(mixed.weights_, plain.weights_, atol=SAME)
 
 

@@ -46,13 +46,22 @@ CASES = {
     "landmarks, three columns": (normal(3), {"gram": Nystrom(8)}),
     "landmarks, heavy tails": (heavy, {"gram": Nystrom(8)}),
     "landmarks by leverage": (normal(3), {"gram": Nystrom(8, landmarks="leverage")}),
-    "landmarks by k-means++": (normal(3), {"gram": Nystrom(8, landmarks="k-means++"), "statistics": "mmd"}),
+    "landmarks by k-means++": (
+        normal(3),
+        {"gram": Nystrom(8, landmarks="k-means++"), "statistics": "mmd"},
+    ),
     "landmarks, HSIC alone": (normal(1), {"gram": Nystrom(8), "statistics": "mmd"}),
-    "landmarks, two kernels": (normal(3), {"gram": Nystrom(8), "kernel": ["gaussian", "laplacian"], "bandwidths": 2}),
+    "landmarks, two kernels": (
+        normal(3),
+        {"gram": Nystrom(8), "kernel": ["gaussian", "laplacian"], "bandwidths": 2},
+    ),
     "random features": (normal(3), {"gram": RandomFeatures(20)}),
     "SCOSE": (normal(1), {"statistics": ["mmd", "scose"], "bandwidths": 1}),
     "precomputed": (row_numbers, {"kernel": Precomputed(MATRIX), "kernel_y": Precomputed(MATRIX)}),
-    "words": (words, {"kernel": Function(by_length, rows=True), "kernel_y": "gaussian", "bandwidths": 2}),
+    "words": (
+        words,
+        {"kernel": Function(by_length, rows=True), "kernel_y": "gaussian", "bandwidths": 2},
+    ),
 }
 
 
@@ -87,7 +96,9 @@ def test_landmarks_of_both_sides_are_drawn_independently_of_each_other():
         rng = np.random.default_rng(seed)
         x = np.arange(40.0)[:, None]
         rows = [rng.permutation(40) for _ in range(2)]
-        landmarks = [Nystrom(8).resolve(Function(lambda a, b: a @ b.T), x[order]).landmarks for order in rows]
+        landmarks = [
+            Nystrom(8).resolve(Function(lambda a, b: a @ b.T), x[order]).landmarks for order in rows
+        ]
         shared.append(len({*landmarks[0].ravel()} & {*landmarks[1].ravel()}))
     assert 1.0 < np.mean(shared) < 2.2
     with pytest.raises(ValueError, match="landmarks must be drawn, of x and of y independently"):

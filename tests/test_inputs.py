@@ -23,7 +23,9 @@ AGE, INCOME = RNG.normal(40, 9, N).round(2), RNG.normal(5e4, 9e3, N).round(2)
 MEMBER = RNG.random(N) < 0.5
 FRAME = pd.DataFrame({"age": AGE, "city": CITIES, "member": MEMBER, "income": INCOME})
 FRAME["y"] = np.where(CITIES == "Bern", 3.0, 0.0) + 0.1 * AGE + 0.01 * RNG.normal(size=N)
-ENCODED = np.column_stack([AGE, MEMBER, INCOME, FRAME["y"], *(name == CITIES for name in ("Bern", "Genf", "Zürich"))])
+ENCODED = np.column_stack(
+    [AGE, MEMBER, INCOME, FRAME["y"], *(name == CITIES for name in ("Bern", "Genf", "Zürich"))]
+)
 NAMES = ("age", "member", "income", "y", "city = Bern", "city = Genf", "city = Zürich")
 FEW = ["--permutations", 99]
 
@@ -72,7 +74,9 @@ def test_categories_become_indicators_and_booleans_numbers(name):
     batches = open_batches(name, rows=7, one_hot=True)
     assert batches.categories == {"city": ["Bern", "Genf", "Zürich"]}
     np.testing.assert_array_equal(np.concatenate(list(batches)), ENCODED)
-    with pytest.raises(FileError, match=r"column 'city' must be numeric, got .* make indicators .* one_hot=True"):
+    with pytest.raises(
+        FileError, match=r"column 'city' must be numeric, got .* make indicators .* one_hot=True"
+    ):
         read_table(name)
 
 
@@ -100,9 +104,16 @@ def test_every_command_takes_categories_missing_values_and_decimal_commas(comman
     for file, options in (("gaps.parquet", []), ("comma.csv", ["--decimal", ","])):
         arguments = commands(file)[command]
         result = succeeded(*arguments, "--one-hot", "--missing", "drop", "--json", *options)
-        assert f"muhat: {file}: Dropped 2 of 60 rows with missing values (age 2, city 1).\n" in result.stderr
+        assert (
+            f"muhat: {file}: Dropped 2 of 60 rows with missing values (age 2, city 1).\n"
+            in result.stderr
+        )
         found.append(
-            {k: v for k, v in json.loads(result.stdout).items() if k not in ("data", "python", "samples", "shown")}
+            {
+                k: v
+                for k, v in json.loads(result.stdout).items()
+                if k not in ("data", "python", "samples", "shown")
+            }
         )
         refused = run(*arguments, "--one-hot", *options)
         assert refused.exit_code == 2
@@ -117,19 +128,40 @@ def test_a_kept_model_encodes_new_rows_with_the_values_it_knows():
     FRAME.to_csv("old.csv", index=False)
     new = FRAME.iloc[:6].assign(city=["Basel", "Bern", "Bern", "Genf", "Basel", "Zürich"])
     new[["city", "y", "age", "member", "income"]].to_csv("new.csv", index=False)
-    expected = pd.DataFrame(np.array(new[["age", "member", "income"]], float), columns=["age", "member", "income"])
+    expected = pd.DataFrame(
+        np.array(new[["age", "member", "income"]], float), columns=["age", "member", "income"]
+    )
     for name in ("Bern", "Genf", "Zürich"):
         expected[f"city = {name}"] = (new["city"] == name).to_numpy(float)
-    note = "muhat: new.csv: 2 rows with an unknown city ('Basel'): all its indicators are 0 there.\n"
+    note = (
+        "muhat: new.csv: 2 rows with an unknown city ('Basel'): all its indicators are 0 there.\n"
+    )
     succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model.muhat")
     result = succeeded("apply", "model.muhat", "new.csv")
     assert note in result.stderr
     written = [float(line) for line in result.stdout.split()[1:]]
     np.testing.assert_allclose(written, load("model.muhat").predict(expected), rtol=1e-12)
-    at_once = json.loads(succeeded("predict", "old.csv", "new.csv", "--target", "y", "--one-hot", "--json").stdout)
-    np.testing.assert_allclose([row["prediction"] for row in at_once["predictions"]], written, rtol=1e-9)
-    succeeded("compare", "old.csv", "--drop", "y", "--one-hot", "--filter", "f-kmse", "--save", "mean.muhat", "--json")
-    scores = [float(line) for line in succeeded("apply", "mean.muhat", "new.csv").stdout.split()[1:]]
+    at_once = json.loads(
+        succeeded("predict", "old.csv", "new.csv", "--target", "y", "--one-hot", "--json").stdout
+    )
+    np.testing.assert_allclose(
+        [row["prediction"] for row in at_once["predictions"]], written, rtol=1e-9
+    )
+    succeeded(
+        "compare",
+        "old.csv",
+        "--drop",
+        "y",
+        "--one-hot",
+        "--filter",
+        "f-kmse",
+        "--save",
+        "mean.muhat",
+        "--json",
+    )
+    scores = [
+        float(line) for line in succeeded("apply", "mean.muhat", "new.csv").stdout.split()[1:]
+    ]
     np.testing.assert_allclose(scores, load("mean.muhat").score_samples(expected), rtol=1e-12)
 
 
@@ -138,7 +170,10 @@ def test_a_foreign_file_is_said_to_lack_columns():
     succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model.muhat")
     Path("foreign.csv").write_text("bmi,age\n1.5,2\n2.5,3\n")
     refused = run("apply", "model.muhat", "foreign.csv").stderr
-    assert refused == "muhat: foreign.csv lacks column 'member' (and 4 more) that the model was trained on.\n"
+    assert (
+        refused
+        == "muhat: foreign.csv lacks column 'member' (and 4 more) that the model was trained on.\n"
+    )
     FRAME.assign(age="old").to_csv("words.csv", index=False)
     line = run("apply", "model.muhat", "words.csv").stderr
     assert "column 'age' must be numeric, got 'old' in line 2; write numbers" in line
@@ -153,7 +188,9 @@ def test_a_second_file_is_read_with_the_indicators_of_the_first():
     second = read_table("second.parquet", columns=names[::-1], one_hot=True)
     assert second.feature_names == names[::-1]
     assert second.data.tolist() == [[1, 0, 1.5], [0, 0, 2.5]]
-    assert second.notes == ("second.parquet: 1 row with an unknown city ('Basel'): all its indicators are 0 there.",)
+    assert second.notes == (
+        "second.parquet: 1 row with an unknown city ('Basel'): all its indicators are 0 there.",
+    )
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -171,14 +208,18 @@ def test_dropping_rows_is_what_pandas_does(monkeypatch, ending, size):
     kept = frame.dropna()
     batches = open_batches(path, one_hot=True, missing="drop", rows=7)
     table = batches.read()
-    np.testing.assert_array_equal(table.data[:, :4], kept[["age", "member", "income", "y"]].to_numpy(float))
+    np.testing.assert_array_equal(
+        table.data[:, :4], kept[["age", "member", "income", "y"]].to_numpy(float)
+    )
     np.testing.assert_array_equal(np.concatenate(list(batches)), table.data)
     assert batches.words("city") == kept["city"].tolist()
     assert batches.n == len(kept)
     np.testing.assert_array_equal(batches.dropped, frame.index.difference(kept.index))
     counts = frame.isna().sum()
     (note,) = table.notes
-    assert note.startswith(f"{path}: Dropped {len(frame) - len(kept)} of 60 rows with missing values (")
+    assert note.startswith(
+        f"{path}: Dropped {len(frame) - len(kept)} of 60 rows with missing values ("
+    )
     assert all(f"{name} {count}" in note for name, count in counts.items() if count)
 
 
@@ -196,7 +237,9 @@ def test_rows_of_a_test_have_the_numbers_of_the_file_without_those_dropped():
     frame.loc[[0, 7], "age"] = np.nan
     frame.loc[11, "group"] = None
     frame.to_csv("both.csv", index=False)
-    found = json.loads(succeeded("test", "both.csv", "--by", "group", "--missing", "drop", "--json", *FEW).stdout)
+    found = json.loads(
+        succeeded("test", "both.csv", "--by", "group", "--missing", "drop", "--json", *FEW).stdout
+    )
     assert found["samples"] == ["b", "a"]  # in the order of the rows that are tested
     assert (found["n"], found["m"]) == (28, 29)
     assert set(frame["group"][found["rows_x"]]) == {"b"}
@@ -216,7 +259,9 @@ def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen(
     FRAME[["age", "city"]].assign(n=range(N)).to_csv("some.csv", sep=";", decimal=",", index=False)
     left_out = read_table("some.csv", only_numeric=True, drop=["n"], decimal=",")
     assert left_out.notes == (f"some.csv: Left out: city (not numbers: {str(CITIES[0])!r}).",)
-    FRAME[["age", "income"]].assign(n=RNG.normal(size=N).round()).to_csv("m.csv", sep=";", decimal=",", index=False)
+    FRAME[["age", "income"]].assign(n=RNG.normal(size=N).round()).to_csv(
+        "m.csv", sep=";", decimal=",", index=False
+    )
     Path("m.csv").write_text(Path("m.csv").read_text().replace(",0\n", "\n"))
     result = succeeded("compare", "m.csv", "--only-numeric", "--filter", "f-kmse", "--json")
     assert f"muhat: m.csv: Left out: age, income (not numbers: {first!r}).\n" in result.stderr
@@ -240,7 +285,9 @@ def test_options_of_text_files_and_their_values_are_checked():
     FRAME.to_csv("f.csv")
     with pytest.raises(FileError, match="decimal is an option of text files"):
         read_table("f.parquet", decimal=",")
-    with pytest.raises(FileError, match="separator and decimal must be two characters, got ',' for both"):
+    with pytest.raises(
+        FileError, match="separator and decimal must be two characters, got ',' for both"
+    ):
         read_table("f.csv", decimal=",", separator=",")
     with pytest.raises(ValueError, match="missing must be 'error' or 'drop', got 'mean'"):
         read_table("f.csv", missing="mean")
@@ -255,14 +302,21 @@ def test_a_label_is_warned_of_once_and_constant_columns_are():
     lines = succeeded("drift", "one.csv", "two.csv", "three.csv").stderr.splitlines()
     label = "column 'target' looks like a class label; exclude it with --drop target if it is not a feature."
     assert lines.count(f"muhat: warning: {label}") == 1
-    assert "muhat: warning: one.csv: column 'same' is constant: the same value in every row." in lines
-    assert "class label" not in succeeded("independence", "one.csv", "--x=age", "--y=target", *FEW).stderr
+    assert (
+        "muhat: warning: one.csv: column 'same' is constant: the same value in every row." in lines
+    )
+    assert (
+        "class label"
+        not in succeeded("independence", "one.csv", "--x=age", "--y=target", *FEW).stderr
+    )
     assert "class label" not in succeeded("predict", "one.csv", "--target", "target").stderr
 
 
 def test_names_that_two_columns_have_are_numbered_with_a_warning():
     Path("twice.csv").write_text("a,a,a (2),b\n1,2,3,4\n5,6,7,9\n")
-    with pytest.warns(UserWarning, match="two columns are named 'a'; the later one is called 'a \\(3\\)' here"):
+    with pytest.warns(
+        UserWarning, match="two columns are named 'a'; the later one is called 'a \\(3\\)' here"
+    ):
         table = read_table("twice.csv", drop=["b"])
     assert table.feature_names == ("a", "a (3)", "a (2)")
     np.testing.assert_array_equal(table.data, [[1, 2, 3], [5, 6, 7]])

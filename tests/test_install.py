@@ -45,15 +45,33 @@ class Environment:
         self.python = self.scripts / f"python{sysconfig.get_config_var('EXE') or ''}"
         # Without compiling, which takes as long as all else: what is imported is compiled then.
         options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
-        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", *options, f"{wheel}{extra}"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(self.python),
+            "install",
+            *options,
+            f"{wheel}{extra}",
+        ]
         subprocess.run(pip, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": ""})
 
     def run(self, *command):
         """Run a command in the folder with nothing but this environment."""
         names = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         variables = {name: value for name, value in os.environ.items() if name not in names}
-        variables |= {"PATH": f"{self.scripts}{os.pathsep}{os.environ['PATH']}", "MPLBACKEND": "agg"}
-        options = {"cwd": self.folder, "env": variables, "capture_output": True, "text": True, "encoding": "utf-8"}
+        variables |= {
+            "PATH": f"{self.scripts}{os.pathsep}{os.environ['PATH']}",
+            "MPLBACKEND": "agg",
+        }
+        options = {
+            "cwd": self.folder,
+            "env": variables,
+            "capture_output": True,
+            "text": True,
+            "encoding": "utf-8",
+        }
         return subprocess.run([*map(str, command)], **options)
 
     def has(self, module):
@@ -66,12 +84,20 @@ def command_lines():
     for page in PAGES:
         for language, block in BLOCK.findall(page.read_text(encoding="utf-8")):
             lines = [] if language == "python" else block.splitlines()
-            found += [(page.name, line.partition("#")[0].strip()) for line in lines if line.startswith("muhat ")]
+            found += [
+                (page.name, line.partition("#")[0].strip())
+                for line in lines
+                if line.startswith("muhat ")
+            ]
     return found
 
 
 def python_blocks(page):
-    return [code for language, code in BLOCK.findall(page.read_text(encoding="utf-8")) if language == "python"]
+    return [
+        code
+        for language, code in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if language == "python"
+    ]
 
 
 MAKE_FILES = """
@@ -93,8 +119,16 @@ def test_with_the_extra_cli_every_command_of_the_pages_runs(wheel, tmp_path):
     assert [name for name in NEVER if environment.has(name)] == []
     lines = command_lines()
     assert len(lines) > 15
-    assert {page for page, _ in lines} >= {"README.md", "index.md", "keep.md", "report.md", "drift.md"}
-    names = sorted({name for _, line in lines for name in re.findall(r"[\w-]+\.(?:csv|parquet)\b", line)})
+    assert {page for page, _ in lines} >= {
+        "README.md",
+        "index.md",
+        "keep.md",
+        "report.md",
+        "drift.md",
+    }
+    names = sorted(
+        {name for _, line in lines for name in re.findall(r"[\w-]+\.(?:csv|parquet)\b", line)}
+    )
     made = environment.run(environment.python, "-c", MAKE_FILES.format(files=names))
     assert made.returncode == 0, made.stderr
     fitted = environment.run(environment.python, "-c", REGRESSION)
@@ -102,8 +136,12 @@ def test_with_the_extra_cli_every_command_of_the_pages_runs(wheel, tmp_path):
     lines = [line for _, line in lines if not line.startswith(LONG) or line.endswith("--list")]
     started = environment.run(environment.scripts / "muhat", *lines[0].split()[1:])
     assert started.returncode == 0, started.stderr
-    done = environment.run(environment.python, "-c", IN_ONE_PROCESS.format(lines=list(dict.fromkeys(lines))))
-    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["all ran"]), done.stdout + done.stderr
+    done = environment.run(
+        environment.python, "-c", IN_ONE_PROCESS.format(lines=list(dict.fromkeys(lines)))
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["all ran"]), (
+        done.stdout + done.stderr
+    )
 
 
 IN_ONE_PROCESS = """
@@ -132,9 +170,13 @@ muhat.save(muhat.ConditionalMean().fit(x, rows.data[:, 3]), "regression.muhat")
 """What docs/keep.md applies, and has kept before."""
 
 
-def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_extra(wheel, tmp_path):
+def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_extra(
+    wheel, tmp_path
+):
     environment = Environment(wheel, tmp_path)
-    assert [name for name in (*NEVER, "pyarrow", "typer", "matplotlib", "dask") if environment.has(name)] == []
+    assert [
+        name for name in (*NEVER, "pyarrow", "typer", "matplotlib", "dask") if environment.has(name)
+    ] == []
     code = "\n".join(python_blocks(ROOT / "README.md"))
     assert code.count("\n") > 20
     done = environment.run(environment.python, "-W", "error", "-c", code)

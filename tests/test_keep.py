@@ -68,15 +68,26 @@ def detector():
 
 test = TwoSampleTest(n_permutations=19, random_state=0)
 FITTED = {
-    **{f"kernel {name}": lambda name=name: KernelMean(kernel=name).fit(X) for name in KERNELS if name != "precomputed"},
+    **{
+        f"kernel {name}": lambda name=name: KernelMean(kernel=name).fit(X)
+        for name in KERNELS
+        if name != "precomputed"
+    },
     **{f"filter {name}": lambda name=name: KernelMean(filter=name).fit(X) for name in FILTERS},
-    **{f"rule {name}": lambda name=name: KernelMean(filter="f-kmse", selection=name).fit(X) for name in RULES},
+    **{
+        f"rule {name}": lambda name=name: KernelMean(filter="f-kmse", selection=name).fit(X)
+        for name in RULES
+    },
     "a precomputed kernel": lambda: KernelMean(kernel="precomputed").fit(X @ X.T),
-    "a composed kernel": lambda: KernelMean(kernel=2.0 * Gaussian() + Laplacian(1.0) * Gaussian(3.0)).fit(X),
+    "a composed kernel": lambda: KernelMean(
+        kernel=2.0 * Gaussian() + Laplacian(1.0) * Gaussian(3.0)
+    ).fit(X),
     "a kernel of scikit-learn": lambda: KernelMean(kernel=RBF(2.0) + WhiteKernel(0.1)).fit(X),
     "a kernel that scikit-learn has a name for": lambda: KernelMean(kernel="cosine").fit(X),
     "float32 and names": lambda: KernelMean().fit(FRAME.astype("float32")),
-    "a target and weights": lambda: KernelMean(target=np.full(30, 0.02)).fit(X, sample_weight=RNG.uniform(size=30)),
+    "a target and weights": lambda: KernelMean(target=np.full(30, 0.02)).fit(
+        X, sample_weight=RNG.uniform(size=30)
+    ),
     "blocks": lambda: KernelMean(filter="nu-method", gram="blocks").fit(X),
     "landmarks": lambda: KernelMean(gram=Nystrom(8, landmarks="k-means++")).fit(X),
     "random features": lambda: KernelMean(gram=RandomFeatures(20)).fit(X),
@@ -85,9 +96,9 @@ FITTED = {
     "a stacked mean": lambda: StackedMean().fit(FRAME),
     "a stacked mean without closed form": lambda: StackedMean(kernel="laplacian").fit(X),
     "a conditional mean": lambda: ConditionalMean().fit(FRAME, y),
-    "two outputs on landmarks": lambda: ConditionalMean(filter="f-kmse", gram=Nystrom(8), bandwidth="loo").fit(
-        X, np.c_[y, y**2]
-    ),
+    "two outputs on landmarks": lambda: ConditionalMean(
+        filter="f-kmse", gram=Nystrom(8), bandwidth="loo"
+    ).fit(X, np.c_[y, y**2]),
     "a conditional distribution": lambda: ConditionalMean().fit(X, y).distribution_at(NEW),
     "matching weights": lambda: KernelMeanMatching().fit(X, NEW),
     "a matched mixture": lambda: MatchedMixture(2, random_state=0, n_init=2).fit(X),
@@ -95,9 +106,14 @@ FITTED = {
     "a comparison on landmarks": lambda: compare(X, gram="nystrom"),
     "two samples": lambda: test.test(FRAME, pd.DataFrame(NEW, columns=FRAME.columns)),
     "two samples on landmarks": lambda: TwoSampleTest(
-        gram=Nystrom(8), statistics=["mmd", "spectral", "shrunk-means"], n_permutations=19, random_state=0
+        gram=Nystrom(8),
+        statistics=["mmd", "spectral", "shrunk-means"],
+        n_permutations=19,
+        random_state=0,
     ).test(X, NEW),
-    "independence": lambda: IndependenceTest(n_permutations=19, random_state=0).test(X[:, :1], X[:, 1:]),
+    "independence": lambda: IndependenceTest(n_permutations=19, random_state=0).test(
+        X[:, :1], X[:, 1:]
+    ),
     "a detector": detector,
     "what a detector says": lambda: detector().update(X + 3),
     "a regression by products": lambda: ConditionalMean(filter="f-kmse", gram="blocks").fit(X, y),
@@ -117,8 +133,15 @@ def same(one, other):
         flags = ("writeable", "c_contiguous", "f_contiguous")
         return (
             (one.dtype, one.shape) == (other.dtype, other.shape)
-            and (one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes())
-            and (not one.flags.contiguous or all(getattr(one.flags, f) == getattr(other.flags, f) for f in flags))
+            and (
+                one.tolist() == other.tolist()
+                if one.dtype == object
+                else one.tobytes() == other.tobytes()
+            )
+            and (
+                not one.flags.contiguous
+                or all(getattr(one.flags, f) == getattr(other.flags, f) for f in flags)
+            )
         )
     if isinstance(one, float | np.generic):
         return np.asarray(one).tobytes() == np.asarray(other).tobytes()
@@ -128,7 +151,9 @@ def same(one, other):
         return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
     if not hasattr(one, "__dict__") or isinstance(one, np.dtype | Enum):
         return one == other
-    mine, its = ({k: v for k, v in vars(each).items() if not is_cache(each, k)} for each in (one, other))
+    mine, its = (
+        {k: v for k, v in vars(each).items() if not is_cache(each, k)} for each in (one, other)
+    )
     return same(mine, its)
 
 
@@ -140,20 +165,34 @@ def outputs(model):
     """Everything that a model says of new rows."""
     if vars(model).keys() == getattr(model, "get_params", lambda deep: {})(deep=False).keys():
         return  # not fitted
-    names = ("score_samples", "predict", "predict_interval", "predict_quantiles", "embedding_", "witness", "__call__")
+    names = (
+        "score_samples",
+        "predict",
+        "predict_interval",
+        "predict_quantiles",
+        "embedding_",
+        "witness",
+        "__call__",
+    )
     extra = {"predict_interval": (0.5,), "predict_quantiles": ([0.1, 0.5],)}
     rows = (
-        NEW @ X.T if getattr(model, "kernel", None) == "precomputed" else NEW[:, : getattr(model, "n_features_in_", 3)]
+        NEW @ X.T
+        if getattr(model, "kernel", None) == "precomputed"
+        else NEW[:, : getattr(model, "n_features_in_", 3)]
     )
     for name in names:
         method = getattr(model, name, None)
         is_blocks = isinstance(model, ConditionalMean) and model.gram == "blocks"
-        is_off = (name == "embedding_" and rows.shape[1] > 3) or (name == "predict_quantiles" and is_blocks)
+        is_off = (name == "embedding_" and rows.shape[1] > 3) or (
+            name == "predict_quantiles" and is_blocks
+        )
         if callable(method) and not is_off:
             yield name, np.asarray(method(rows, *extra.get(name, ())))
 
 
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names", "ignore:bandwidth", "ignore:gram='auto'")
+@pytest.mark.filterwarnings(
+    "ignore:X does not have valid feature names", "ignore:bandwidth", "ignore:gram='auto'"
+)
 @pytest.mark.parametrize("name", FITTED)
 def test_what_was_fitted_is_loaded_to_the_last_bit(name, tmp_path):
     model = FITTED[name]()
@@ -184,7 +223,9 @@ def test_a_regression_is_kept_without_matrices_of_all_pairs(tmp_path):
     assert "decomposition" not in vars(loaded._fit)  # n³ operations, which none of these needs
     for method in ("jackknife+", "conformal"):
         found = loaded.predict_interval(rows[:9], method=method)
-        np.testing.assert_allclose(found, model.predict_interval(rows[:9], method=method), rtol=1e-9)
+        np.testing.assert_allclose(
+            found, model.predict_interval(rows[:9], method=method), rtol=1e-9
+        )
     np.testing.assert_allclose(loaded.weights_at(rows[:9]), model.weights_at(rows[:9]), atol=1e-9)
 
 
@@ -192,7 +233,10 @@ def test_a_regression_is_kept_without_matrices_of_all_pairs(tmp_path):
 def test_bytes_after_the_end_are_refused(added, tmp_path):
     muhat.save(KernelMean().fit(X), tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
-    for changed in (whole + added, whole[:-2] + len(added).to_bytes(2, "little") + added):  # the second is a comment
+    for changed in (
+        whole + added,
+        whole[:-2] + len(added).to_bytes(2, "little") + added,
+    ):  # the second is a comment
         (tmp_path / "model").write_bytes(changed)
         with pytest.raises(ValueError, match=r"a model that muhat\.save has written is needed"):
             muhat.load(tmp_path / "model")
@@ -215,7 +259,9 @@ def test_a_file_of_format_1_is_read_or_says_what_to_do(tmp_path):
     as_format_1("test")
     assert muhat.load(tmp_path / "test").n_permutations == 9
     as_format_1("regression")
-    with pytest.raises(ValueError, match="got a regression as muhat kept it in format 1; fit and save it again"):
+    with pytest.raises(
+        ValueError, match="got a regression as muhat kept it in format 1; fit and save it again"
+    ):
         muhat.load(tmp_path / "regression")
 
 
@@ -249,8 +295,14 @@ class OwnFilter(muhat.Filter):
             r"kernel.function: .* a function of your own",
         ),
         (lambda: KernelMean(filter=OwnFilter()), r"KernelMean.filter: only .* got a .*OwnFilter; "),
-        (lambda: KernelMean(target=np.array([1, "a", None], dtype=object)), r"KernelMean.target: arrays .* got object"),
-        (lambda: StackedMean(random_state=np.random.RandomState(0)), r"StackedMean.random_state: .* got a numpy"),
+        (
+            lambda: KernelMean(target=np.array([1, "a", None], dtype=object)),
+            r"KernelMean.target: arrays .* got object",
+        ),
+        (
+            lambda: StackedMean(random_state=np.random.RandomState(0)),
+            r"StackedMean.random_state: .* got a numpy",
+        ),
         (lambda: X, "an estimator or a result is needed, got a ndarray"),
         (lambda: BaseEstimator, "got a .*type"),
     ],
@@ -317,14 +369,20 @@ def test_200_mutated_files_load_to_the_same_or_are_refused(saved, tmp_path):
     assert all(map(is_one_sentence, refused))
 
 
-def forged(data, edit=lambda document: document, arrays=None, compress=zipfile.ZIP_STORED, extra=()):
+def forged(
+    data, edit=lambda document: document, arrays=None, compress=zipfile.ZIP_STORED, extra=()
+):
     """The file with an edited document or other arrays, every digest right."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {each: archive.read(each) for each in archive.namelist() if each.startswith("arrays/")}
+        members = {
+            each: archive.read(each) for each in archive.namelist() if each.startswith("arrays/")
+        }
         document = json.loads(archive.read("model.json"))
     members.update(arrays or {})
     numbers = range(len(document["arrays"]))
-    document["arrays"] = [hashlib.sha256(members[f"arrays/{number}.npy"]).hexdigest() for number in numbers]
+    document["arrays"] = [
+        hashlib.sha256(members[f"arrays/{number}.npy"]).hexdigest() for number in numbers
+    ]
     edited = edit(document)
     text = edited if isinstance(edited, bytes) else json.dumps(edited).encode()
     members["model.json"], members["model.sha256"] = text, hashlib.sha256(text).hexdigest().encode()
@@ -351,7 +409,9 @@ def with_object(entry):
 def npy(shape, kind, content=b""):
     """An array's file that claims a shape."""
     file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": kind, "fortran_order": False, "shape": shape}
+    )
     return file.getvalue() + content
 
 
@@ -367,11 +427,19 @@ def pickled_array():
 
 
 HOSTILE = {
-    "from the future": lambda d: forged(d, lambda document: {**document, "format": 7, "muhat": "9.1"}),
+    "from the future": lambda d: forged(
+        d, lambda document: {**document, "format": 7, "muhat": "9.1"}
+    ),
     "from before the first": lambda d: forged(d, lambda document: {**document, "format": 0}),
-    "a class that is not listed": lambda d: forged(d, with_object({"class": "os.system", "state": {}})),
-    "a class by its module": lambda d: forged(d, with_object({"class": "muhat.mean.KernelMean", "state": {}})),
-    "no parameters": lambda d: forged(d, with_object({"class": "KernelMean", "state": {"weights_": 1}})),
+    "a class that is not listed": lambda d: forged(
+        d, with_object({"class": "os.system", "state": {}})
+    ),
+    "a class by its module": lambda d: forged(
+        d, with_object({"class": "muhat.mean.KernelMean", "state": {}})
+    ),
+    "no parameters": lambda d: forged(
+        d, with_object({"class": "KernelMean", "state": {"weights_": 1}})
+    ),
     "no fields": lambda d: forged(d, with_object({"class": "Gaussian", "state": {}})),
     "a method replaced": lambda d: forged(
         d, with_object({"class": "Gaussian", "state": {"bandwidth": 1.0, "resolve": {"object": 0}}})
@@ -379,31 +447,45 @@ HOSTILE = {
     "a class replaced": lambda d: forged(
         d, with_object({"class": "Gaussian", "state": {"bandwidth": 1, "__class__": 1}})
     ),
-    "a flag that is none": lambda d: forged(d, with_object({"class": "Access", "state": {"value": 1 << 40}})),
+    "a flag that is none": lambda d: forged(
+        d, with_object({"class": "Access", "state": {"value": 1 << 40}})
+    ),
     "itself inside": lambda d: forged(
         d,
-        lambda document: with_object({"class": "KME", "state": {"x": {"object": len(document["objects"])}}})(document),
+        lambda document: with_object(
+            {"class": "KME", "state": {"x": {"object": len(document["objects"])}}}
+        )(document),
     ),
     "an object that is not there": lambda d: forged(d, with_model({"object": 10**9})),
     "a negative number": lambda d: forged(d, with_model({"object": -1})),
     "no object": lambda d: forged(d, with_model({"python": "import os"})),
-    "deep": lambda d: forged(d, lambda document: b'{"format":' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
+    "deep": lambda d: forged(
+        d, lambda document: b'{"format":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    ),
     "deep lists": lambda d: forged(d, with_model(eval("[" * 80 + "]" * 80))),
-    "a number too long": lambda d: forged(d, lambda document: b'{"format": ' + b"9" * 10_000 + b"}"),
+    "a number too long": lambda d: forged(
+        d, lambda document: b'{"format": ' + b"9" * 10_000 + b"}"
+    ),
     "no document": lambda d: forged(d, lambda document: b"[]"),
     "text that is no JSON": lambda d: forged(d, lambda document: b"\xff\xfe"),
     "a list for a dict": lambda d: forged(d, lambda document: {**document, "objects": [[]]}),
-    "fewer arrays": lambda d: forged(d, lambda document: {**document, "arrays": document["arrays"][:-1]}),
+    "fewer arrays": lambda d: forged(
+        d, lambda document: {**document, "arrays": document["arrays"][:-1]}
+    ),
     "a type of objects": lambda d: forged(d, with_model({"dtype": "O"})),
     "a pickle inside": lambda d: forged(d, arrays={"arrays/0.npy": pickled_array()}),
     "a huge array": lambda d: forged(d, arrays={"arrays/0.npy": npy((10**12,), "<f8")}),
     "a huge array of nothing": lambda d: forged(d, arrays={"arrays/0.npy": npy((10**18,), "<U0")}),
-    "a large array of nothing": lambda d: forged(d, arrays={"arrays/0.npy": npy((50_000_000,), "<U0")}),
+    "a large array of nothing": lambda d: forged(
+        d, arrays={"arrays/0.npy": npy((50_000_000,), "<U0")}
+    ),
     "a list for a model": lambda d: forged(d, with_model([{"object": 0}])),
     "a number for a model": lambda d: forged(d, with_model(3)),
     "a negative shape": lambda d: forged(d, arrays={"arrays/0.npy": npy((-1,), "<f8", bytes(8))}),
     "records": lambda d: forged(d, arrays={"arrays/0.npy": npy((1,), [("a", "<f8")], bytes(8))}),
-    "a header of code": lambda d: forged(d, arrays={"arrays/0.npy": npy((1,), "<f8").replace(b"(1,)", b"f(1)")}),
+    "a header of code": lambda d: forged(
+        d, arrays={"arrays/0.npy": npy((1,), "<f8").replace(b"(1,)", b"f(1)")}
+    ),
     "a zip bomb": lambda d: forged(d, compress=zipfile.ZIP_DEFLATED),
     "a file outside": lambda d: forged(d, extra=[("../../executed", b"")]),
     "one more": lambda d: forged(d, extra=[("code.py", b"")]),
@@ -443,12 +525,15 @@ def test_the_forger_of_these_tests_can_write_a_file_that_loads(saved, tmp_path):
 def test_a_file_from_the_future_is_named_with_its_version(saved, tmp_path):
     (tmp_path / "model").write_bytes(HOSTILE["from the future"](saved[1]))
     with pytest.raises(
-        ValueError, match=r"format 2 or lower is needed, got one of format 7, saved by muhat 9\.1; load"
+        ValueError,
+        match=r"format 2 or lower is needed, got one of format 7, saved by muhat 9\.1; load",
     ):
         muhat.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize(("place", "words"), [("none", "no such file: .*none"), (".", "is needed, got a folder")])
+@pytest.mark.parametrize(
+    ("place", "words"), [("none", "no such file: .*none"), (".", "is needed, got a folder")]
+)
 def test_what_is_no_file_is_refused(place, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         muhat.load(tmp_path / place)

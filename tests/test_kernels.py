@@ -17,14 +17,26 @@ from catalogue import KERNELS, SAMPLES, SEED
 from muhat import KernelMean
 from muhat import kernels as muhat_kernels
 from muhat._parts import as_kernel
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, SklearnKernel, _own
+from muhat.kernels import (
+    Function,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Precomputed,
+    SklearnKernel,
+    _own,
+)
 from muhat.kernels._own import median_distance
 
 ACCURATE = 1e-12
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("sample", ["random", "duplicated", "one feature", "more features than rows"])
+@pytest.mark.parametrize(
+    "sample", ["random", "duplicated", "one feature", "more features than rows"]
+)
 def test_a_gram_matrix_has_the_values_of_the_definition(name, sample):
     kernel, X = KERNELS[name], SAMPLES[sample]
     K = kernel(X)
@@ -45,14 +57,20 @@ def test_a_gram_matrix_is_positive_semidefinite_and_within_its_bound(name):
 @pytest.mark.parametrize("n", [1, 191, 192, 193, 500])
 def test_tiles_fill_the_whole_matrix_whatever_its_size(n):
     X = np.random.default_rng(SEED).normal(size=(n, 4))
-    np.testing.assert_allclose(Gaussian(1.7)(X), rbf_kernel(X, gamma=1 / (2 * 1.7**2)), atol=ACCURATE)
-    np.testing.assert_allclose(Gaussian(1.7)(X, X[:3]), rbf_kernel(X, X[:3], gamma=1 / (2 * 1.7**2)), atol=ACCURATE)
+    np.testing.assert_allclose(
+        Gaussian(1.7)(X), rbf_kernel(X, gamma=1 / (2 * 1.7**2)), atol=ACCURATE
+    )
+    np.testing.assert_allclose(
+        Gaussian(1.7)(X, X[:3]), rbf_kernel(X, X[:3], gamma=1 / (2 * 1.7**2)), atol=ACCURATE
+    )
     np.testing.assert_allclose(Laplacian(2.0)(X), laplacian_kernel(X, gamma=0.5), atol=ACCURATE)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
 @pytest.mark.parametrize("spread", [1.0, 1e3, 1e6])
-def test_the_gaussian_gram_is_accurate_far_from_the_origin_and_for_clusters_far_apart(offset, spread):
+def test_the_gaussian_gram_is_accurate_far_from_the_origin_and_for_clusters_far_apart(
+    offset, spread
+):
     rng = np.random.default_rng(SEED)
     X = offset + np.concatenate([rng.normal(size=(20, 3)), spread + rng.normal(size=(20, 3))])
     true = np.exp(-((X[:, None] - X) ** 2).sum(axis=-1) / 2)
@@ -63,13 +81,19 @@ def test_the_gaussian_gram_is_accurate_far_from_the_origin_and_for_clusters_far_
 def test_points_with_other_features_are_refused(name):
     kernel, X = as_kernel(name).resolve(SAMPLES["random"]), SAMPLES["random"]
     for rows, columns in ((X[:, :1], X), (X, X[:, :2])):
-        with pytest.raises(ValueError, match="points with the same number of features are needed, got shapes"):
+        with pytest.raises(
+            ValueError, match="points with the same number of features are needed, got shapes"
+        ):
             kernel(rows, columns)
-        with pytest.raises(ValueError, match="points with the same number of features are needed, got shapes"):
+        with pytest.raises(
+            ValueError, match="points with the same number of features are needed, got shapes"
+        ):
             kernel.product(rows, np.ones(len(columns)), columns)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1e-300), Laplacian(1e-300), Matern(1e-300), Matern(1e-300, 2.5)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(1e-300), Laplacian(1e-300), Matern(1e-300), Matern(1e-300, 2.5)], ids=str
+)
 def test_points_further_apart_than_a_float_have_nothing_in_common(kernel):
     X = np.array([[0.0], [0.0], [1.0], [3.0]])
     true = np.kron(np.diag([1, 0, 0]), np.ones((2, 2)))[:4, :4]
@@ -79,7 +103,10 @@ def test_points_further_apart_than_a_float_have_nothing_in_common(kernel):
 
 
 def test_no_median_is_learnt_from_rows_further_apart_than_the_largest_float():
-    with pytest.raises(ValueError, match=r"^kernel: bandwidth='median' needs distances that are finite.*rescale X\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^kernel: bandwidth='median' needs distances that are finite.*rescale X\.$",
+    ):
         Gaussian().resolve(np.array([[1.7e308], [-1.7e308], [0.0]]))
 
 
@@ -147,7 +174,9 @@ def test_a_zero_median_falls_back_on_the_pairs_that_differ_and_says_so():
     with pytest.warns(UserWarning, match="more than half of the pairs of rows are equal; using 3"):
         assert Gaussian().resolve(X).bandwidth == 3.0
     with pytest.warns(UserWarning, match="all rows are equal; using 1"):
-        assert Gaussian().resolve(np.full((3, 2), 0.00075)).bandwidth == 1.0  # whose mean is not 0.00075
+        assert (
+            Gaussian().resolve(np.full((3, 2), 0.00075)).bandwidth == 1.0
+        )  # whose mean is not 0.00075
 
 
 def test_kernels_clone_and_give_their_parameters():
@@ -172,7 +201,11 @@ def test_kernels_from_elsewhere_give_the_same_matrix():
     true = Gaussian(1.5)(X)
     gamma = 1 / (2 * 1.5**2)
     by_rows = Function(lambda x, y: float(np.exp(-gamma * ((x - y) ** 2).sum())), rows=True)
-    for kernel in (SklearnKernel(RBF(1.5)), Function(lambda X, Y: rbf_kernel(X, Y, gamma=gamma)), by_rows):
+    for kernel in (
+        SklearnKernel(RBF(1.5)),
+        Function(lambda X, Y: rbf_kernel(X, Y, gamma=gamma)),
+        by_rows,
+    ):
         np.testing.assert_allclose(kernel(X), true, atol=ACCURATE)
         np.testing.assert_allclose(kernel(X[:3], X), true[:3], atol=ACCURATE)
         np.testing.assert_allclose(kernel.diagonal(X), np.ones(len(X)))
@@ -213,13 +246,17 @@ def test_a_kernel_of_your_own_is_checked_by_its_eigenvalues_unless_it_says_that_
     assert not Own().positive_semidefinite
     assert not (Own() + Gaussian(1.0)).positive_semidefinite
     assert all(kernel.positive_semidefinite for kernel in KERNELS.values())
-    np.testing.assert_array_equal(KernelMean(kernel=Own(), filter="kme").fit(X).weights_, np.full(len(X), 1 / len(X)))
+    np.testing.assert_array_equal(
+        KernelMean(kernel=Own(), filter="kme").fit(X).weights_, np.full(len(X), 1 / len(X))
+    )
     with pytest.raises(ValueError, match="the Gram matrix must be positive semi-definite"):
         KernelMean(kernel=Own(-1.0), filter="kme").fit(X)
 
 
 @pytest.mark.parametrize("kind", [np.ndarray.tolist, pd.DataFrame])
-@pytest.mark.parametrize("kernel", [*KERNELS.values(), Function("rbf"), SklearnKernel(RBF(1.5))], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [*KERNELS.values(), Function("rbf"), SklearnKernel(RBF(1.5))], ids=str
+)
 def test_lists_and_data_frames_are_points(kernel, kind):
     X, Y = SAMPLES["random"], SAMPLES["random"][:5] + 1
     np.testing.assert_allclose(kernel(kind(X)), kernel(X), rtol=ACCURATE)
@@ -237,11 +274,20 @@ def test_a_bandwidth_is_learnt_from_a_data_frame(kernel):
 
 
 @pytest.mark.parametrize(
-    "points", [np.zeros(3), [1.0, 2.0], [[1.0], [2.0, 3.0]], [["a"]], np.zeros((1, 1, 1)), [[1j]], None], ids=repr
+    "points",
+    [np.zeros(3), [1.0, 2.0], [[1.0], [2.0, 3.0]], [["a"]], np.zeros((1, 1, 1)), [[1j]], None],
+    ids=repr,
 )
 def test_what_is_no_list_of_points_is_refused_in_one_sentence(points):
-    for ask in (Gaussian().resolve, Gaussian(1.0), Linear().diagonal, lambda X: Matern(1.0).product(X, np.ones(3))):
-        with pytest.raises(ValueError, match="kernel: points must be real numbers in two dimensions, one"):
+    for ask in (
+        Gaussian().resolve,
+        Gaussian(1.0),
+        Linear().diagonal,
+        lambda X: Matern(1.0).product(X, np.ones(3)),
+    ):
+        with pytest.raises(
+            ValueError, match="kernel: points must be real numbers in two dimensions, one"
+        ):
             ask(points)
 
 
@@ -274,11 +320,20 @@ def test_a_function_of_whole_numbers_keeps_its_fractions():
 
 @pytest.mark.parametrize("rows", [[[0.5]], [[3]], [[-1]], [[0, 1]]], ids=str)
 def test_a_matrix_is_only_asked_for_rows_that_it_has(rows):
-    with pytest.raises(ValueError, match="Precomputed: points must be row numbers, integers below 3 in one column"):
+    with pytest.raises(
+        ValueError, match="Precomputed: points must be row numbers, integers below 3 in one column"
+    ):
         Precomputed(np.eye(3))(rows)
 
 
 def test_every_public_kernel_is_in_the_catalogue():
-    tested = {type(kernel) for kernel in KERNELS.values()} | {Function, SklearnKernel, Precomputed, Kernel}
+    tested = {type(kernel) for kernel in KERNELS.values()} | {
+        Function,
+        SklearnKernel,
+        Precomputed,
+        Kernel,
+    }
     public = [getattr(muhat_kernels, name) for name in muhat_kernels.__all__]
-    assert {part for part in public if isinstance(part, type) and issubclass(part, Kernel)} <= tested
+    assert {
+        part for part in public if isinstance(part, type) and issubclass(part, Kernel)
+    } <= tested

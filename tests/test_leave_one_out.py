@@ -22,8 +22,12 @@ KERNELS = ("gaussian", "polynomial", "precomputed")
 def fitted(kernel, X, name, **options):
     """A fit and the explicit features that it should be checked on."""
     if kernel == "precomputed":
-        K = Gaussian(float(np.ptp(X)) or 1.0)(X) + np.multiply.outer(*[np.arange(1.0, len(X) + 1)] * 2) / len(X)
-        return KernelMean(kernel="precomputed", filter=name, **options).fit(K), reference.features(K)
+        K = Gaussian(float(np.ptp(X)) or 1.0)(X) + np.multiply.outer(
+            *[np.arange(1.0, len(X) + 1)] * 2
+        ) / len(X)
+        return KernelMean(kernel="precomputed", filter=name, **options).fit(K), reference.features(
+            K
+        )
     if kernel == "polynomial":
         X = X / np.abs(X).max()
     part = Gaussian() if kernel == "gaussian" else Polynomial(3)
@@ -37,9 +41,14 @@ def kappa2(kernel, F):
 
 def assert_scores_are_true(mu, name, F, p, kappa2, target=None, **settings):
     settings["kappa2"] = kappa2
-    true = [reference.leave_one_out_score(name, value, F, p, target, **settings) for value in mu.choice_.grid]
+    true = [
+        reference.leave_one_out_score(name, value, F, p, target, **settings)
+        for value in mu.choice_.grid
+    ]
     # Where the score itself cancels to nothing, its summands ‖φ_i‖² are what it can be relative to.
-    np.testing.assert_allclose(mu.choice_.scores, true, rtol=EXACT, atol=CANCELLED * (F**2).sum() / len(F))
+    np.testing.assert_allclose(
+        mu.choice_.scores, true, rtol=EXACT, atol=CANCELLED * (F**2).sum() / len(F)
+    )
     assert np.all(mu.choice_.scores >= 0)
 
 
@@ -65,11 +74,17 @@ def test_scores_of_other_orders_equal_really_leaving_out(variant):
 def test_weighted_scores_equal_really_leaving_out(name, kernel):
     X = SAMPLES["random"]
     weight = np.random.default_rng(SEED).uniform(0.2, 3, size=len(X))
-    part = {"gaussian": Gaussian(1.5), "polynomial": Polynomial(2), "precomputed": "precomputed"}[kernel]
+    part = {"gaussian": Gaussian(1.5), "polynomial": Polynomial(2), "precomputed": "precomputed"}[
+        kernel
+    ]
     K = Gaussian(2.0)(X) if kernel == "precomputed" else part(X)
-    mu = KernelMean(kernel=part, filter=name).fit(K if kernel == "precomputed" else X, sample_weight=weight)
+    mu = KernelMean(kernel=part, filter=name).fit(
+        K if kernel == "precomputed" else X, sample_weight=weight
+    )
     F = reference.features(K)
-    assert_scores_are_true(mu, name, F, weight, 1.0 if kernel == "gaussian" else np.diagonal(K).max())
+    assert_scores_are_true(
+        mu, name, F, weight, 1.0 if kernel == "gaussian" else np.diagonal(K).max()
+    )
 
 
 TARGETS = {
@@ -93,7 +108,9 @@ def test_scores_with_a_target_equal_really_leaving_out(name, weighted, where):
     weight = rng.uniform(0.5, 2, size=9) if weighted else np.ones(9)
     F = reference.features(kernel(np.concatenate([X, Y])))
     if where == "elsewhere":
-        mu = KernelMean(kernel=kernel, filter=name, target=Embedding(kernel, Y, tau)).fit(X, sample_weight=weight)
+        mu = KernelMean(kernel=kernel, filter=name, target=Embedding(kernel, Y, tau)).fit(
+            X, sample_weight=weight
+        )
         return assert_scores_are_true(mu, name, F[:9], weight, 1.0, F[9:].T @ tau)
     target = Embedding(kernel, X, tau) if weighted else tau
     mu = KernelMean(kernel=kernel, filter=name, target=target).fit(X, sample_weight=weight)
@@ -107,7 +124,9 @@ def test_scores_on_features_leave_the_point_out_of_the_target_too(name, weighted
     rng = np.random.default_rng(SEED)
     X, tau = rng.normal(size=(15, 2)), rng.dirichlet(np.ones(15))
     weight = rng.uniform(0.5, 2, size=15) if weighted else np.ones(15)
-    mu = KernelMean(kernel=Gaussian(1.4), filter=name, gram=Nystrom(15), target=tau).fit(X, sample_weight=weight)
+    mu = KernelMean(kernel=Gaussian(1.4), filter=name, gram=Nystrom(15), target=tau).fit(
+        X, sample_weight=weight
+    )
     assert_scores_are_true(mu, name, mu.features_(X), weight, 1.0, target_weights=tau)
 
 
@@ -121,7 +140,11 @@ def small_samples(draw):
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
 @settings(max_examples=60, deadline=None)
-@given(X=small_samples(), name=st.sampled_from(NAMES), kernel=st.sampled_from(["gaussian", "polynomial"]))
+@given(
+    X=small_samples(),
+    name=st.sampled_from(NAMES),
+    kernel=st.sampled_from(["gaussian", "polynomial"]),
+)
 def test_scores_equal_really_leaving_out_on_samples_nobody_thought_of(X, name, kernel):
     part = Gaussian() if kernel == "gaussian" else Polynomial(2, gamma=0.01)
     mu = KernelMean(kernel=part, filter=name).fit(X)
@@ -142,7 +165,10 @@ def test_any_grid_of_lambdas_gets_true_scores(exponents, name):
 
 
 @settings(max_examples=30, deadline=None)
-@given(grid=st.lists(st.integers(1, 400), min_size=1, max_size=3), name=st.sampled_from(["landweber", "nu-method"]))
+@given(
+    grid=st.lists(st.integers(1, 400), min_size=1, max_size=3),
+    name=st.sampled_from(["landweber", "nu-method"]),
+)
 def test_any_grid_of_iterations_gets_true_scores(grid, name):
     X = SAMPLES["random"][:6]
     mu = KernelMean(kernel=Gaussian(1.0), filter=name, selection=LeaveOneOut(grid=grid)).fit(X)
@@ -151,12 +177,16 @@ def test_any_grid_of_iterations_gets_true_scores(grid, name):
 
 def test_a_million_iterations_are_scored_truly_though_no_contour_can():
     X = SAMPLES["random"][:5]
-    mu = KernelMean(kernel=Gaussian(1.0), filter="landweber", selection=LeaveOneOut(grid=[10, 1_000_000])).fit(X)
+    mu = KernelMean(
+        kernel=Gaussian(1.0), filter="landweber", selection=LeaveOneOut(grid=[10, 1_000_000])
+    ).fit(X)
     F = reference.features(Gaussian(1.0)(X))
     kme = reference.leave_one_out_score("kme", None, F, np.ones(5))
     np.testing.assert_allclose(mu.choice_.scores[1], kme, rtol=1e-6)
     np.testing.assert_allclose(
-        mu.choice_.scores[0], reference.leave_one_out_score("landweber", 10, F, np.ones(5)), rtol=EXACT
+        mu.choice_.scores[0],
+        reference.leave_one_out_score("landweber", 10, F, np.ones(5)),
+        rtol=EXACT,
     )
 
 
@@ -171,7 +201,10 @@ def test_the_closed_form_of_simple_shrinkage_minimises_its_score(sample):
     closed = n * (varrho - rho) / ((n - 1) * (n * rho - varrho))
     assert mu.choice_.parameter == pytest.approx(closed, rel=1e-9)
     F = reference.features(K)
-    around = [reference.leave_one_out_score("s-kmse", closed * (1 + e), F, np.ones(n)) for e in (-1e-3, 0, 1e-3)]
+    around = [
+        reference.leave_one_out_score("s-kmse", closed * (1 + e), F, np.ones(n))
+        for e in (-1e-3, 0, 1e-3)
+    ]
     assert min(around) == around[1]
 
 
@@ -192,7 +225,9 @@ class Kinked(Filter):
 
 def test_the_price_of_refits_is_stated_before_it_is_paid(monkeypatch):
     monkeypatch.setattr("muhat.selection._leave_one_out.REFIT_UP_TO", 5)
-    with pytest.warns(UserWarning, match="Kinked has no cheap exact score; leaving out each of 12 points"):
+    with pytest.warns(
+        UserWarning, match="Kinked has no cheap exact score; leaving out each of 12 points"
+    ):
         KernelMean(filter=Kinked()).fit(SAMPLES["random"])
 
 

@@ -80,7 +80,9 @@ def test_a_route_rejects_samples_of_one_law_no_more_often_than_its_level(route, 
     assert rejections(p_value, law, sizes) <= MOST
 
 
-@pytest.mark.parametrize("route", ["sums over a stream", "sums over dask", "precomputed", "copies across"])
+@pytest.mark.parametrize(
+    "route", ["sums over a stream", "sums over dask", "precomputed", "copies across"]
+)
 def test_a_route_of_other_inputs_keeps_its_level(route, monkeypatch):
     form = {"sums over a stream": in_batches, "sums over dask": in_dask}.get(route, rows)
     if route.startswith("sums"):
@@ -90,7 +92,11 @@ def test_a_route_of_other_inputs_keeps_its_level(route, monkeypatch):
         test = TwoSampleTest(**FEW, random_state=number)
         if route == "precomputed":
             K = Gaussian(1.0)(np.concatenate([X, Y]))
-            return test.set_params(kernel=Precomputed(K)).test(range(len(X)), range(len(X), len(K))).p_value
+            return (
+                test.set_params(kernel=Precomputed(K))
+                .test(range(len(X)), range(len(X), len(K)))
+                .p_value
+            )
         if route == "copies across":  # rows in both samples make p larger, never smaller
             return test.test(X, np.concatenate([Y, X[:4]])).p_value
         return test.set_params(gram=Nystrom(6), bins=8).test(form(X), form(Y)).p_value

@@ -61,8 +61,14 @@ def test_products_alone_and_all_landmarks_give_the_same(monkeypatch):
 def test_few_landmarks_are_enough_for_many_rows():
     rng = np.random.default_rng(0)
     X, target = rng.normal(size=(600, 1)), rng.normal(0.5, size=(500, 1))
-    weights = [KernelMeanMatching(gram=gram, tol=1e-4).fit(X, target).weights_ for gram in (Nystrom(40), "dense")]
-    mean = [KernelMean(kernel=Gaussian(1.0), filter="kme").fit(X, sample_weight=each).embedding_ for each in weights]
+    weights = [
+        KernelMeanMatching(gram=gram, tol=1e-4).fit(X, target).weights_
+        for gram in (Nystrom(40), "dense")
+    ]
+    mean = [
+        KernelMean(kernel=Gaussian(1.0), filter="kme").fit(X, sample_weight=each).embedding_
+        for each in weights
+    ]
     assert mean[0].distance(mean[1]) < 0.01
 
 
@@ -70,7 +76,9 @@ def test_the_target_may_be_a_shrunk_mean():
     mean = KernelMean(kernel=Gaussian(1.0)).fit(TARGET).embedding_
     model = KernelMeanMatching().fit(SOURCE, mean)
     assert model.kernel_ == Gaussian(1.0)
-    assert model.distance_ < KernelMean(kernel=Gaussian(1.0), filter="kme").fit(SOURCE).embedding_.distance(mean)
+    assert model.distance_ < KernelMean(kernel=Gaussian(1.0), filter="kme").fit(
+        SOURCE
+    ).embedding_.distance(mean)
 
 
 def test_a_regression_with_the_weights_is_the_targets():
@@ -87,7 +95,9 @@ def test_rows_that_are_all_the_same_weigh_the_same(X):
     np.testing.assert_allclose(KernelMeanMatching().fit(X, TARGET).weights_, 1, atol=1e-9)
 
 
-@pytest.mark.parametrize(("kernel", "columns"), [("gaussian", 2), ("gaussian", 10), ("laplacian", 3)])
+@pytest.mark.parametrize(
+    ("kernel", "columns"), [("gaussian", 2), ("gaussian", 10), ("laplacian", 3)]
+)
 def test_few_products_are_enough_whatever_the_eigenvalues(kernel, columns):
     rng = np.random.default_rng(0)
     X, target = rng.normal(size=(500, columns)), rng.normal(0.5, size=(300, columns))
@@ -104,7 +114,9 @@ def test_what_rounding_keeps_from_the_minimum_is_as_near_as_it_gets():
 
 
 def test_too_few_products_are_warned_about():
-    with pytest.warns(ConvergenceWarning, match="not converged after 3 products; raise max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning, match="not converged after 3 products; raise max_iter or tol"
+    ):
         assert not KernelMeanMatching(max_iter=3).fit(SOURCE, TARGET).converged_
 
 
@@ -126,7 +138,11 @@ def test_what_cannot_be_is_refused_in_one_sentence(settings, target, message):
 
 def test_a_target_of_other_columns_is_refused():
     X = pd.DataFrame(SOURCE, columns=["a", "b"])
-    with pytest.raises(ValueError, match="target must have the columns of X in the same order, got another order"):
+    with pytest.raises(
+        ValueError, match="target must have the columns of X in the same order, got another order"
+    ):
         KernelMeanMatching().fit(X, pd.DataFrame(TARGET, columns=["b", "a"]))
-    with pytest.raises(ValueError, match="target must have the columns of X, got 'c', which X has not"):
+    with pytest.raises(
+        ValueError, match="target must have the columns of X, got 'c', which X has not"
+    ):
         KernelMeanMatching().fit(X, pd.DataFrame(TARGET, columns=["a", "c"]))

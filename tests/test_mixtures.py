@@ -49,7 +49,9 @@ def spread_out(components: int, dimension: int, seed: int) -> Mixture:
     factors = rng.normal(size=(components, dimension, dimension)) / 2
     factors[-1, :, 0] = 0
     weights = rng.dirichlet(np.ones(components))
-    return Mixture(weights, rng.normal(size=(components, dimension)), factors @ factors.swapaxes(-2, -1))
+    return Mixture(
+        weights, rng.normal(size=(components, dimension)), factors @ factors.swapaxes(-2, -1)
+    )
 
 
 P, Q = spread_out(3, 3, seed=1), spread_out(2, 3, seed=2)
@@ -109,7 +111,9 @@ def test_in_one_dimension_every_closed_form_is_an_integral_by_quadrature(kernel:
     np.testing.assert_allclose(
         first.inner(kernel, second), p.masses @ kernel(p.points, q.points) @ q.masses, rtol=EXACT
     )
-    np.testing.assert_allclose(first.expected_diagonal(kernel), p.masses @ kernel.diagonal(p.points), rtol=EXACT)
+    np.testing.assert_allclose(
+        first.expected_diagonal(kernel), p.masses @ kernel.diagonal(p.points), rtol=EXACT
+    )
 
 
 @pytest.mark.parametrize("degree", range(1, 7))
@@ -118,8 +122,12 @@ def test_in_three_dimensions_every_polynomial_is_a_sum_over_a_grid(degree: int) 
     p, q = quadrature(P, nodes=7), quadrature(Q, nodes=7)
     X = np.array([[1.0, -0.5, 0.3], [-2.0, 1.0, 2.0]])
     np.testing.assert_allclose(P.mean(kernel, X), kernel(X, p.points) @ p.masses, rtol=EXACT)
-    np.testing.assert_allclose(P.inner(kernel, Q), p.masses @ kernel(p.points, q.points) @ q.masses, rtol=EXACT)
-    np.testing.assert_allclose(P.expected_diagonal(kernel), p.masses @ kernel.diagonal(p.points), rtol=EXACT)
+    np.testing.assert_allclose(
+        P.inner(kernel, Q), p.masses @ kernel(p.points, q.points) @ q.masses, rtol=EXACT
+    )
+    np.testing.assert_allclose(
+        P.expected_diagonal(kernel), p.masses @ kernel.diagonal(p.points), rtol=EXACT
+    )
 
 
 @every_kernel
@@ -129,9 +137,15 @@ def test_components_without_variance_are_points(kernel: Kernel) -> None:
     mixture = Mixture(weights, points, np.zeros((4, 3, 3)))
     X = points + 1
     np.testing.assert_allclose(mixture.mean(kernel, X), kernel(X, points) @ weights, rtol=EXACT)
-    np.testing.assert_allclose(mixture.inner(kernel, mixture), weights @ kernel(points) @ weights, rtol=EXACT)
-    np.testing.assert_allclose(mixture.expected_diagonal(kernel), weights @ kernel.diagonal(points), rtol=EXACT)
-    assert mixture.squared_distance(Embedding(kernel, points, weights)) < 1e-12 * mixture.inner(kernel, mixture)
+    np.testing.assert_allclose(
+        mixture.inner(kernel, mixture), weights @ kernel(points) @ weights, rtol=EXACT
+    )
+    np.testing.assert_allclose(
+        mixture.expected_diagonal(kernel), weights @ kernel.diagonal(points), rtol=EXACT
+    )
+    assert mixture.squared_distance(Embedding(kernel, points, weights)) < 1e-12 * mixture.inner(
+        kernel, mixture
+    )
 
 
 @every_kernel
@@ -155,8 +169,13 @@ def test_the_average_loss_of_the_empirical_mean_is_its_risk(kernel: Kernel) -> N
     narrow = Mixture(P.weights, P.means, P.covariances / 10)
     n, rng = 10, np.random.default_rng(SEED)
     weights = np.full(n, 1 / n)
-    losses = [narrow.squared_distance(Embedding(kernel, narrow.sample(n, rng), weights)) for _ in range(500)]
-    assert_is_the_average_of(np.array(losses), (narrow.expected_diagonal(kernel) - narrow.inner(kernel, narrow)) / n)
+    losses = [
+        narrow.squared_distance(Embedding(kernel, narrow.sample(n, rng), weights))
+        for _ in range(500)
+    ]
+    assert_is_the_average_of(
+        np.array(losses), (narrow.expected_diagonal(kernel) - narrow.inner(kernel, narrow)) / n
+    )
 
 
 def test_the_loss_is_the_squared_distance_of_functions() -> None:
@@ -164,7 +183,10 @@ def test_the_loss_is_the_squared_distance_of_functions() -> None:
     f = Embedding(Gaussian(1.3), X, np.array([0.5, -0.2, 0.3, 0.1, 0.9]))
     rng = np.random.default_rng(SEED)
     far = np.array(
-        [(f - Embedding(f.kernel, P.sample(400, rng), np.full(400, 1 / 400))).squared_norm() for _ in range(200)]
+        [
+            (f - Embedding(f.kernel, P.sample(400, rng), np.full(400, 1 / 400))).squared_norm()
+            for _ in range(200)
+        ]
     )
     own = (P.expected_diagonal(f.kernel) - P.inner(f.kernel, P)) / 400  # of the draws themselves
     assert_is_the_average_of(far - own, P.squared_distance(f))
@@ -199,7 +221,9 @@ def test_the_expectation_of_random_features_is_their_average_over_draws() -> Non
 
 
 def test_the_loss_of_random_features_is_under_their_own_kernel() -> None:
-    mean = KernelMean(kernel=Gaussian(1.3), filter="f-kmse", gram=RandomFeatures(200)).fit(P.sample(50, SEED))
+    mean = KernelMean(kernel=Gaussian(1.3), filter="f-kmse", gram=RandomFeatures(200)).fit(
+        P.sample(50, SEED)
+    )
     z, c = mean.features_, mean.embedding_.coordinates
     draws = z(P.sample(20_000, SEED))
     own = draws @ c  # f at the draws
@@ -248,7 +272,9 @@ def test_pairs_of_gaussians_are_those_of_the_formula_also_where_no_system_is_sol
                     exponent = (a - b) @ np.linalg.inv(total) @ (a - b) / (2 * sigma**2)
                     expected = np.linalg.det(total) ** -0.5 * np.exp(-exponent)
                     found = left.inner_products(Gaussian(sigma), right)[j, k]
-                    np.testing.assert_allclose(found, expected, rtol=1e-6 if sigma < 1e-4 else EXACT)
+                    np.testing.assert_allclose(
+                        found, expected, rtol=1e-6 if sigma < 1e-4 else EXACT
+                    )
 
 
 def test_the_linear_kernel_mean_is_the_mean() -> None:
@@ -287,13 +313,19 @@ def test_the_homogeneous_polynomial_scales_with_the_unit_of_length(
     scaled = Mixture(mixture.weights, unit * mixture.means, unit**2 * mixture.covariances)
     kernel = Polynomial(degree, coef0=0.0)
     factor = unit ** (2 * degree)
-    np.testing.assert_allclose(scaled.inner(kernel, scaled), factor * mixture.inner(kernel, mixture), rtol=1e-8)
-    np.testing.assert_allclose(scaled.expected_diagonal(kernel), factor * mixture.expected_diagonal(kernel), rtol=1e-8)
+    np.testing.assert_allclose(
+        scaled.inner(kernel, scaled), factor * mixture.inner(kernel, mixture), rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        scaled.expected_diagonal(kernel), factor * mixture.expected_diagonal(kernel), rtol=1e-8
+    )
 
 
 @settings(max_examples=50, deadline=None)
 @given(share=st.floats(0, 1), seed=st.integers(0, 100), name=st.sampled_from(list(KERNELS)))
-def test_a_component_split_in_two_is_the_same_distribution(share: float, seed: int, name: str) -> None:
+def test_a_component_split_in_two_is_the_same_distribution(
+    share: float, seed: int, name: str
+) -> None:
     mixture, kernel = spread_out(2, 2, seed), KERNELS[name]
     weights = np.append(mixture.weights, mixture.weights[0] * share)
     weights[0] *= 1 - share
@@ -302,8 +334,12 @@ def test_a_component_split_in_two_is_the_same_distribution(share: float, seed: i
         np.concatenate([mixture.means, mixture.means[:1]]),
         np.concatenate([mixture.covariances, mixture.covariances[:1]]),
     )
-    np.testing.assert_allclose(split.inner(kernel, mixture), mixture.inner(kernel, mixture), rtol=EXACT)
-    np.testing.assert_allclose(split.expected_diagonal(kernel), mixture.expected_diagonal(kernel), rtol=EXACT)
+    np.testing.assert_allclose(
+        split.inner(kernel, mixture), mixture.inner(kernel, mixture), rtol=EXACT
+    )
+    np.testing.assert_allclose(
+        split.expected_diagonal(kernel), mixture.expected_diagonal(kernel), rtol=EXACT
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -313,7 +349,9 @@ def test_one_component_in_one_dimension_is_the_textbook_convolution(
 ) -> None:
     mixture, total = Mixture.isotropic([1.0], [[mean]], [variance]), bandwidth**2 + variance
     expected = np.sqrt(bandwidth**2 / total) * np.exp(-((1 - mean) ** 2) / (2 * total))
-    np.testing.assert_allclose(mixture.mean(Gaussian(bandwidth), np.array([[1.0]])), expected, rtol=EXACT)
+    np.testing.assert_allclose(
+        mixture.mean(Gaussian(bandwidth), np.array([[1.0]])), expected, rtol=EXACT
+    )
 
 
 def test_a_singular_covariance_much_wider_than_the_kernel_is_no_obstacle() -> None:
@@ -323,14 +361,18 @@ def test_a_singular_covariance_much_wider_than_the_kernel_is_no_obstacle() -> No
     np.testing.assert_allclose(aslant.mean(Gaussian(1.0), origin), 1e-4, rtol=1e-6)
     along_an_axis = Mixture([1.0], origin, [np.diag([1e20, 0.0])])
     np.testing.assert_allclose(along_an_axis.mean(Gaussian(1.0), origin), 1e-10, rtol=EXACT)
-    np.testing.assert_allclose(along_an_axis.inner(Gaussian(1.0), along_an_axis), 0.5**0.5 * 1e-10, rtol=EXACT)
+    np.testing.assert_allclose(
+        along_an_axis.inner(Gaussian(1.0), along_an_axis), 0.5**0.5 * 1e-10, rtol=EXACT
+    )
 
 
 def test_a_sample_has_the_moments_of_its_mixture_and_stays_where_it_is_singular() -> None:
     X = P.sample(DRAWS, SEED)
     for k in range(3):
         assert_is_the_average_of(X[:, k], P.weights @ P.means[:, k])
-        assert_is_the_average_of(X[:, k] ** 2, P.weights @ (P.means[:, k] ** 2 + P.covariances[:, k, k]))
+        assert_is_the_average_of(
+            X[:, k] ** 2, P.weights @ (P.means[:, k] ** 2 + P.covariances[:, k, k])
+        )
     flat = Mixture([1.0], [[1.0, 2.0]], [[[1.0, 1.0], [1.0, 1.0]]])
     points = flat.sample(100, SEED)
     np.testing.assert_allclose(points[:, 1] - points[:, 0], 1, atol=1e-7)
@@ -357,8 +399,13 @@ def test_lists_are_taken_for_arrays_and_the_mixture_shows_its_size() -> None:
     ],
     ids=repr,
 )
-def test_a_kernel_without_a_closed_form_is_refused_by_naming_those_that_have_one(kernel: Kernel) -> None:
-    with pytest.raises(ValueError, match=r"(?s)Gaussian, Matern, .*, Polynomial, or a sum or multiple .* instead\.$"):
+def test_a_kernel_without_a_closed_form_is_refused_by_naming_those_that_have_one(
+    kernel: Kernel,
+) -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"(?s)Gaussian, Matern, .*, Polynomial, or a sum or multiple .* instead\.$",
+    ):
         P.mean(kernel, np.zeros((1, 3)))
     with pytest.raises(ValueError, match="closed form is needed"):
         P.inner(kernel, Q)
@@ -369,7 +416,10 @@ def test_a_kernel_without_a_closed_form_is_refused_by_naming_those_that_have_one
 @pytest.mark.parametrize(
     ("kernel", "sentence"),
     [
-        (Gaussian(), "Gaussian: bandwidth must be positive and finite, a number that resolve.* got 'median'"),
+        (
+            Gaussian(),
+            "Gaussian: bandwidth must be positive and finite, a number that resolve.* got 'median'",
+        ),
         (Gaussian(-1.0), "Gaussian: bandwidth must be positive"),
         (Polynomial(0), "Polynomial: degree must be a whole number of at least 1, got 0"),
         (Polynomial(coef0=-1.0), "Polynomial: coef0 must be a number, not negative"),
@@ -385,13 +435,33 @@ def test_a_kernel_with_a_bad_parameter_is_refused(kernel: Kernel, sentence: str)
 @pytest.mark.parametrize(
     ("weights", "means", "covariances", "sentence"),
     [
-        ([0.5, 0.6], np.zeros((2, 1)), np.zeros((2, 1, 1)), r"must sum to one, got \[0.5, 0.6\] with sum 1.1; divide"),
+        (
+            [0.5, 0.6],
+            np.zeros((2, 1)),
+            np.zeros((2, 1, 1)),
+            r"must sum to one, got \[0.5, 0.6\] with sum 1.1; divide",
+        ),
         ([-0.5, 1.5], np.zeros((2, 1)), np.zeros((2, 1, 1)), "must not be negative"),
         ([[1.0]], np.zeros((1, 1)), np.zeros((1, 1, 1)), r"weights must have the shape \(r,\)"),
         ([], np.zeros((0, 1)), np.zeros((0, 1, 1)), r"weights must have the shape \(r,\)"),
-        ([1.0], np.zeros((2, 1)), np.zeros((2, 1, 1)), r"means must have the shape \(1, d\), got shape \(2, 1\)"),
-        ([1.0], np.zeros(1), np.zeros((1, 1, 1)), r"means must have the shape \(1, d\), got shape \(1,\)"),
-        ([1.0], np.zeros((1, 2)), np.zeros((1, 2)), r"have the shape \(1, 2, 2\), got shape \(1, 2\); use"),
+        (
+            [1.0],
+            np.zeros((2, 1)),
+            np.zeros((2, 1, 1)),
+            r"means must have the shape \(1, d\), got shape \(2, 1\)",
+        ),
+        (
+            [1.0],
+            np.zeros(1),
+            np.zeros((1, 1, 1)),
+            r"means must have the shape \(1, d\), got shape \(1,\)",
+        ),
+        (
+            [1.0],
+            np.zeros((1, 2)),
+            np.zeros((1, 2)),
+            r"have the shape \(1, 2, 2\), got shape \(1, 2\); use",
+        ),
         (
             [1.0],
             np.zeros((1, 2)),
@@ -410,15 +480,21 @@ def test_a_kernel_with_a_bad_parameter_is_refused(kernel: Kernel, sentence: str)
         ([1.0], [[0.0], [0.0, 1.0]], np.zeros((1, 1, 1)), "means must be an array of numbers"),
     ],
 )
-def test_what_is_no_mixture_is_refused(weights: object, means: object, covariances: object, sentence: str) -> None:
+def test_what_is_no_mixture_is_refused(
+    weights: object, means: object, covariances: object, sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         Mixture(weights, means, covariances)
 
 
 def test_what_does_not_fit_the_mixture_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(3, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"same number of features are needed, got shapes \(1, 2\) and \(3, 3\)"
+    ):
         P.mean(Linear(), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match=r"same number of features are needed, got shapes \(3, 3\) and \(1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"same number of features are needed, got shapes \(3, 3\) and \(1, 1\)"
+    ):
         P.inner(Linear(), Mixture.isotropic([1.0], [[0.0]], [1.0]))
     with pytest.raises(ValueError, match=r"variances must have the shape \(1,\), got shape \(2,\)"):
         Mixture.isotropic([1.0], [[0.0]], [1.0, 2.0])

@@ -44,7 +44,9 @@ ESTIMATORS = {
     "mean": lambda: KernelMean().fit(X),
     "plain mean": lambda: KernelMean(filter="kme").fit(X),
     "stacked mean": lambda: StackedMean().fit(X),
-    "conditional mean": lambda: ConditionalMean(filter=["f-kmse", "landweber"]).fit(X, X.sum(axis=1)),
+    "conditional mean": lambda: ConditionalMean(filter=["f-kmse", "landweber"]).fit(
+        X, X.sum(axis=1)
+    ),
     "matching": lambda: KernelMeanMatching().fit(X, Y),
     "mixture": lambda: MatchedMixture(2, n_init=2, random_state=0).fit(X),
 }
@@ -52,7 +54,9 @@ RESULTS = {
     "drift of a batch": lambda: detector().update(Y),
     "comparison": lambda: compare(X.to_numpy()),
     "two samples": lambda: TwoSampleTest(n_permutations=99, random_state=0).test(X, Y),
-    "independence": lambda: IndependenceTest(n_permutations=19, random_state=0).test(X[["γ"]], X[["b&c"]]),
+    "independence": lambda: IndependenceTest(n_permutations=19, random_state=0).test(
+        X[["γ"]], X[["b&c"]]
+    ),
 }
 
 
@@ -116,7 +120,9 @@ def test_curves_of_nothing_are_empty_or_flat():
     assert line(np.full(5, np.nan), 0, "none") == ""
     assert line(np.zeros(1), 0, "one") == ""
     assert "polyline" in line(np.zeros(4), 1, "flat")
-    assert "nan" not in bars(np.zeros(4), "empty", 0.5) + line(np.array([1.0, np.nan, 2.0]), 0, "with a gap")
+    assert "nan" not in bars(np.zeros(4), "empty", 0.5) + line(
+        np.array([1.0, np.nan, 2.0]), 0, "with a gap"
+    )
 
 
 class Notebook:
@@ -152,7 +158,9 @@ def test_a_line_of_progress_on_a_terminal_and_none_in_a_file(monkeypatch, capsys
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert len(list(with_progress([X.to_numpy()]))) == 1
-    assert capsys.readouterr().err.split("\r")[-1].split("\n")[0].rstrip() == "pass 1: 30 rows, done"
+    assert (
+        capsys.readouterr().err.split("\r")[-1].split("\n")[0].rstrip() == "pass 1: 30 rows, done"
+    )
 
 
 def test_names_of_columns_go_through_a_pipeline():

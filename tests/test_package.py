@@ -52,10 +52,16 @@ def run_without_extras(wheel, tmp_path, code):
     unpacked = tmp_path / "unpacked"
     with ZipFile(wheel) as archive:
         archive.extractall(unpacked)
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    names = {re.match(r"[\w-]+", line)[0] for extra in declared.values() for line in extra} - {"muhat"}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    names = {re.match(r"[\w-]+", line)[0] for extra in declared.values() for line in extra} - {
+        "muhat"
+    }
     text = WITHOUT_EXTRAS.format(modules={*names, "click"}, wheel=str(unpacked), code=code)
-    return subprocess.run([sys.executable, "-I", "-c", text], capture_output=True, text=True, cwd=tmp_path)
+    return subprocess.run(
+        [sys.executable, "-I", "-c", text], capture_output=True, text=True, cwd=tmp_path
+    )
 
 
 def test_neither_wheel_nor_sdist_holds_data_that_may_not_be_given_away(wheel, tmp_path):
@@ -64,13 +70,20 @@ def test_neither_wheel_nor_sdist_holds_data_that_may_not_be_given_away(wheel, tm
     with ZipFile(wheel) as archive:
         names += archive.namelist()
     data = [name for name in names if not name.endswith((".py", ".md", ".png", ".svg"))]
-    assert not [name for name in data if any(name.rpartition("/")[2].startswith(each) for each in NOT_OURS_TO_GIVE)]
+    assert not [
+        name
+        for name in data
+        if any(name.rpartition("/")[2].startswith(each) for each in NOT_OURS_TO_GIVE)
+    ]
     assert any(name.endswith("glass.csv.gz") for name in names)
 
 
 def test_the_version_is_written_once(wheel):
     assert wheel.name.startswith(f"muhat-{muhat.__version__}-")
-    assert "version" not in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (
+        "version"
+        not in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    )
 
 
 def test_without_extras_a_kernel_mean_is_fitted_compared_and_made_a_page_of(wheel, tmp_path):
@@ -90,7 +103,9 @@ def test_without_extras_the_command_names_the_one_that_is_missing(wheel, tmp_pat
         (entry,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
         scripts.read_string(archive.read(entry).decode())
     module, _, function = scripts["console_scripts"]["muhat"].partition(":")
-    code = f"sys.argv = ['muhat', 'compare']\nfrom {module} import {function}\nsys.exit({function}())"
+    code = (
+        f"sys.argv = ['muhat', 'compare']\nfrom {module} import {function}\nsys.exit({function}())"
+    )
     done = run_without_extras(wheel, tmp_path, code)
     assert done.returncode not in (0, None)
     assert "pip install 'muhat[cli]'" in done.stderr

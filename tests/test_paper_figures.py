@@ -27,7 +27,10 @@ def quick_results(name):
     experiment = EXPERIMENTS[name]
     settings = json.loads(json.dumps(experiment.settings(True)))
     settings.update({key: value for key, value in SMALL.items() if key in settings})
-    raw = [json.loads(json.dumps(experiment.run(settings, task))) for task in experiment.tasks(settings)]
+    raw = [
+        json.loads(json.dumps(experiment.run(settings, task)))
+        for task in experiment.tasks(settings)
+    ]
     return Results(settings, from_csv(to_csv(experiment.table(settings, raw))), {})
 
 
@@ -47,9 +50,13 @@ def test_every_experiment_has_a_figure_with_labelled_axes(drawn, name):
     panels = panels_of(drawn[name])
     for ax in panels:
         assert ax.lines or ax.collections
-        beside = [each for each in [ax, *ax.get_shared_y_axes().get_siblings(ax)] if each.get_ylabel()]
+        beside = [
+            each for each in [ax, *ax.get_shared_y_axes().get_siblings(ax)] if each.get_ylabel()
+        ]
         assert beside or all(label.get_text()[0].isalpha() for label in ax.get_yticklabels())
-        below = [each for each in [ax, *ax.get_shared_x_axes().get_siblings(ax)] if each.get_xlabel()]
+        below = [
+            each for each in [ax, *ax.get_shared_x_axes().get_siblings(ax)] if each.get_xlabel()
+        ]
         assert below or any(each.get_supxlabel() for each in drawn[name].subfigs)
 
 
@@ -60,7 +67,9 @@ def test_no_text_of_an_experiments_figure_covers_another_or_is_too_small(drawn, 
     boxes = [text.get_window_extent().shrunk(0.95, 0.9) for text in texts]
     overlapping = [
         (one.get_text(), other.get_text())
-        for (one, first), (other, second) in itertools.combinations(zip(texts, boxes, strict=True), 2)
+        for (one, first), (other, second) in itertools.combinations(
+            zip(texts, boxes, strict=True), 2
+        )
         if first.overlaps(second)
     ]
     assert not overlapping
@@ -79,7 +88,9 @@ def named_colours(figure):
         yield from zip(labels, colours, strict=True)
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("figure-1", "appendix")])
+@pytest.mark.parametrize(
+    "name", [name for name in EXPERIMENTS if name not in ("figure-1", "appendix")]
+)
 def test_an_estimator_has_its_colour_in_the_figure_of_every_experiment(drawn, name):
     estimators = {name: estimator for estimator, name in NAMES.items()}
     found = [(label, colour) for label, colour in named_colours(drawn[name]) if label in estimators]
@@ -87,10 +98,14 @@ def test_an_estimator_has_its_colour_in_the_figure_of_every_experiment(drawn, na
     assert all(colour == COLOURS[estimators[label]] for label, colour in found)
 
 
-@pytest.mark.parametrize("name", ["figure-3a", "figure-3b", "figure-3c", "appendix", "when-it-pays"])
+@pytest.mark.parametrize(
+    "name", ["figure-3a", "figure-3b", "figure-3c", "appendix", "when-it-pays"]
+)
 def test_curves_have_bands(drawn, name):
     for ax in panels_of(drawn[name]):
-        assert ax.collections or ax.get_ylim() == SHARES  # shares of the samples at hand have no error
+        assert (
+            ax.collections or ax.get_ylim() == SHARES
+        )  # shares of the samples at hand have no error
 
 
 @pytest.mark.parametrize("name", ["loss", "table-2"])
@@ -98,7 +113,11 @@ def test_dots_have_intervals(drawn, name):
     panels = panels_of(drawn[name])
     for ax in panels if name == "loss" else panels[:-1]:
         dots = [line for line in ax.lines if line.get_label() in NAMES.values()]
-        intervals = [line for line in ax.lines if line.get_label() not in NAMES.values() and len(line.get_xdata()) == 2]
+        intervals = [
+            line
+            for line in ax.lines
+            if line.get_label() not in NAMES.values() and len(line.get_xdata()) == 2
+        ]
         assert 0 < len(dots) < len(intervals) + 1
 
 
@@ -114,7 +133,9 @@ def test_the_same_results_give_the_same_file(results, name, tmp_path):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_estimators_and_cases_that_are_missing_do_not_keep_a_figure_from_being_drawn(results, name):
     whole = results[name]
-    without = [row for row in whole.rows if row.get("estimator") not in ("nu-method", "tsvd", "auto")]
+    without = [
+        row for row in whole.rows if row.get("estimator") not in ("nu-method", "tsvd", "auto")
+    ]
     draw(EXPERIMENTS[name], replace(whole, rows=without)).draw_without_rendering()
     once = [row for row in whole.rows if row.get("sampling", "once") == "once"]
     draw(EXPERIMENTS[name], replace(whole, rows=once)).draw_without_rendering()
@@ -146,7 +167,10 @@ def test_two_rules_of_one_estimator_are_distinguished_in_the_legend():
     rows = [gain("tsvd", rule, 1, 0.0) for rule in ("loo", "paper")]
     keys = legend_entries(lines(rows, "d", "improvement"))
     assert list(keys) == ["truncated SVD (GCV)", "truncated SVD (exact LOO)"]
-    assert keys["truncated SVD (GCV)"].get_linestyle() != keys["truncated SVD (exact LOO)"].get_linestyle()
+    assert (
+        keys["truncated SVD (GCV)"].get_linestyle()
+        != keys["truncated SVD (exact LOO)"].get_linestyle()
+    )
 
 
 def test_lines_go_from_left_to_right():

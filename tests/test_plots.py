@@ -97,7 +97,9 @@ def test_the_curves_go_through_every_score(comparison):
     for curve in LeaveOneOutDisplay.from_comparison(comparison).curves:
         row = comparison[curve.estimator]
         drawn = set(zip(curve.x.round(9), curve.y.round(9), strict=True))
-        assert drawn >= set(zip((100 * row.strengths).round(9), row.improvements.round(9), strict=True))
+        assert drawn >= set(
+            zip((100 * row.strengths).round(9), row.improvements.round(9), strict=True)
+        )
 
 
 def test_filters_are_drawn_as_they_act_on_the_sample(comparison):
@@ -106,7 +108,9 @@ def test_filters_are_drawn_as_they_act_on_the_sample(comparison):
         row = comparison[curve.estimator]
         kept = row.shrinkage[-len(display.eigenvalues) :]
         if curve.joined and curve.estimator != "tsvd":
-            np.testing.assert_allclose(np.interp(display.eigenvalues, curve.x, curve.y), kept, atol=0.01)
+            np.testing.assert_allclose(
+                np.interp(display.eigenvalues, curve.x, curve.y), kept, atol=0.01
+            )
         elif not curve.joined:
             np.testing.assert_array_equal(curve.y, kept)
 
@@ -140,7 +144,9 @@ def test_a_choice_far_below_kme_is_noted_in_the_legend_instead_of_squeezing_the_
 def test_estimators_without_a_score_are_in_the_filter_picture_only():
     X = np.random.default_rng(SEED).normal(size=(REFIT_UP_TO + 1, 2))
     comparison = compare(X, filters=["f-kmse", "componentwise"])
-    assert "componentwise" not in [curve.estimator for curve in LeaveOneOutDisplay.from_comparison(comparison).curves]
+    assert "componentwise" not in [
+        curve.estimator for curve in LeaveOneOutDisplay.from_comparison(comparison).curves
+    ]
     assert "componentwise, not scored" in FilterDisplay.from_comparison(comparison).legend()
 
 
@@ -151,11 +157,20 @@ def test_a_filter_of_ones_own_is_drawn_in_grey(sample):
 
 
 def figures():
-    names = [(name, {}) for name in ("random", "duplicated", "three points", "two points", "rank deficient")]
+    names = [
+        (name, {})
+        for name in ("random", "duplicated", "three points", "two points", "rank deficient")
+    ]
     return [
         *names,
         ("random", {"kernel": "linear"}),
-        ("random", {"selection": Fixed(2), "filters": ["s-kmse", "f-kmse", "landweber", "nu-method", "tsvd"]}),
+        (
+            "random",
+            {
+                "selection": Fixed(2),
+                "filters": ["s-kmse", "f-kmse", "landweber", "nu-method", "tsvd"],
+            },
+        ),
         ("random", {"filters": "kme"}),
     ]
 
@@ -201,7 +216,9 @@ def test_without_matplotlib_one_sentence_names_the_extra(comparison, draw, monke
 def test_the_display_of_a_mean_has_its_values_on_a_plane_or_a_line():
     X = np.random.default_rng(0).normal(size=(20, 2))
     plane = MeanDisplay.from_estimator(mu := KernelMean().fit(X), X).plot()
-    assert plane.values[3, 5] == pytest.approx(mu.score_samples([[plane.axes[0][3], plane.axes[1][5]]])[0])
+    assert plane.values[3, 5] == pytest.approx(
+        mu.score_samples([[plane.axes[0][3], plane.axes[1][5]]])[0]
+    )
     line = MeanDisplay.from_estimator(KernelMean().fit(X[:, :1]), X[:, :1]).plot()
     assert line.ax_.get_xlabel() == "feature 0"
     with pytest.raises(ValueError, match="one or two features"):
@@ -219,7 +236,9 @@ def test_the_displays_of_a_conditional_mean_have_left_out_predictions_and_quanti
     assert left_out.predicted.tolist() == model.loo_predictions_.tolist()
     fan = QuantileDisplay.from_estimator(model, X, y, "b", levels=(0.1, 0.5, 0.9)).plot()
     point = pd.DataFrame([[X["a"].median(), fan.values[7]]], columns=["a", "b"])
-    np.testing.assert_allclose(fan.quantiles[7], model.predict_quantiles(point, [0.1, 0.5, 0.9])[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        fan.quantiles[7], model.predict_quantiles(point, [0.1, 0.5, 0.9])[0], rtol=1e-12
+    )
     assert fan.ax_.get_xlabel() == "b  (other columns at their medians)"
     with pytest.raises(ValueError, match=r"feature must be one of \['a', 'b'\], got 'c'"):
         QuantileDisplay.from_estimator(model, X, y, "c")
@@ -231,7 +250,11 @@ def test_the_bands_of_quantiles_have_different_colours_also_in_the_legend():
     model = ConditionalMean(filter="f-kmse").fit(x, np.sin(x[:, 0]))
     ax = QuantileDisplay.from_estimator(model, x, np.sin(x[:, 0])).plot(Figure().subplots()).ax_
     handles = dict(
-        zip([text.get_text() for text in ax.get_legend().texts], ax.get_legend().legend_handles, strict=True)
+        zip(
+            [text.get_text() for text in ax.get_legend().texts],
+            ax.get_legend().legend_handles,
+            strict=True,
+        )
     )
     wide, narrow = (handles[name].get_facecolor() for name in ("5 to 95 %", "25 to 75 %"))
     assert sum(narrow[:3]) < sum(wide[:3]) - 0.2
@@ -240,7 +263,10 @@ def test_the_bands_of_quantiles_have_different_colours_also_in_the_legend():
 
 def test_curves_that_lie_on_each_other_are_dashed_in_turn():
     x = np.linspace(0, 1, 5)
-    curves = [Curve(name, name, x, x + offset) for name, offset in (("kme", 0), ("tsvd", 0.001), ("f-kmse", 0.5))]
+    curves = [
+        Curve(name, name, x, x + offset)
+        for name, offset in (("kme", 0), ("tsvd", 0.001), ("f-kmse", 0.5))
+    ]
     dashes = FilterDisplay(x, curves).dashes()
     (first, pattern), (second, same) = dashes[:2]
     on, off = pattern
@@ -269,7 +295,10 @@ def test_the_figure_of_two_samples_names_the_groups_and_says_what_is_standardize
     assert columns.texts[0].get_text().strip() == shift
     assert along.get_xlabel() == "column 3 (standardized)"
     assert [text.get_text() for text in along.get_legend().texts] == ["before", "after"]
-    assert [text.get_text() for text in witness.get_legend().texts] == ["before, 30 rows", "after, 40 rows"]
+    assert [text.get_text() for text in witness.get_legend().texts] == [
+        "before, 30 rows",
+        "after, 40 rows",
+    ]
     assert "observed, p ≤ 0.01" in [text.get_text() for text in permutations.get_legend().texts]
     words = " ".join(text.get_text() for text in texts_of(figure))
     assert not re.search(r"\bX\b|\bY\b", words)
@@ -279,9 +308,17 @@ def test_the_figure_of_independence_has_a_picture_of_the_pair():
     rng = np.random.default_rng(SEED)
     x = rng.normal(size=(40, 2))
     y = x[:, 1:] ** 2
-    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(x, y)
-    pair, permutations = figure_of_test(result, pair=PairDisplay.from_samples(x, y, (["a", "b"], "c"))).axes
-    assert (pair.get_xlabel(), pair.get_ylabel(), pair.get_title(loc="left")) == ("b", "c", "c and b")
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(
+        x, y
+    )
+    pair, permutations = figure_of_test(
+        result, pair=PairDisplay.from_samples(x, y, (["a", "b"], "c"))
+    ).axes
+    assert (pair.get_xlabel(), pair.get_ylabel(), pair.get_title(loc="left")) == (
+        "b",
+        "c",
+        "c and b",
+    )
     assert permutations.get_title(loc="left")
     assert len(figure_of_test(result).axes) == 1
     ax = PValueMapDisplay.from_result(result).plot(Figure().subplots()).ax_
@@ -302,7 +339,10 @@ def test_a_pair_is_drawn_by_what_its_columns_hold():
         display.plot(Figure().subplots())
     box = drawn["boxes"].boxes()[1]
     assert (box.level, box.n) == ("Genf", np.sum(group == 1))
-    assert box.quantiles.tolist() == np.quantile((number + group)[group == 1], [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
+    assert (
+        box.quantiles.tolist()
+        == np.quantile((number + group)[group == 1], [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
+    )
     assert drawn["boxes"].ax_.get_xlabel() == "city (rows)"
     x_levels, y_levels, counts = drawn["counts"].counts()
     assert (x_levels, y_levels) == (["Bern", "Genf", "Zug"], ["0", "1", "2"])
@@ -319,15 +359,26 @@ def test_of_many_columns_the_pair_with_the_largest_distance_correlation_is_shown
         A, B = (each - each.mean(0) - each.mean(1)[:, None] + each.mean() for each in (A, B))
         return np.sum(A * B) / np.sqrt(np.sum(A * A) * np.sum(B * B))
 
-    largest = max(itertools.product(range(4), range(3)), key=lambda pair: correlation(x[:, pair[0]], y[:, pair[1]]))
-    assert PairDisplay.from_samples(x, y).names == (f"x {largest[0] + 1}", f"y {largest[1] + 1}") == ("x 2", "y 3")
-    with pytest.raises(ValueError, match="x and y must have the same rows, at least one, got 80 and 79"):
+    largest = max(
+        itertools.product(range(4), range(3)),
+        key=lambda pair: correlation(x[:, pair[0]], y[:, pair[1]]),
+    )
+    assert (
+        PairDisplay.from_samples(x, y).names
+        == (f"x {largest[0] + 1}", f"y {largest[1] + 1}")
+        == ("x 2", "y 3")
+    )
+    with pytest.raises(
+        ValueError, match="x and y must have the same rows, at least one, got 80 and 79"
+    ):
         PairDisplay.from_samples(x, y[1:])
     with pytest.raises(ValueError, match="a name for each of the 4 columns of x is needed, got 2"):
         PairDisplay.from_samples(x, y, (["a", "b"], "y"))
 
 
 def test_the_picture_in_the_readme_shows_every_filter_of_the_command():
-    description = Image.open(Path(__file__).parents[1] / "docs" / "tour" / "tour.png").text["Description"]
+    description = Image.open(Path(__file__).parents[1] / "docs" / "tour" / "tour.png").text[
+        "Description"
+    ]
     shown = {label.split(" (")[0].split(",")[0] for label in description.split("; ")}
     assert set(FILTERS) <= shown

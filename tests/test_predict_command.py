@@ -45,28 +45,55 @@ def test_new_rows_have_predictions_and_intervals_whatever_the_order_of_columns(f
     assert found["coverage"] is None
     assert found["loo_r2"] == pytest.approx(MODEL.loo_score_)
     assert max(found["importance"], key=found["importance"].get) == "a"
-    conformal = json.loads(run("train.csv", "new.csv", "--target", "y", "--json", "--intervals", "conformal").stdout)
+    conformal = json.loads(
+        run("train.csv", "new.csv", "--target", "y", "--json", "--intervals", "conformal").stdout
+    )
     order = np.random.default_rng(0).permutation(60)
     calibrating, rest = order[:20], np.sort(order[20:])
-    fitted = clone(MODEL).fit(FEATURES[rest], FRAME["y"].to_numpy()[rest])  # the scaler sees no row that calibrates
-    reach = np.sort(np.abs(FRAME["y"].to_numpy()[calibrating] - fitted.predict(FEATURES[calibrating])))[18]
+    fitted = clone(MODEL).fit(
+        FEATURES[rest], FRAME["y"].to_numpy()[rest]
+    )  # the scaler sees no row that calibrates
+    reach = np.sort(
+        np.abs(FRAME["y"].to_numpy()[calibrating] - fitted.predict(FEATURES[calibrating]))
+    )[18]
     middle = fitted.predict(FEATURES[:5])
     expected = np.column_stack([middle - reach, middle + reach])
-    np.testing.assert_allclose([[row["lower"], row["upper"]] for row in conformal["predictions"]], expected)
+    np.testing.assert_allclose(
+        [[row["lower"], row["upper"]] for row in conformal["predictions"]], expected
+    )
 
 
 def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_written(folder):
     result = run(
-        *("train.csv", "--target", "y", "--out", "figure.png", "--save-predictions", "all.csv", "--save", "model.muhat")
+        *(
+            "train.csv",
+            "--target",
+            "y",
+            "--out",
+            "figure.png",
+            "--save-predictions",
+            "all.csv",
+            "--save",
+            "model.muhat",
+        )
     )
     assert result.exit_code == 0, result.output
     assert "train: 60 rows, 2 features, predicting 'y'" in result.stdout
     assert "… and 50 more" in result.stdout
-    typical, rmse = np.median(np.abs(MODEL.loo_residuals_)), np.sqrt(np.mean(MODEL.loo_residuals_**2))
+    typical, rmse = (
+        np.median(np.abs(MODEL.loo_residuals_)),
+        np.sqrt(np.mean(MODEL.loo_residuals_**2)),
+    )
     fit = f"R² {MODEL.loo_score_:.2f} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})."
     assert f"\ny is predicted from a and b: {fit}\n" in result.stdout
-    assert f" filter, {'t' if isinstance(MODEL.filter_, Iteration) else 'λ'} = " in result.stdout.split(fit)[1]
-    assert "each row from all others, 90 % intervals by leave-one-out residuals; rows counted" in result.stdout
+    assert (
+        f" filter, {'t' if isinstance(MODEL.filter_, Iteration) else 'λ'} = "
+        in result.stdout.split(fit)[1]
+    )
+    assert (
+        "each row from all others, 90 % intervals by leave-one-out residuals; rows counted"
+        in result.stdout
+    )
     assert "inside" not in result.stdout
     for written in ("Figure: figure.png", "Predictions: all.csv", "Saved: model.muhat"):
         assert written in result.stdout
@@ -77,7 +104,9 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
     assert written["row"].tolist() == list(range(1, 61))
     inside = (written["lower"] <= written["y"]) & (written["y"] <= written["upper"])
     assert 0.87 <= inside.mean() < 0.97
-    np.testing.assert_allclose(load("model.muhat").predict(FRAME[["a", "b"]]), MODEL.predict(FEATURES))
+    np.testing.assert_allclose(
+        load("model.muhat").predict(FRAME[["a", "b"]]), MODEL.predict(FEATURES)
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,17 +114,32 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
     [
         (["train.csv"], "the column to predict is needed, got none"),
         (["train.csv", "--target", "z"], "train.csv has no column 'z'; its columns are a, b, y."),
-        (["new.csv", "train.csv", "--target", "y"], "new.csv has no column 'y'; its columns are b, a."),
-        (["words.csv", "--target", "kind"], "column 'kind' is text; --target must be a column of numbers."),
+        (
+            ["new.csv", "train.csv", "--target", "y"],
+            "new.csv has no column 'y'; its columns are b, a.",
+        ),
+        (
+            ["words.csv", "--target", "kind"],
+            "column 'kind' is text; --target must be a column of numbers.",
+        ),
         (["words.csv", "--target", "kind", "--one-hot"], "column 'kind' is text; --target must be"),
         (["train.csv", "--target", "y", "--intervals", "bayes"], "'bayes'"),
-        (["train.csv", "--target", "y", "--out", "figure.txt"], "a file name ending in .png, .svg, .pdf is needed"),
+        (
+            ["train.csv", "--target", "y", "--out", "figure.txt"],
+            "a file name ending in .png, .svg, .pdf is needed",
+        ),
         (
             ["train.csv", "--target", "y", "--confidence", "90"],
             "confidence must be between 0 and 1, got 90.0; for 90 % give 0.9",
         ),
-        (["train.csv", "--target", "y", "--confidence", "0.99"], "takes at least 199 rows, got 60; take 0.96 or less"),
-        (["train.csv", "--target", "y", "--bandwidth", "wide"], "a positive number, 'median' or 'loo' is needed"),
+        (
+            ["train.csv", "--target", "y", "--confidence", "0.99"],
+            "takes at least 199 rows, got 60; take 0.96 or less",
+        ),
+        (
+            ["train.csv", "--target", "y", "--bandwidth", "wide"],
+            "a positive number, 'median' or 'loo' is needed",
+        ),
         (["words.csv", "--target", "y"], "kind"),
     ],
 )
@@ -110,7 +154,9 @@ def test_coverage_is_told_of_new_rows_only(folder, intervals):
     asked = ["--target", "y", "--intervals", intervals]
     own = json.loads(run("train.csv", *asked, "--json", "--report", "own.html").stdout)
     assert (own["intervals"], own["coverage"]) == ("leave-one-out residuals", None)
-    assert "by leave-one-out residuals of these same rows." in (folder / "own.html").read_text(encoding="utf-8")
+    assert "by leave-one-out residuals of these same rows." in (folder / "own.html").read_text(
+        encoding="utf-8"
+    )
     new = json.loads(run("train.csv", "train.csv", *asked, "--json").stdout)
     assert new["intervals"] == intervals
     assert new["coverage"] > 0.5
@@ -135,8 +181,12 @@ def elsewhere(n=60):
 
 def test_the_truth_of_new_rows_decides_the_verdict(folder):
     elsewhere().to_csv("far.csv", index=False)
-    found = json.loads(run("train.csv", "far.csv", "--target", "y", "--json", "--report", "page.html").stdout)
-    assert found["verdict"].startswith("On far it does far worse than on left-out training rows: R² −")
+    found = json.loads(
+        run("train.csv", "far.csv", "--target", "y", "--json", "--report", "page.html").stdout
+    )
+    assert found["verdict"].startswith(
+        "On far it does far worse than on left-out training rows: R² −"
+    )
     assert (
         "% of values are inside the 90 % intervals. far is distributed differently from train (p ≤ 0.001): a."
         in (found["verdict"])
@@ -152,7 +202,9 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     fresh = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
     fresh["y"] = np.sin(2 * fresh["a"]) + 0.1 * fresh["b"] + 0.1 * rng.normal(size=80)
     fresh.to_csv("fresh.csv", index=False)
-    same = json.loads(run("train.csv", "fresh.csv", "--target", "y", "--json", "--report", "page.html").stdout)
+    same = json.loads(
+        run("train.csv", "fresh.csv", "--target", "y", "--json", "--report", "page.html").stdout
+    )
     assert "far worse" not in same["verdict"]
     assert "distributed differently" not in same["verdict"]
     assert 'class="verdict bad"' not in (folder / "page.html").read_text(encoding="utf-8")
@@ -165,19 +217,27 @@ def test_new_rows_without_the_target_are_tested_for_drift(folder):
     assert sentence in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("options", [[], ["--no-standardize"], ["--bandwidth", "0.7"], ["--bandwidth", "loo"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--no-standardize"], ["--bandwidth", "0.7"], ["--bandwidth", "loo"]]
+)
 def test_the_lines_of_python_on_the_page_give_the_same_numbers(folder, options):
     from muhat.cli._report import predict_lines
 
     found = json.loads(run("train.csv", "--target", "y", "--json", *options).stdout)
     run("train.csv", "--target", "y", "--report", "page.html", *options)
-    given = float(options[1]) if options[1:] == ["0.7"] else (options[1] if options[1:] else "median")
+    given = (
+        float(options[1]) if options[1:] == ["0.7"] else (options[1] if options[1:] else "median")
+    )
     model = ConditionalMean(bandwidth=given, standardize="--no-standardize" not in options)
     lines = predict_lines("train.csv", "y", {}, model)
-    assert html.escape(lines.splitlines()[-1], quote=False) in html.unescape((folder / "page.html").read_text("utf-8"))
+    assert html.escape(lines.splitlines()[-1], quote=False) in html.unescape(
+        (folder / "page.html").read_text("utf-8")
+    )
     names = {}
     exec(lines, names)
-    assert names["model"].loo_predictions_.tolist() == [row["prediction"] for row in found["predictions"]]
+    assert names["model"].loo_predictions_.tolist() == [
+        row["prediction"] for row in found["predictions"]
+    ]
 
 
 def test_copies_are_counted_in_words_and_on_the_page(folder):
@@ -193,19 +253,28 @@ def test_copies_are_counted_in_words_and_on_the_page(folder):
 
 def test_features_that_do_not_help_are_said_not_to(folder):
     rng = np.random.default_rng(5)
-    pd.DataFrame(rng.normal(size=(80, 3)), columns=["x1", "x2", "y"]).to_csv("noise.csv", index=False)
+    pd.DataFrame(rng.normal(size=(80, 3)), columns=["x1", "x2", "y"]).to_csv(
+        "noise.csv", index=False
+    )
     found = json.loads(run("noise.csv", "--target", "y", "--json", "--report", "page.html").stdout)
     score = f"{found['loo_r2']:.2f}".replace("-", "−")
     assert found["loo_r2"] < 0
     assert found["verdict"] == f"x1 and x2 do not help to predict y (R² {score} on rows left out)."
     assert found["verdict"] in (folder / "page.html").read_text(encoding="utf-8")
     fit = LeftOutFit(0.031, 0.04, np.ones(3))
-    assert fit.sentence("y", ["x"]) == "x does not clearly help to predict y (R² 0.03 ± 0.04 on rows left out)."
+    assert (
+        fit.sentence("y", ["x"])
+        == "x does not clearly help to predict y (R² 0.03 ± 0.04 on rows left out)."
+    )
 
 
 def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_drift(folder):
-    found = json.loads(run("train.csv", "new.csv", "--target", "y", "--json", "--report", "page.html").stdout)
-    sentence = f"Predictions for 5 rows of new; R² {MODEL.loo_score_:.2f} on left-out training rows."
+    found = json.loads(
+        run("train.csv", "new.csv", "--target", "y", "--json", "--report", "page.html").stdout
+    )
+    sentence = (
+        f"Predictions for 5 rows of new; R² {MODEL.loo_score_:.2f} on left-out training rows."
+    )
     assert found["verdict"] == sentence
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert sentence in page
@@ -215,16 +284,21 @@ def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_dr
 
 def test_the_figure_shows_new_rows(folder):
     def panels(new):
-        train = _Sample("train", FEATURES, FRAME["y"].to_numpy(), ("a", "b"), "y", np.arange(len(FEATURES)))
+        train = _Sample(
+            "train", FEATURES, FRAME["y"].to_numpy(), ("a", "b"), "y", np.arange(len(FEATURES))
+        )
         return _Result.from_model(MODEL, train, 0.9).on_new(new, "residuals").figure().axes
 
     truth = FRAME["y"].to_numpy()[:30]
     known = panels(_Sample("fresh", FEATURES[:30], truth, ("a", "b"), "y", np.arange(30)))
     assert len(known) == 3
     np.testing.assert_allclose(
-        known[1].collections[0].get_offsets(), np.column_stack([MODEL.predict(FEATURES[:30]), truth])
+        known[1].collections[0].get_offsets(),
+        np.column_stack([MODEL.predict(FEATURES[:30]), truth]),
     )
     assert known[1].get_title("left").startswith("fresh: 30 rows, R² ")
-    unknown = panels(_Sample("fresh", FEATURES[:5], np.full(5, np.nan), ("a", "b"), "y", np.arange(5)))
+    unknown = panels(
+        _Sample("fresh", FEATURES[:5], np.full(5, np.nan), ("a", "b"), "y", np.arange(5))
+    )
     assert unknown[1].get_title("left") == "fresh: 5 rows, 90 % intervals"
     assert len(unknown[1].collections[0].get_segments()) == 5

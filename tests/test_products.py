@@ -13,7 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue import KERNELS, SAMPLES, SEED
-from muhat.kernels import Function, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Scaled, _base, _tiles
+from muhat.kernels import (
+    Function,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Precomputed,
+    Scaled,
+    _base,
+    _tiles,
+)
 from muhat.kernels._tiles import TOLERANCE, exponentials
 
 EXACT = 1e-13
@@ -35,7 +46,9 @@ def assert_products_are_those_with_the_matrix(kernel, X, Y, accuracy=EXACT):
             product = kernel.product(X, V, other)
             assert product.shape == (len(X), *shape)
             assert product.dtype == K.dtype
-            np.testing.assert_allclose(product, K @ V, rtol=0, atol=accuracy * K.shape[1] * max(np.abs(K).max(), 1))
+            np.testing.assert_allclose(
+                product, K @ V, rtol=0, atol=accuracy * K.shape[1] * max(np.abs(K).max(), 1)
+            )
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -56,7 +69,11 @@ def test_blocks_and_tiles_cover_every_pair_once(name, blocks, monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "edge"),
     [
-        *((kernel, edge) for kernel in (Gaussian(2.0), Matern(2.0)) for edge in (1, 2, _tiles.TILE, 2 * _tiles.TILE)),
+        *(
+            (kernel, edge)
+            for kernel in (Gaussian(2.0), Matern(2.0))
+            for edge in (1, 2, _tiles.TILE, 2 * _tiles.TILE)
+        ),
         (Gaussian(2.0) * Linear(), _base.BLOCK),
     ],
 )
@@ -76,9 +93,12 @@ def test_float32_stays_float32_in_products(name):
 def test_whole_numbers_and_arrays_by_columns_are_taken():
     X = np.random.default_rng(SEED).integers(-3, 4, size=(300, 3))
     for kernel in KERNELS.values():
-        np.testing.assert_allclose(kernel.product(X, np.ones(300, int)), kernel(X).sum(axis=1), rtol=1e-11)
         np.testing.assert_allclose(
-            kernel.product(np.asfortranarray(X), np.ones((300, 2), order="F")), kernel.product(X, np.ones((300, 2)))
+            kernel.product(X, np.ones(300, int)), kernel(X).sum(axis=1), rtol=1e-11
+        )
+        np.testing.assert_allclose(
+            kernel.product(np.asfortranarray(X), np.ones((300, 2), order="F")),
+            kernel.product(X, np.ones((300, 2))),
         )
 
 
@@ -87,12 +107,18 @@ def test_kernels_from_elsewhere_multiply_in_blocks(monkeypatch):
     X = sample(50)
     matrix = Gaussian(1.5)(X)
     numbers = np.arange(50)[:, None]
-    for kernel, points in ((Function(Gaussian(1.5)), X), (Function("rbf"), X), (Precomputed(matrix), numbers)):
+    for kernel, points in (
+        (Function(Gaussian(1.5)), X),
+        (Function("rbf"), X),
+        (Precomputed(matrix), numbers),
+    ):
         assert_products_are_those_with_the_matrix(kernel, points, points[10:30])
 
 
 def true_gaussian(X, Y, sigma):
-    return np.exp(-((X[:, None].astype(np.longdouble) - Y) ** 2).sum(axis=-1) / (2 * sigma**2)).astype(np.float64)
+    return np.exp(
+        -((X[:, None].astype(np.longdouble) - Y) ** 2).sum(axis=-1) / (2 * sigma**2)
+    ).astype(np.float64)
 
 
 @settings(max_examples=60, deadline=None)
@@ -102,13 +128,17 @@ def true_gaussian(X, Y, sigma):
     d=st.integers(1, 8),
     single=st.booleans(),
 )
-def test_gaussian_values_are_exact_however_wide_the_kernel_and_however_far_the_points(sigma, offset, d, single):
+def test_gaussian_values_are_exact_however_wide_the_kernel_and_however_far_the_points(
+    sigma, offset, d, single
+):
     X = (offset + sample(40, d)).astype(np.float32 if single else np.float64)
     X[1] = X[0]
     Y = X[:10] + sigma / 8
     kernel, accuracy = Gaussian(sigma), (SINGLE if single else 5 * EXACT)
     if single:
-        accuracy *= 1 + np.abs(X - X.mean(axis=0, dtype=np.float64)).max() ** 2 / sigma**2  # of the exponent
+        accuracy *= (
+            1 + np.abs(X - X.mean(axis=0, dtype=np.float64)).max() ** 2 / sigma**2
+        )  # of the exponent
     for other in (None, Y):
         true = true_gaussian(X, X if other is None else other, sigma)
         np.testing.assert_allclose(kernel(X, other), true, rtol=0, atol=accuracy)
@@ -175,7 +205,9 @@ def test_a_block_off_the_diagonal_is_computed_once(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(2.0), Gaussian(0.03), Laplacian(3.0), 2.0 * Gaussian(2.0) + Linear()], ids=repr
+    "kernel",
+    [Gaussian(2.0), Gaussian(0.03), Laplacian(3.0), 2.0 * Gaussian(2.0) + Linear()],
+    ids=repr,
 )
 def test_memory_does_not_grow_with_the_pairs(kernel):
     n = 12_000
@@ -191,20 +223,29 @@ def test_memory_does_not_grow_with_the_pairs(kernel):
 
 
 @pytest.mark.parametrize(
-    "V", [np.ones(3), np.ones((3, 2)), np.ones((4, 1, 1)), np.float64(1), 1j * np.ones(4), ["a"] * 4], ids=str
+    "V",
+    [np.ones(3), np.ones((3, 2)), np.ones((4, 1, 1)), np.float64(1), 1j * np.ones(4), ["a"] * 4],
+    ids=str,
 )
 def test_vectors_of_another_length_or_kind_are_refused(V):
-    with pytest.raises(ValueError, match=r"Gaussian.product: a vector or a matrix of 4 rows of real numbers is needed"):
+    with pytest.raises(
+        ValueError,
+        match=r"Gaussian.product: a vector or a matrix of 4 rows of real numbers is needed",
+    ):
         Gaussian(1.0).product(np.ones((4, 2)), V)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(1.0), Linear()], ids=lambda kernel: type(kernel).__name__)
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(1.0), Matern(1.0), Linear()], ids=lambda kernel: type(kernel).__name__
+)
 @pytest.mark.parametrize("shape", [(0,), (0, 0), (0, 2)])
 def test_a_product_of_nothing_is_nothing(kernel, shape):
     nothing = np.empty((0, 3))
     assert kernel.product(nothing, np.empty(shape)).shape == shape
     assert kernel.product(nothing, np.ones((4, 2)), np.ones((4, 3))).shape == (0, 2)
-    np.testing.assert_array_equal(kernel.product(np.ones((4, 3)), np.empty((0, 2)), nothing), np.zeros((4, 2)))
+    np.testing.assert_array_equal(
+        kernel.product(np.ones((4, 3)), np.empty((0, 2)), nothing), np.zeros((4, 2))
+    )
 
 
 def test_an_error_in_a_thread_reaches_the_caller():

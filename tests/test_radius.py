@@ -38,7 +38,9 @@ def test_bounds_are_their_formulas():
     }
     for method, value in expected.items():
         assert MU.radius(0.9, method) == pytest.approx(value, rel=1e-12)
-    assert MU.radius(0.9, "bernstein", variance=0.3) == pytest.approx(sqrt(0.6 * L2 / 60) + 4 / 3 * L2 / 60)
+    assert MU.radius(0.9, "bernstein", variance=0.3) == pytest.approx(
+        sqrt(0.6 * L2 / 60) + 4 / 3 * L2 / 60
+    )
     scaled = KernelMean(kernel=4 * Gaussian(1.5), filter="kme").fit(X)
     for method in METHODS:
         assert scaled.radius(0.9, method) == pytest.approx(2 * MU.radius(0.9, method), rel=1e-6)
@@ -49,10 +51,14 @@ def test_a_kernel_that_may_be_negative_has_a_larger_diameter():
     K = Gaussian(1.5)(X) * np.sign(X[:, :1] * X[:, 0])
     mu = KernelMean(kernel=Signed(), filter="kme").fit(X)
     v, L = (1 - K)[~np.eye(60, dtype=bool)].mean(), log(4 / 0.05)
-    assert mu.radius() == pytest.approx(sqrt(2 * v * L / 60) + (4 * sqrt(2) + 4 / 3) * L / 60, rel=1e-9)
+    assert mu.radius() == pytest.approx(
+        sqrt(2 * v * L / 60) + (4 * sqrt(2) + 4 / 3) * L / 60, rel=1e-9
+    )
 
 
-@pytest.mark.parametrize("gamma", [[1.0], [1.0, 1e-3], [1.0] * 4, [0.7, 0.2, 0.1], 0.8 ** np.arange(40)])
+@pytest.mark.parametrize(
+    "gamma", [[1.0], [1.0, 1e-3], [1.0] * 4, [0.7, 0.2, 0.1], 0.8 ** np.arange(40)]
+)
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
 def test_quantiles_of_the_limit_law_are_those_of_draws(gamma, level):
     gamma = np.sort(np.asarray(gamma))
@@ -60,7 +66,9 @@ def test_quantiles_of_the_limit_law_are_those_of_draws(gamma, level):
     if np.ptp(gamma) == 0:
         assert found == pytest.approx(chi2(len(gamma)).ppf(level), rel=2e-4)
     draws = np.random.default_rng(SEED).chisquare(1, size=(100_000, len(gamma))) @ gamma
-    assert np.mean(draws <= found) == pytest.approx(level, abs=4 * sqrt(level * (1 - level) / 100_000))
+    assert np.mean(draws <= found) == pytest.approx(
+        level, abs=4 * sqrt(level * (1 - level) / 100_000)
+    )
 
 
 def test_the_limit_law_has_the_eigenvalues_of_the_centred_gram_matrix():
@@ -71,7 +79,9 @@ def test_the_limit_law_has_the_eigenvalues_of_the_centred_gram_matrix():
     assert MU.radius(method="asymptotic") == pytest.approx(expected, rel=1e-4)
     on_landmarks = KernelMean(kernel=Gaussian(1.5), filter="kme", gram=Nystrom(60)).fit(X)
     for method in METHODS:
-        assert on_landmarks.radius(method=method) == pytest.approx(MU.radius(method=method), rel=1e-3)
+        assert on_landmarks.radius(method=method) == pytest.approx(
+            MU.radius(method=method), rel=1e-3
+        )
 
 
 @pytest.mark.parametrize("n", [2, 5, 20])
@@ -87,7 +97,9 @@ def test_no_radius_is_larger_than_the_space_allows(n, filter, method):
 
 def test_the_largest_radius_reaches_every_distribution():
     mu = KernelMean(kernel=Gaussian(1.5), filter="kme").fit(X[:3])
-    far = KernelMean(kernel=Gaussian(1.5), filter="kme").fit(X[:1] + 1e3).embedding_  # all of P in one place
+    far = (
+        KernelMean(kernel=Gaussian(1.5), filter="kme").fit(X[:1] + 1e3).embedding_
+    )  # all of P in one place
     assert mu.radius(0.999) == pytest.approx(mu.embedding_.distance(far), rel=1e-9)
 
 
@@ -96,7 +108,9 @@ def test_a_shrunk_mean_is_further_away_by_what_it_was_moved():
     moved = shrunk.embedding_.distance(MU.embedding_)
     assert moved > 0
     for method in METHODS:
-        assert shrunk.radius(method=method) == pytest.approx(MU.radius(method=method) + moved, rel=1e-9)
+        assert shrunk.radius(method=method) == pytest.approx(
+            MU.radius(method=method) + moved, rel=1e-9
+        )
 
 
 def test_the_truth_is_within_the_radius_as_often_as_is_promised():
@@ -125,10 +139,22 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
         ),
         (MU, {"confidence": "x"}, "confidence must be positive and finite, got 'x'"),
         (MU, {"variance": 1.0}, "variance is for 'bernstein' and 'mcdiarmid'"),
-        (KernelMean(kernel=Linear(), filter="kme").fit(X), {}, "takes a kernel with a bound, got Linear"),
-        (KernelMean(filter="kme").fit(X, sample_weight=np.arange(60)), {}, "rows that all weigh the same"),
+        (
+            KernelMean(kernel=Linear(), filter="kme").fit(X),
+            {},
+            "takes a kernel with a bound, got Linear",
+        ),
+        (
+            KernelMean(filter="kme").fit(X, sample_weight=np.arange(60)),
+            {},
+            "rows that all weigh the same",
+        ),
         (KernelMean(filter="kme", kernel=Gaussian(1.0)).fit(X[:1]), {}, "at least 2 rows"),
-        (KernelMean(filter="kme", gram="random-features").fit(X), {}, "the error of features in the norm of the RKHS"),
+        (
+            KernelMean(filter="kme", gram="random-features").fit(X),
+            {},
+            "the error of features in the norm of the RKHS",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(mu, arguments, message):

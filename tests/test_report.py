@@ -27,7 +27,20 @@ from muhat import (
 from muhat.__main__ import command_line
 from muhat.conditional._evaluation import r2_text
 from muhat.data import DataSet
-from muhat.report import Axis, Bar, Bars, Cell, Context, Plot, Report, Section, Series, Table, render, report_of
+from muhat.report import (
+    Axis,
+    Bar,
+    Bars,
+    Cell,
+    Context,
+    Plot,
+    Report,
+    Section,
+    Series,
+    Table,
+    render,
+    report_of,
+)
 
 RNG = np.random.default_rng(0)
 MOST_BYTES = 3_000_000
@@ -86,7 +99,10 @@ def check_page(page):
     parsed = Parsed(page)
     assert len(set(parsed.ids())) == len(parsed.ids())
     assert parsed.elements.count("h1") == 1
-    assert set(parsed.elements) & {"img", "link", "iframe", "object", "audio", "video", "form"} == set()
+    assert (
+        set(parsed.elements) & {"img", "link", "iframe", "object", "audio", "video", "form"}
+        == set()
+    )
     for tag, name, value in parsed.attributes:
         assert not name.startswith("on"), (tag, name)
         assert name not in ("src", "srcset", "action"), (tag, name, value)
@@ -109,8 +125,16 @@ def two_samples(names):
 
 
 def test_a_page_says_what_was_asked_what_was_found_and_how_to_get_it_again(comparison):
-    said = check_page(comparison.to_html(settings={"random_state": 7}, warnings=["Mind the gap."])).says()
-    for sentence in (comparison.verdict(), comparison.stacked_verdict(), "random_state 7", "Mind the gap.", "40 rows"):
+    said = check_page(
+        comparison.to_html(settings={"random_state": 7}, warnings=["Mind the gap."])
+    ).says()
+    for sentence in (
+        comparison.verdict(),
+        comparison.stacked_verdict(),
+        "random_state 7",
+        "Mind the gap.",
+        "40 rows",
+    ):
         assert sentence in said
     for row in comparison.rows:
         assert row.name in said
@@ -130,7 +154,13 @@ def test_a_test_says_where_two_samples_differ():
     result, data = two_samples(("height", "weight"))
     said = check_page(result.to_html(data=data)).says()
     verdict = replace(result, names=("a", "b")).verdict()  # as the data are called
-    for words in (verdict, "Do a and b come from one distribution?", "height", "30 rows", "25 rows"):
+    for words in (
+        verdict,
+        "Do a and b come from one distribution?",
+        "height",
+        "30 rows",
+        "25 rows",
+    ):
         assert words in said
     assert "mean of b − mean of a, in standard deviations" in said
     first = result.rows_x[:5] + 1
@@ -153,17 +183,29 @@ def test_the_colour_of_a_badge_says_what_it_means(comparison):
     detector.update(RNG.normal(3, size=(40, 2)))
     assert (tone(detector), report_of(detector, Context()).badge) == ("bad", "It has drifted")
     assert tone(comparison) == ("good" if comparison.helps else "neutral")
-    clear = compare(np.random.default_rng(0).normal(size=(40, 20)), kernel=Gaussian(0.5), filters=["f-kmse"])
-    assert (clear.helps, tone(clear), report_of(clear, Context()).badge) == (True, "good", "Shrinkage helps here")
+    clear = compare(
+        np.random.default_rng(0).normal(size=(40, 20)), kernel=Gaussian(0.5), filters=["f-kmse"]
+    )
+    assert (clear.helps, tone(clear), report_of(clear, Context()).badge) == (
+        True,
+        "good",
+        "Shrinkage helps here",
+    )
     noise = compare(np.random.default_rng(0).normal(size=(200, 1)))
-    assert (noise.helps, tone(noise), report_of(noise, Context()).badge) == (False, "neutral", "No clear difference")
+    assert (noise.helps, tone(noise), report_of(noise, Context()).badge) == (
+        False,
+        "neutral",
+        "No clear difference",
+    )
     with pytest.raises(ValueError, match="tone"):
         Report("k", "q", "v", "b", "green", [], [], Section("d"), [], "")
 
 
 def test_independence_says_what_it_found_in_words_of_its_own():
     x = RNG.normal(size=(40, 1))
-    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(x, x**2)
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(
+        x, x**2
+    )
     said = check_page(result.to_html(settings={"x": "age", "y": "dose"})).says()
     assert "Is age independent of dose?" in said
     assert result.verdict() in said
@@ -188,7 +230,10 @@ def test_independence_shows_the_columns_that_depend_most():
 
     report = page("cement, water", "strength")
     [plot] = report.sections[0].blocks
-    assert (report.question, plot.title) == ("Are cement and water independent of strength?", "strength and water")
+    assert (report.question, plot.title) == (
+        "Are cement and water independent of strength?",
+        "strength and water",
+    )
     assert plot.series[0].x.tolist() == rows[:, 1].tolist()
     [boxes] = page(["site"], "strength").sections[0].blocks
     assert [text for _, text in boxes.x.ticks] == ["north", "south"]
@@ -217,8 +262,14 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     noise = ConditionalMean(filter="tikhonov").fit(X, RNG.normal(size=40))
     assert "x does not help" in noise.to_html() or "cannot be told" in noise.to_html()
     check_page(ConditionalMean(filter="tikhonov", kernel_y="gaussian").fit(X, X).to_html(data=X))
-    check_page(ConditionalMean(filter="tikhonov", gram=Nystrom(10)).fit_batches([X, X], 0).to_html(data=X[:, 1:]))
-    with pytest.raises(TypeError, match="a pipeline that ends in a ConditionalMean is needed, got StandardScaler"):
+    check_page(
+        ConditionalMean(filter="tikhonov", gram=Nystrom(10))
+        .fit_batches([X, X], 0)
+        .to_html(data=X[:, 1:])
+    )
+    with pytest.raises(
+        TypeError, match="a pipeline that ends in a ConditionalMean is needed, got StandardScaler"
+    ):
         report_of(make_pipeline(StandardScaler()), Context())
     check_page(ConditionalMean(selection=Fixed(0.1), filter="tikhonov").fit(X, X).to_html())
 
@@ -264,20 +315,50 @@ def test_large_and_wide_data_are_thinned_for_drawing(comparison, tmp_path):
     page = comparison.to_html(data=open_batches(tmp_path / "long.npy"))
     assert "first 8,192 rows of long" in check_page(page).says()
     many = np.linspace(0, 1, 10**6)
-    plot = Plot("P", "", "", Axis("x", 0, 1), Axis("y", 0, 1), [Series("s", "points", many, many)], by_point=True)
-    report = Report("k", "q", "v", "b", "found", [], [Section("s", blocks=[plot])], Section("d"), [], "")
+    plot = Plot(
+        "P",
+        "",
+        "",
+        Axis("x", 0, 1),
+        Axis("y", 0, 1),
+        [Series("s", "points", many, many)],
+        by_point=True,
+    )
+    report = Report(
+        "k", "q", "v", "b", "found", [], [Section("s", blocks=[plot])], Section("d"), [], ""
+    )
     assert len(render(report)) < 200_000
 
 
 def test_what_is_not_a_number_does_not_break_a_page():
     line = np.array([0.0, np.nan, 1.0, np.inf])
-    plot = Plot("P", "", "", Axis("x", 0, 1), Axis("y", 1e-3, 1, is_log=True), [Series("s", "line", line, line)])
-    table = Table("t", ["a", "b"], [[Cell("x"), Cell("–", float("nan"))], [Cell("y"), Cell("1", 1.0)]])
+    plot = Plot(
+        "P",
+        "",
+        "",
+        Axis("x", 0, 1),
+        Axis("y", 1e-3, 1, is_log=True),
+        [Series("s", "line", line, line)],
+    )
+    table = Table(
+        "t", ["a", "b"], [[Cell("x"), Cell("–", float("nan"))], [Cell("y"), Cell("1", 1.0)]]
+    )
     bars = Bars("B", "", ("a", "b"), [Bar("x", 2.0, "much"), Bar("y", -1.0, "none")])
     constant = np.zeros((5, 2))
     data = Context(data=constant).samples("zeros")
     assert data[0].columns == ("column 0", "column 1")
-    report = Report("k", "q", "v", "b", "found", [], [Section("s", blocks=[plot, table, bars])], Section("d"), [], "")
+    report = Report(
+        "k",
+        "q",
+        "v",
+        "b",
+        "found",
+        [],
+        [Section("s", blocks=[plot, table, bars])],
+        Section("d"),
+        [],
+        "",
+    )
     page = render(report)
     check_page(page)
     assert not re.search(r"[\s\"M]nan|inf[\s\"]", page.split("</style>")[1].split("<script>")[0])
@@ -303,11 +384,23 @@ def files(tmp_path, monkeypatch):
 COMMANDS = [
     ("compare a.csv --filter f-kmse --only-numeric", "comparison", "a"),
     ("test a.csv b.csv --only-numeric --kernel gaussian --permutations 49", "result", "a and b"),
-    ("test a.csv --by half --only-numeric --kernel gaussian --permutations 49 --no-standardize", "result", "half = 0"),
+    (
+        "test a.csv --by half --only-numeric --kernel gaussian --permutations 49 --no-standardize",
+        "result",
+        "half = 0",
+    ),
     ("drift a.csv b.csv --only-numeric", "detector", "Has the data drifted since a?"),
-    ("predict a.csv --target height --drop kind --drop id", "model", "How well can height be predicted from <weight>"),
+    (
+        "predict a.csv --target height --drop kind --drop id",
+        "model",
+        "How well can height be predicted from <weight>",
+    ),
     ("predict a.csv b.csv --target height --only-numeric --no-standardize", "model", "b"),
-    ("independence a.csv --x height --y <weight> --kernel gaussian --permutations 49", "result", "height"),
+    (
+        "independence a.csv --x height --y <weight> --kernel gaussian --permutations 49",
+        "result",
+        "height",
+    ),
 ]
 
 
@@ -318,7 +411,9 @@ def test_commands_write_a_page_whose_lines_give_the_same(files, tmp_path, comman
         (tmp_path / "a.csv").write_text(
             "\n".join([text[0] + ",half", *(f"{line},{i % 2}" for i, line in enumerate(text[1:]))])
         )
-    asked_of = CliRunner().invoke(command_line(), [*command.split(), "--json", "--report", "page.html"])
+    asked_of = CliRunner().invoke(
+        command_line(), [*command.split(), "--json", "--report", "page.html"]
+    )
     assert asked_of.exit_code == 0, asked_of.output
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     parsed = check_page(page)
@@ -327,10 +422,14 @@ def test_commands_write_a_page_whose_lines_give_the_same(files, tmp_path, comman
         assert "Left out of" in parsed.says()
         assert "looks like an id" in parsed.says()
     code = re.search(r"<code>(.*?)</code>", page, flags=re.DOTALL)[1]
-    (tmp_path / "same.py").write_text("import warnings\nwarnings.simplefilter('ignore')\n" + unescape(code))
+    (tmp_path / "same.py").write_text(
+        "import warnings\nwarnings.simplefilter('ignore')\n" + unescape(code)
+    )
     found, told = runpy.run_path(str(tmp_path / "same.py"))[name], json.loads(asked_of.stdout)
     if name == "detector":
-        assert [each.p_value for each in found.history_] == [each["p_value"] for each in told["batches"]]
+        assert [each.p_value for each in found.history_] == [
+            each["p_value"] for each in told["batches"]
+        ]
         return
     if name == "model":
         fitted = found[-1] if hasattr(found, "steps") else found
@@ -339,7 +438,9 @@ def test_commands_write_a_page_whose_lines_give_the_same(files, tmp_path, comman
     found = found.to_dict()
     key = "p_value" if "p_value" in told else "risk"
     assert found[key] == pytest.approx(told[key], rel=1e-9)
-    assert found["best"] == told["best"] or found["best"]["statistics"] == told["best"]["statistics"]
+    assert (
+        found["best"] == told["best"] or found["best"]["statistics"] == told["best"]["statistics"]
+    )
 
 
 def test_a_report_must_be_html(files):

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=browser.MISSING)
 
 def compared(columns=3, **options):
     X = RNG.normal(size=(40, columns))
-    return compare(X, **options), {"data": DataSet("sample", X, tuple(f"column {i}" for i in range(columns)))}
+    return compare(X, **options), {
+        "data": DataSet("sample", X, tuple(f"column {i}" for i in range(columns)))
+    }
 
 
 def compare_page():
@@ -40,7 +42,9 @@ def one_column_page():
 def two_samples_page(names=("height", "weight")):
     X, Y = RNG.normal(size=(30, len(names))), RNG.normal(1.0, size=(25, len(names)))
     result = TwoSampleTest("gaussian", bandwidths=2, n_permutations=99, random_state=0).test(X, Y)
-    samples = [DataSet(name, rows, names) for name, rows in zip(("a", names[0]), (X, Y), strict=True)]
+    samples = [
+        DataSet(name, rows, names) for name, rows in zip(("a", names[0]), (X, Y), strict=True)
+    ]
     return result.to_html(data={each.name: each for each in samples}, warnings=names, code=names[0])
 
 
@@ -50,9 +54,12 @@ def odd_page():
 
 def independence_page():
     x = RNG.normal(size=(40, 1))
-    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(x, x**2)
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(
+        x, x**2
+    )
     return result.to_html(
-        data=DataSet("patients", np.column_stack([x, x**2]), ("age", "dose")), settings={"x": "age", "y": "dose"}
+        data=DataSet("patients", np.column_stack([x, x**2]), ("age", "dose")),
+        settings={"x": "age", "y": "dose"},
     )
 
 
@@ -60,7 +67,9 @@ def boxes_page():
     city = np.arange(60) % 3
     coded = np.eye(3)[city]
     y = RNG.normal(size=60) + city
-    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(coded, y[:, None])
+    result = IndependenceTest("gaussian", bandwidths=2, n_permutations=49, random_state=0).test(
+        coded, y[:, None]
+    )
     names = tuple(f"city = {name}" for name in ("Bern", ODD[0], ODD[1]))
     data = DataSet("flats", np.column_stack([coded, y]), (*names, "rent"))
     return result.to_html(data=data, settings={"x": ["city"], "y": ["rent"]})
@@ -131,7 +140,9 @@ AXE = """axe.run({exclude: [["tbody tr:nth-child(n+3)"]]}, %s)
 """Rows of a table that are like the first two are left out, as each takes long."""
 
 
-@pytest.mark.parametrize("kind", ["compare", "odd names", "independence", "boxes", "predict", "drift"])
+@pytest.mark.parametrize(
+    "kind", ["compare", "odd names", "independence", "boxes", "predict", "drift"]
+)
 def test_an_automatic_check_of_accessibility_finds_nothing(opened, kind):
     axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     tab = opened(kind)
@@ -144,9 +155,7 @@ def test_an_automatic_check_of_accessibility_finds_nothing(opened, kind):
 def test_a_name_in_the_legend_hides_and_shows_its_series_in_all_figures(opened):
     tab = opened("compare")
     hidden = "document.querySelectorAll('.series.off').length"
-    pressed = (
-        "[...document.querySelectorAll('.switch[data-key=\"f-kmse\"]')].map((e) => e.getAttribute('aria-pressed'))"
-    )
+    pressed = "[...document.querySelectorAll('.switch[data-key=\"f-kmse\"]')].map((e) => e.getAttribute('aria-pressed'))"
     assert tab.js(hidden) == 0
     tab.click('.switch[data-key="f-kmse"]')
     assert tab.js(hidden) == 2
@@ -175,7 +184,9 @@ def test_a_name_in_the_legend_hides_and_shows_its_series_in_all_figures(opened):
 def test_values_are_read_off_with_the_pointer_and_with_the_keyboard(opened, kind, figure, read):
     tab = opened(kind)
     here = f"document.querySelectorAll('figure.plot')[{figure}]"
-    tab.js(f"{here}.querySelector('.area').scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    tab.js(
+        f"{here}.querySelector('.area').scrollIntoView({{block: 'center', behavior: 'instant'}})"
+    )
     box = tab.js(f"{here}.querySelector('.area').getBoundingClientRect().toJSON()")
     texts = []
     for share in (0.02, 0.9):
@@ -205,7 +216,9 @@ def test_a_hidden_series_is_not_read(opened):
     assert "f-kmse" in tab.js(value)
     tab.click('.switch[data-key="f-kmse"]')
     assert "f-kmse" not in tab.js(value)
-    tab.js("document.querySelectorAll('.legend')[0].querySelectorAll('[aria-pressed=true]').forEach((e) => e.click())")
+    tab.js(
+        "document.querySelectorAll('.legend')[0].querySelectorAll('[aria-pressed=true]').forEach((e) => e.click())"
+    )
     assert tab.js(value) == "nothing is shown"
     assert tab.js("document.querySelector('.reader').disabled") is True
     assert tab.complaints() == []
@@ -213,17 +226,20 @@ def test_a_hidden_series_is_not_read(opened):
 
 def test_a_table_is_sorted_by_the_title_that_is_pressed(opened):
     tab = opened("compare")
-    column = (
-        "[...document.querySelectorAll('table')[0].tBodies[0].rows].map((row) => Number(row.cells[2].dataset.value))"
-    )
+    column = "[...document.querySelectorAll('table')[0].tBodies[0].rows].map((row) => Number(row.cells[2].dataset.value))"
     before = tab.js(column)
     tab.click("table thead th:nth-child(3) button")
     assert tab.js(column) == sorted(before)
-    assert tab.js("document.querySelector('thead th:nth-child(3)').getAttribute('aria-sort')") == "ascending"
+    assert (
+        tab.js("document.querySelector('thead th:nth-child(3)').getAttribute('aria-sort')")
+        == "ascending"
+    )
     tab.click("table thead th:nth-child(3) button")
     assert tab.js(column) == sorted(before, reverse=True)
     tab.click("table thead th:nth-child(1) button")
-    names = tab.js("[...document.querySelectorAll('table')[0].tBodies[0].rows].map((row) => row.cells[0].textContent)")
+    names = tab.js(
+        "[...document.querySelectorAll('table')[0].tBodies[0].rows].map((row) => row.cells[0].textContent)"
+    )
     assert names == sorted(names)
 
 
@@ -245,13 +261,21 @@ def test_light_and_dark_follow_the_reader_and_the_button(opened):
 def test_the_lines_of_python_are_copied(opened):
     tab = opened("compare")
     origin = tab.js("location.origin")
-    tab.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"], origin=origin)
+    tab.call(
+        "Browser.grantPermissions",
+        permissions=["clipboardReadWrite", "clipboardSanitizedWrite"],
+        origin=origin,
+    )
     tab.click("#copy")
     assert (
-        tab.js("new Promise((done) => setTimeout(() => done(document.getElementById('copy').textContent), 50))")
+        tab.js(
+            "new Promise((done) => setTimeout(() => done(document.getElementById('copy').textContent), 50))"
+        )
         == "Copied"
     )
-    assert tab.js("navigator.clipboard.readText()") == tab.js("document.querySelector('#code code').textContent")
+    assert tab.js("navigator.clipboard.readText()") == tab.js(
+        "document.querySelector('#code code').textContent"
+    )
 
 
 def test_numbers_behind_a_figure_open(opened):

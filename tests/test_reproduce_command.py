@@ -29,7 +29,9 @@ def muhat(tmp_path, monkeypatch):
     """Run the command in this process, in a folder of its own; what it sets in the environment is forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_command.os, "environ", dict(os.environ))
-    return lambda *arguments: CliRunner().invoke(command_line(), ["reproduce", *map(str, arguments)])
+    return lambda *arguments: CliRunner().invoke(
+        command_line(), ["reproduce", *map(str, arguments)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,9 @@ def reproduced(tmp_path_factory):
     """The folder of results where everything was run, small, as a user does."""
     place = tmp_path_factory.mktemp("reproduced")
     environment = {key: value for key, value in os.environ.items() if key != "MUHAT_DATA"}
-    done = subprocess.run([*COMMAND, "--quick"], capture_output=True, text=True, cwd=place, env=environment)
+    done = subprocess.run(
+        [*COMMAND, "--quick"], capture_output=True, text=True, cwd=place, env=environment
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "Quick run, far below the paper's sizes: no verdicts.",
@@ -80,7 +84,9 @@ def test_what_is_done_is_not_done_again_and_the_page_stays_the_same(muhat, resul
     done = muhat("loss", "figure-2", "--quick", "--page", "my page.md")
     assert done.exit_code == 0
     assert done.stderr.count("already computed") == 2
-    assert results.joinpath("../my page.md").read_text().count("](muhat-results-quick/") == before.count("](")
+    assert results.joinpath("../my page.md").read_text().count(
+        "](muhat-results-quick/"
+    ) == before.count("](")
     assert muhat("loss", "--quick").exit_code == 0
     assert (results / "evidence.md").read_text() == before
 
@@ -118,7 +124,9 @@ def test_a_mistake_is_answered_by_one_sentence(muhat, tmp_path, arguments, sente
     assert not list(tmp_path.glob("**/*.csv"))
 
 
-def test_a_wrong_data_folder_in_the_environment_is_refused_before_the_work(muhat, tmp_path, monkeypatch):
+def test_a_wrong_data_folder_in_the_environment_is_refused_before_the_work(
+    muhat, tmp_path, monkeypatch
+):
     monkeypatch.setitem(_command.os.environ, "MUHAT_DATA", str(tmp_path / "nowhere"))
     assert_refused(muhat("table-2"), "no such folder")
     assert not (tmp_path / "muhat-results").exists()
@@ -150,11 +158,16 @@ def test_results_of_another_version_are_left_out_of_the_page(muhat, results):
 def test_a_task_that_fails_is_answered_by_one_sentence(muhat, monkeypatch):
     experiment: Experiment = deadly()
     monkeypatch.setitem(_command.ALL, "deadly", experiment)
-    assert_refused(muhat("deadly", "--quick", "--n-jobs", "1"), "deadly: a worker process was ended from outside")
+    assert_refused(
+        muhat("deadly", "--quick", "--n-jobs", "1"),
+        "deadly: a worker process was ended from outside",
+    )
 
 
 def test_a_run_that_is_interrupted_says_so_and_keeps_its_checkpoints(tmp_path):
-    process = subprocess.Popen([*COMMAND, "when-it-pays", "--quick"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "when-it-pays", "--quick"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
     checkpoints = tmp_path / "muhat-results-quick" / ".checkpoints"
     for _ in range(6000):
         if list(checkpoints.glob("*/*.json")):

@@ -24,9 +24,13 @@ pytestmark = pytest.mark.xdist_group("dask")  # one cluster at a time, where xdi
 
 @pytest.fixture(scope="module")
 def cluster():
-    cluster = LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+    cluster = LocalCluster(
+        2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
     yield cluster
-    with suppress(TimeoutError):  # as distributed does at exit: it may wait for ever for workers that were killed
+    with suppress(
+        TimeoutError
+    ):  # as distributed does at exit: it may wait for ever for workers that were killed
         cluster.close(timeout=30)
 
 
@@ -48,7 +52,9 @@ def test_experiments_on_the_cluster_write_the_same_table_and_resume(cluster, tmp
     reproduce([toy(tmp_path / "log")], here, quick=True, n_jobs=1, progress=Progress())
     failing = toy(tmp_path / "log", fails=COUNT - 1)
     with pytest.raises(TaskError, match=r"toy, task 5 .*AwkwardError: no luck"):
-        reproduce([failing], there, quick=True, cluster=cluster.scheduler_address, progress=recorder)
+        reproduce(
+            [failing], there, quick=True, cluster=cluster.scheduler_address, progress=recorder
+        )
     assert 0 < recorder.computed < COUNT
     (tmp_path / "repaired").touch()
     reproduce([failing], there, quick=True, cluster=cluster.scheduler_address, progress=recorder)
@@ -58,21 +64,42 @@ def test_experiments_on_the_cluster_write_the_same_table_and_resume(cluster, tmp
 
 
 def test_what_measures_times_runs_here(cluster, tmp_path):
-    reproduce([conditions()], tmp_path, n_jobs=-1, cluster=cluster.scheduler_address, progress=Progress())
+    reproduce(
+        [conditions()], tmp_path, n_jobs=-1, cluster=cluster.scheduler_address, progress=Progress()
+    )
     with Client(cluster, set_as_default=False) as client:
         on_cluster = client.run(os.getpid).values()
-    assert not {row["process"] for row in read_results(tmp_path, "conditions").rows} & set(on_cluster)
+    assert not {row["process"] for row in read_results(tmp_path, "conditions").rows} & set(
+        on_cluster
+    )
 
 
 def test_a_cluster_with_other_source_code_is_refused(cluster, tmp_path, monkeypatch):
     now = Provenance.from_process
-    monkeypatch.setattr(Provenance, "from_process", lambda place: replace(now(place), source="other"))
-    with pytest.raises(TaskError, match=r"other source code of muhat .* on a cluster install the same code"):
-        reproduce([toy(tmp_path / "log")], tmp_path, cluster=cluster.scheduler_address, progress=Progress())
+    monkeypatch.setattr(
+        Provenance, "from_process", lambda place: replace(now(place), source="other")
+    )
+    with pytest.raises(
+        TaskError, match=r"other source code of muhat .* on a cluster install the same code"
+    ):
+        reproduce(
+            [toy(tmp_path / "log")],
+            tmp_path,
+            cluster=cluster.scheduler_address,
+            progress=Progress(),
+        )
 
 
 def test_the_command_runs_on_a_cluster(cluster, tmp_path):
-    arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", cluster.scheduler_address]
+    arguments = [
+        "reproduce",
+        "figure-1",
+        "--quick",
+        "--out",
+        str(tmp_path),
+        "--cluster",
+        cluster.scheduler_address,
+    ]
     assert CliRunner().invoke(command_line(), arguments).exit_code == 0
     assert (tmp_path / "figure-1.csv").exists()
 
@@ -83,17 +110,29 @@ def test_tasks_that_kill_their_workers_are_named_in_a_sentence(cluster, tmp_path
         reproduce([deadly()], tmp_path, cluster=cluster.scheduler_address, progress=Progress())
 
 
-def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(tmp_path, monkeypatch):
+def test_a_cluster_that_does_not_answer_or_has_no_dask_is_refused_in_a_sentence(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("muhat.paper._workers.ANSWER_SECONDS", 0.2)
     for address in ("tcp://127.0.0.1:9", "nowhere at all"):
         with pytest.raises(ValueError, match="a dask scheduler that answers is needed, got"):
             reproduce([toy(tmp_path / "log")], tmp_path, cluster=address)
     with pytest.raises(ValueError, match="either n_jobs or cluster is needed"):
         reproduce([toy(tmp_path / "log")], tmp_path, cluster="tcp://127.0.0.1:9", n_jobs=2)
-    arguments = ["reproduce", "figure-1", "--quick", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"]
+    arguments = [
+        "reproduce",
+        "figure-1",
+        "--quick",
+        "--out",
+        str(tmp_path),
+        "--cluster",
+        "tcp://127.0.0.1:9",
+    ]
     result = CliRunner().invoke(command_line(), arguments)
     assert result.exit_code == 2, result.stderr
-    assert result.stderr.startswith("muhat: reproduce: the address of a dask scheduler that answers is needed")
+    assert result.stderr.startswith(
+        "muhat: reproduce: the address of a dask scheduler that answers is needed"
+    )
     assert result.stderr.count("\n") == 1
     monkeypatch.setitem(sys.modules, "distributed", None)
     sentence = r"a cluster needs dask, got no package 'distributed'; pip install 'muhat\[dask\]'"

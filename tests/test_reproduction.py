@@ -70,7 +70,9 @@ class Place:
 
     @property
     def computed(self):
-        return [int(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        return (
+            [int(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        )
 
     @property
     def stored(self):
@@ -84,7 +86,9 @@ class Place:
         """Run the toy in this process and return what it reported."""
         recorder = Recorder()
         experiment = toy(self.log, **changes)
-        reproduce([experiment], self.results, quick=quick, again=again, n_jobs=n_jobs, progress=recorder)
+        reproduce(
+            [experiment], self.results, quick=quick, again=again, n_jobs=n_jobs, progress=recorder
+        )
         return recorder.reported
 
     def start(self):
@@ -93,7 +97,9 @@ class Place:
         command = [sys.executable, "-c", code, str(self.results), str(self.log)]
         search = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
 
     def assert_clean(self):
         """The results are there and nothing else."""
@@ -169,13 +175,17 @@ def processes_of(session):
     return found
 
 
-def test_a_run_killed_at_four_moments_ends_with_the_same_table_and_computes_nothing_twice(place, undisturbed):
+def test_a_run_killed_at_four_moments_ends_with_the_same_table_and_computes_nothing_twice(
+    place, undisturbed
+):
     random = np.random.default_rng(SEED)
     for moment in range(MOMENTS):
         stored, logged = place.stored, len(place.computed)
         target = logged + random.integers(3)
         process = place.start()
-        wait_until(lambda target=target: place.results.exists() and len(place.computed) >= target, process)
+        wait_until(
+            lambda target=target: place.results.exists() and len(place.computed) >= target, process
+        )
         time.sleep(random.uniform(0, DURATION))
         if moment % 2:
             os.killpg(process.pid, signal.SIGKILL)
@@ -194,15 +204,23 @@ def test_a_run_killed_at_four_moments_ends_with_the_same_table_and_computes_noth
 
 
 @pytest.mark.parametrize("computed", [0, 5])
-def test_ctrl_c_ends_a_run_at_once_with_one_sentence_and_it_resumes(place, undisturbed, computed, monkeypatch):
+def test_ctrl_c_ends_a_run_at_once_with_one_sentence_and_it_resumes(
+    place, undisturbed, computed, monkeypatch
+):
     process = place.start()
-    wait_until(lambda: (place.results / ".checkpoints").exists() and len(place.computed) >= computed, process)
+    wait_until(
+        lambda: (place.results / ".checkpoints").exists() and len(place.computed) >= computed,
+        process,
+    )
     time.sleep(DURATION)
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     stored = place.stored
-    assert stderr == f"toy: interrupted, {len(stored)} of {COUNT} tasks finished; the same command resumes\n"
+    assert (
+        stderr
+        == f"toy: interrupted, {len(stored)} of {COUNT} tasks finished; the same command resumes\n"
+    )
     wait_until(lambda: not processes_of(process.pid))
     logged = len(place.computed)
     compute_in_this_process(monkeypatch)
@@ -295,7 +313,9 @@ def test_results_of_other_settings_are_written_over_only_again(done, version, mo
     """Also after a change of version: a quick run must not lose a full one."""
     table = done.table
     monkeypatch.setattr("muhat.paper._provenance.__version__", version)
-    with pytest.raises(FileError, match=r"without results of toy that have other settings is needed.* --again\.$"):
+    with pytest.raises(
+        FileError, match=r"without results of toy that have other settings is needed.* --again\.$"
+    ):
         done.run(seed=8)
     assert done.table == table
     assert done.computed == []
@@ -306,7 +326,9 @@ def test_results_of_other_settings_are_written_over_only_again(done, version, mo
 
 def test_a_task_that_fails_is_named_and_the_others_are_kept(place, finished, monkeypatch):
     """The last one fails: a worker may begin the next before the run hears of it, which then has no checkpoint."""
-    with pytest.raises(TaskError, match=r"^toy, task 5 \{'number': 5, 'n': 15\}: AwkwardError: no luck$") as caught:
+    with pytest.raises(
+        TaskError, match=r"^toy, task 5 \{'number': 5, 'n': 15\}: AwkwardError: no luck$"
+    ) as caught:
         place.run(n_jobs=1, fails=5)
     assert "in run\n" in str(caught.value.__cause__)  # where in the worker it was
     assert place.stored == {0, 1, 2, 3, 4}
@@ -323,7 +345,10 @@ def test_a_worker_that_is_ended_from_outside_is_reported(tmp_path):
 
 
 def test_a_second_run_in_the_folder_is_refused(done):
-    with locked(done.results), pytest.raises(FileError, match="one run at a time can write its results here"):
+    with (
+        locked(done.results),
+        pytest.raises(FileError, match="one run at a time can write its results here"),
+    ):
         done.run()
     assert done.run() == [("skipped", True)]
 
@@ -364,7 +389,13 @@ def test_a_folder_that_cannot_be_is_refused(place):
 
 def test_results_are_read_with_all_that_they_came_from(finished):
     read = read_results(finished.results, "toy")
-    assert read.settings == {"seed": 7, "count": 6, "seconds": 0.025, "log": str(finished.log), "fails": None}
+    assert read.settings == {
+        "seed": 7,
+        "count": 6,
+        "seconds": 0.025,
+        "log": str(finished.log),
+        "fails": None,
+    }
     assert [row["n"] for row in read.rows] == list(range(10, 16))
     assert to_csv(read.rows) == finished.table
     assert set(read.provenance["versions"]) == {"muhat", "python", "numpy", "scipy", "scikit-learn"}
@@ -375,7 +406,10 @@ def test_results_are_read_with_all_that_they_came_from(finished):
 
 
 def test_missing_and_changed_results_are_refused_in_one_sentence(done):
-    with pytest.raises(FileError, match=r"other\.csv: the results of other are needed, got none; compute them first"):
+    with pytest.raises(
+        FileError,
+        match=r"other\.csv: the results of other are needed, got none; compute them first",
+    ):
         read_results(done.results, "other")
     (done.results / "toy.csv").write_bytes(done.table + b"\n")
     with pytest.raises(FileError, match=r"toy\.csv: .*, got a file that was changed since"):
@@ -386,13 +420,29 @@ def test_missing_and_changed_results_are_refused_in_one_sentence(done):
 
 
 def test_a_table_comes_back_to_the_last_bit():
-    values = [0.1 + 0.2, 1e-300, -0.0, 5e-324, 1e16, math.inf, -math.inf, 12, -(10**30), True, False, None]
+    values = [
+        0.1 + 0.2,
+        1e-300,
+        -0.0,
+        5e-324,
+        1e16,
+        math.inf,
+        -math.inf,
+        12,
+        -(10**30),
+        True,
+        False,
+        None,
+    ]
     values += ["tsvd", "a, b", 'a "quoted" word', "two\nlines", "ν-method", "-"]
     rows = [{"value": value, "place": place} for place, value in enumerate(values)]
     read = from_csv(to_csv(rows))
     assert [repr(row["value"]) for row in read] == [repr(value) for value in values]
     assert math.isnan(from_csv(to_csv([{"value": math.nan}]))[0]["value"])
-    assert to_csv([{"a": np.float64(0.1), "b": np.int64(3), "c": np.bool_(True)}]) == b"a,b,c\n0.1,3,True\n"
+    assert (
+        to_csv([{"a": np.float64(0.1), "b": np.int64(3), "c": np.bool_(True)}])
+        == b"a,b,c\n0.1,3,True\n"
+    )
     assert from_csv(to_csv([])) == []
 
 
@@ -422,8 +472,17 @@ def test_the_commit_is_marked_for_changes_but_those_of_the_results(tmp_path, mon
     (package / "__init__.py").touch()
 
     def git(*arguments):
-        identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+        identity = [
+            "-c",
+            "user.name=Test",
+            "-c",
+            "user.email=test@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        ]
+        subprocess.run(
+            ["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True
+        )
 
     assert source_commit(package, inside) is None
     git("init")
@@ -479,9 +538,7 @@ def test_on_a_terminal_a_bar_tells_the_time_left_at_the_speed_of_this_run(monkey
 
 
 def test_without_the_extra_one_sentence_names_it(tmp_path):
-    code = (
-        f"import sys; sys.modules['rich'] = None; from muhat.paper import reproduce; reproduce([], {str(tmp_path)!r})"
-    )
+    code = f"import sys; sys.modules['rich'] = None; from muhat.paper import reproduce; reproduce([], {str(tmp_path)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ImportError: muhat.paper: running the experiments needs packages")

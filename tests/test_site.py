@@ -27,19 +27,41 @@ LINK = re.compile(r'\b(href|src)="([^"]+)"')
 ADDRESS = re.compile(r"\w+:|//")
 
 
-def test_the_site_builds_without_a_warning_every_link_leads_somewhere_and_the_search_finds(tmp_path):
+def test_the_site_builds_without_a_warning_every_link_leads_somewhere_and_the_search_finds(
+    tmp_path,
+):
     """The examples are not run. One test, as the site is built for all of it."""
     made = shutil.ignore_patterns("_build", "gallery", "reference", "__pycache__")
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=made)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copy(ROOT / "CITATION.cff", tmp_path)
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-D", "plot_gallery=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        "-D",
+        "plot_gallery=0",
+    ]
     ran = subprocess.run([*command, "docs", "site"], cwd=tmp_path, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     site = tmp_path / "site"
-    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if "_static" not in path.parts}
+    pages = {
+        path: path.read_text(encoding="utf-8")
+        for path in site.rglob("*.html")
+        if "_static" not in path.parts
+    }
     generated = {path.stem for path in pages if path.parent.name == "generated"}
-    assert {"muhat.KernelMean", "muhat.compare", "muhat.load", "muhat.paper.theory.Theorem2"} <= generated
+    assert {
+        "muhat.KernelMean",
+        "muhat.compare",
+        "muhat.load",
+        "muhat.paper.theory.Theorem2",
+    } <= generated
     assert not list(broken_links(pages))
     assert_the_search_finds("landweber", site)
 

@@ -46,7 +46,13 @@ def test_every_kernel(kernel):
 
 @pytest.mark.parametrize(
     "kernel",
-    [Gaussian(1.0) + Linear(), Gaussian() * Laplacian(), 2.0 * Gaussian(), RBF(1.0), lambda X, Y: X @ Y.T],
+    [
+        Gaussian(1.0) + Linear(),
+        Gaussian() * Laplacian(),
+        2.0 * Gaussian(),
+        RBF(1.0),
+        lambda X, Y: X @ Y.T,
+    ],
     ids=["sum", "product", "multiple", "scikit-learn's", "function"],
 )
 def test_kernels_made_of_others_and_those_of_others(kernel):
@@ -73,7 +79,9 @@ def test_every_way_to_hold_the_gram_matrix(gram):
 
 
 def test_weights_targets_and_single_precision():
-    mean = KernelMean(target=np.full(60, 1 / 60)).fit(X.astype(np.float32), sample_weight=np.arange(1.0, 61))
+    mean = KernelMean(target=np.full(60, 1 / 60)).fit(
+        X.astype(np.float32), sample_weight=np.arange(1.0, 61)
+    )
     assert is_finite(mean)
     assert mean.weights_.dtype == np.float32
 
@@ -101,7 +109,10 @@ def test_batches_streams_partial_fits_and_merging():
     gram = Nystrom(landmarks=X[:10])
     assert is_finite(KernelMean(gram=gram).fit_batches(batches))
     assert is_finite(KernelMean(gram=gram).fit_batches(iter(batches)))
-    one, two = (KernelMean(gram=gram, kernel=Gaussian(1.0)).partial_fit(part) for part in np.array_split(X, 2))
+    one, two = (
+        KernelMean(gram=gram, kernel=Gaussian(1.0)).partial_fit(part)
+        for part in np.array_split(X, 2)
+    )
     assert one.merge(two).n_samples_seen_ == 60
 
 
@@ -141,7 +152,12 @@ def test_conditional_means():
 
 
 def test_tests_and_drift():
-    settings = {"kernel": "gaussian", "bandwidths": "median", "n_permutations": 99, "random_state": 0}
+    settings = {
+        "kernel": "gaussian",
+        "bandwidths": "median",
+        "n_permutations": 99,
+        "random_state": 0,
+    }
     assert TwoSampleTest(**settings).test(X, [X[:30] + 3, X[30:] + 3]).p_value == 0.01
     assert IndependenceTest(**settings).test(X[:, :1], X[:, :1] ** 2).p_value == 0.01
     test = TwoSampleTest(gram=Nystrom(10), bins=20, early_stopping=5, **settings)
@@ -154,7 +170,9 @@ def test_density_theory_and_data():
     assert np.isfinite(MatchedMixture(2).fit(X).score(X))
     assert theory.theorem_1(Gaussian(1.0)(X), c=1.0, beta=1.5) is not None
     assert theory.theorem_2(risk=[0.1, 0.2], mean=[1.0, 0.5]).upper.shape == (2,)
-    assert theory.theorem_3(FILTERS["f-kmse"](), 0.1, n=60, beta=1.0, source_norm=1.0).probability < 1
+    assert (
+        theory.theorem_3(FILTERS["f-kmse"](), 0.1, n=60, beta=1.0, source_norm=1.0).probability < 1
+    )
     assert theory.check_definition_1(FILTERS["f-kmse"](), [0.1, 1.0]) is not None
     mean = KernelMean(kernel=Gaussian(1.0)).fit(X).embedding_
     assert Mixture.isotropic([1.0], [[0.0, 0.0]], [1.0]).squared_distance(mean) > 0
@@ -163,10 +181,16 @@ def test_density_theory_and_data():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["compare", "--out", "figure.png"], ["reproduce", "figure-2", "--quick"]], ids=" ".join
+    "arguments",
+    [["compare", "--out", "figure.png"], ["reproduce", "figure-2", "--quick"]],
+    ids=" ".join,
 )
 def test_commands(arguments, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "muhat", *arguments], capture_output=True, text=True, cwd=tmp_path, check=False
+        [sys.executable, "-m", "muhat", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,9 @@ def rows_of(batches):
 
 def test_the_work_on_small_batches_grows_with_their_number_and_no_faster(monkeypatch):
     calls = []
-    monkeypatch.setattr(sources, "len", lambda values: calls.append(1) or values.__len__(), raising=False)
+    monkeypatch.setattr(
+        sources, "len", lambda values: calls.append(1) or values.__len__(), raising=False
+    )
     work = []
     for number in (500, 1000):
         calls.clear()
@@ -43,7 +45,9 @@ def test_empty_batches_are_skipped_wherever_they_are(empty):
 
 @pytest.mark.parametrize("batches", [[], [X[:0]], [X[:0], X[:0]]])
 def test_empty_batches_only_are_refused(batches):
-    with pytest.raises(ValueError, match="at least one batch is needed in every pass, got none with a row"):
+    with pytest.raises(
+        ValueError, match="at least one batch is needed in every pass, got none with a row"
+    ):
         rows_of(batches)
 
 
@@ -94,6 +98,8 @@ def test_what_a_thread_of_ours_calls_stays_on_its_core(two_cores):
 
 def test_threads_of_a_dask_worker_share_the_cores(two_cores):
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"
+    ) as client:
         assert client.submit(cores, pure=False).result() == 1
     assert available_cores() == 2

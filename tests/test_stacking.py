@@ -16,7 +16,16 @@ from scipy.special import log_ndtr
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from muhat import Gaussian, KernelMean, Laplacian, Matern, Mixture, StackDisplay, StackedMean, SyntheticFamily
+from muhat import (
+    Gaussian,
+    KernelMean,
+    Laplacian,
+    Matern,
+    Mixture,
+    StackDisplay,
+    StackedMean,
+    SyntheticFamily,
+)
 from muhat.embedding import Embedding
 from muhat.kernels import InverseMultiquadric, Linear, Polynomial, RationalQuadratic
 from muhat.paper._estimators import losses_of_auto
@@ -65,7 +74,9 @@ def left_out_ways(sample, splits, seed=1):
 @pytest.mark.parametrize("candidate", EXACT, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("splits", [None, 5])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Matern(0.3)], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Laplacian(), Matern(0.3)], ids=lambda each: type(each).__name__
+)
 def test_left_out_equals_refitting(candidate, splits, weighted, kernel):
     sample = a_sample(kernel=kernel, masses=np.linspace(1, 3, 24) if weighted else None)
     folds, waves = left_out_ways(sample, splits)
@@ -89,13 +100,17 @@ def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits
             np.testing.assert_allclose(wave, wave_of(mixture, waves, ~rows)[0], atol=1e-9)
 
 
-@pytest.mark.parametrize("candidate", [IndependentBlocks(), ClusterJitter()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "candidate", [IndependentBlocks(), ClusterJitter()], ids=lambda each: type(each).__name__
+)
 @pytest.mark.parametrize("splits", [None, 5])
 def test_left_out_recombinations_equal_refitting_with_clusters_and_blocks_kept(candidate, splits):
     sample = a_sample(30, masses=np.linspace(1, 2, 30))
     folds, waves = left_out_ways(sample, splits)
     labels = candidate.labels(sample)
-    for parts, waves_left in zip(candidate.parts(sample), candidate.left_out(sample, folds, waves), strict=True):
+    for parts, waves_left in zip(
+        candidate.parts(sample), candidate.left_out(sample, folds, waves), strict=True
+    ):
         np.testing.assert_allclose(parts.sum(axis=0), 1)
         for rows, wave in zip(folds, waves_left, strict=True):
             left = sample.without(rows)
@@ -106,7 +121,9 @@ def test_left_out_recombinations_equal_refitting_with_clusters_and_blocks_kept(c
 class TestRowsThatRepeat:
     """Rows count as often as they are there."""
 
-    X = np.random.default_rng(0).normal(size=(40, 3))[np.random.default_rng(1).integers(40, size=40)]
+    X = np.random.default_rng(0).normal(size=(40, 3))[
+        np.random.default_rng(1).integers(40, size=40)
+    ]
 
     @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", Linear()], ids=str)
     def test_weights_of_one_are_no_weights(self, kernel):
@@ -122,7 +139,9 @@ class TestRowsThatRepeat:
         weighted = StackedMean(kernel=kernel).fit(self.X, sample_weight=counts)
         repeated = StackedMean(kernel=kernel).fit(np.repeat(self.X, counts, axis=0))
         np.testing.assert_array_equal(weighted.weights_, repeated.weights_)
-        np.testing.assert_array_equal(weighted.score_samples(self.X), repeated.score_samples(self.X))
+        np.testing.assert_array_equal(
+            weighted.score_samples(self.X), repeated.score_samples(self.X)
+        )
         assert weighted.n_samples_seen_ == counts.sum()
 
     def test_other_weights_are_masses_of_which_only_ratios_matter(self):
@@ -131,7 +150,9 @@ class TestRowsThatRepeat:
         thrice = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=3 * masses)
         np.testing.assert_allclose(once.weights_, thrice.weights_, atol=1e-9)
         equal = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=np.full(40, 0.1))
-        np.testing.assert_allclose(equal.weights_, StackedMean(kernel=Gaussian(1.0)).fit(self.X).weights_, atol=1e-9)
+        np.testing.assert_allclose(
+            equal.weights_, StackedMean(kernel=Gaussian(1.0)).fit(self.X).weights_, atol=1e-9
+        )
 
     def test_counts_too_large_to_repeat_are_masses(self):
         counts = np.r_[np.full(20, 10_000), np.full(20, 20_000)]
@@ -183,7 +204,9 @@ def test_noise_that_the_kernel_cannot_see_does_not_move_it(name):
 @pytest.mark.parametrize("value", [1e15, 2.0**62, -1e8])
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(1.0)], ids=repr)
 def test_equal_rows_have_their_own_mean_however_large_they_are(value, kernel):
-    assert StackedMean(kernel=kernel).fit(np.full((20, 3), value)).embedding_.norm() == pytest.approx(1, abs=1e-12)
+    assert StackedMean(kernel=kernel).fit(
+        np.full((20, 3), value)
+    ).embedding_.norm() == pytest.approx(1, abs=1e-12)
     rows = value + np.arange(30.0)[:, None] % 7 * 1024
     near = StackedMean(kernel=Gaussian(1024.0)).fit(rows - value)
     far = StackedMean(kernel=Gaussian(1024.0)).fit(rows)
@@ -206,23 +229,35 @@ def test_distinct_rows_are_counted_up_to_what_the_kernel_sees():
         sample = Sample(Gaussian(1.0), X, np.full(60, 1 / 60), 60)
         assert sample.n_distinct == pytest.approx(20, abs=1e-3)
         assert sample.distinct_share == pytest.approx(1 / 3, abs=1e-4)
-    assert Sample(Gaussian(1.0), rows, np.full(20, 1 / 20), 20).n_distinct == pytest.approx(20, abs=1e-3)
+    assert Sample(Gaussian(1.0), rows, np.full(20, 1 / 20), 20).n_distinct == pytest.approx(
+        20, abs=1e-3
+    )
     many = np.arange(3000.0)[:, None] % 5
-    assert Sample(Gaussian(1.0), many, np.full(3000, 1 / 3000), 3000).n_distinct == pytest.approx(5, abs=1e-3)
+    assert Sample(Gaussian(1.0), many, np.full(3000, 1 / 3000), 3000).n_distinct == pytest.approx(
+        5, abs=1e-3
+    )
 
 
 def test_the_total_mass_is_one_unless_it_is_free():
     X = np.random.default_rng(0).normal(size=(40, 3))
     for kernel in ("gaussian", "laplacian"):
-        assert StackedMean(kernel=kernel).fit(X).embedding_.weights.sum() == pytest.approx(1, abs=1e-9)
+        assert StackedMean(kernel=kernel).fit(X).embedding_.weights.sum() == pytest.approx(
+            1, abs=1e-9
+        )
     free = StackedMean(unit_mass=False, kernel=Gaussian(0.5)).fit(X)
     assert free.weights_.sum() <= 1 + 1e-9
     assert free.embedding_.weights.sum() < 0.999
 
 
-@pytest.mark.parametrize("parts", [[[1, 0], [0, 1]], [[1, 1], [0.5, 0.5], [-0.5, -0.5]]], ids=["blocks", "jitter"])
+@pytest.mark.parametrize(
+    "parts", [[[1, 0], [0, 1]], [[1, 1], [0.5, 0.5], [-0.5, -0.5]]], ids=["blocks", "jitter"]
+)
 def test_recombinations_are_all_ways_to_put_rows_of_a_cluster_together(parts):
-    X, masses, labels = np.array([[0, 0], [1, 3], [2, 5], [9.0, 9]]), np.array([0.1, 0.3, 0.4, 0.2]), [0, 0, 0, 1]
+    X, masses, labels = (
+        np.array([[0, 0], [1, 3], [2, 5], [9.0, 9]]),
+        np.array([0.1, 0.3, 0.4, 0.2]),
+        [0, 0, 0, 1],
+    )
     P = Recombination(X, masses, np.array(labels), np.array(parts, dtype=float))
     omega = np.random.default_rng(0).normal(size=(6, 2))
     expected = 0
@@ -241,7 +276,9 @@ def test_recombinations_are_all_ways_to_put_rows_of_a_cluster_together(parts):
 def test_recombinations_take_part_as_points_that_are_drawn():
     X = np.random.default_rng(0).normal(size=(40, 3))
     assert StackedMean().fit(X).names_[-2:] == ["2 blocks of features", "3 blocks of features"]
-    assert StackedMean(kernel="laplacian").fit(X).names_[-1] == "jitter"  # where Gaussians have no closed form
+    assert (
+        StackedMean(kernel="laplacian").fit(X).names_[-1] == "jitter"
+    )  # where Gaussians have no closed form
     alone = StackedMean(candidates=[ClusterJitter()]).fit(X)
     assert alone.names_ == ["KME", "jitter"]
     assert len(alone.embedding_.points) > len(X)
@@ -263,7 +300,9 @@ def test_moments_by_frequencies_are_those_by_refits_up_to_their_error(kernel):
     found = []
     for seed in range(8):
         frequencies = orthogonal_frequencies(kernel, 256, 3, np.random.default_rng(seed))
-        found.append(LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies)))
+        found.append(
+            LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+        )
     for name in ("inner", "cross", "risk"):
         values = np.array([getattr(moments, name) for moments in found])
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
@@ -312,15 +351,24 @@ def test_weights_are_the_minimum(count, seed, shift, free):
         bonus = 2 * SUM_BONUS * risk * w.sum() if free else 0
         return moments.score(w) + RIDGE * risk * ((w - 1 / count) ** 2).sum() - bonus
 
-    total = {"type": "ineq", "fun": lambda w: 1 - w.sum()} if free else {"type": "eq", "fun": lambda w: masses @ w - 1}
-    best = minimize(objective, np.full(count, 1 / count), bounds=[(0, 2)] * count, constraints=total, tol=1e-12)
+    total = (
+        {"type": "ineq", "fun": lambda w: 1 - w.sum()}
+        if free
+        else {"type": "eq", "fun": lambda w: masses @ w - 1}
+    )
+    best = minimize(
+        objective, np.full(count, 1 / count), bounds=[(0, 2)] * count, constraints=total, tol=1e-12
+    )
     assert objective(w) <= best.fun + 1e-6 * (1 + abs(best.fun))
 
 
 def test_means_of_gaussians_under_the_exponential_kernel_are_those_of_its_own_closed_form():
     def of_one(x, mean, variance, sigma):  # E exp(−|x − Y|/σ)
         s, gap = variance**0.5, x - mean
-        sides = [np.exp(g / sigma + variance / (2 * sigma**2) + log_ndtr(-g / s - s / sigma)) for g in (gap, -gap)]
+        sides = [
+            np.exp(g / sigma + variance / (2 * sigma**2) + log_ndtr(-g / s - s / sigma))
+            for g in (gap, -gap)
+        ]
         return sum(sides)
 
     P = Mixture([0.4, 0.6], [[-1.0], [2.0]], [[[0.5]], [[1e-4]]])
@@ -340,7 +388,9 @@ def test_means_of_gaussians_equal_integrals(kernel):
         expected = simpson(density * kernel(np.array([[x]]), y[:, None])[0], x=y)
         assert P.mean(kernel, np.array([[x]]))[0] == pytest.approx(expected, abs=1e-8)
     double = Mixture([1.0], [[-1.0]], [[[1.0]]])  # the law of the difference of two
-    assert P.inner(kernel, P) == pytest.approx(double.mean(kernel, np.array([[-1.0]]))[0], abs=1e-12)
+    assert P.inner(kernel, P) == pytest.approx(
+        double.mean(kernel, np.array([[-1.0]]))[0], abs=1e-12
+    )
 
 
 class TestMixedEmbedding:
@@ -349,14 +399,18 @@ class TestMixedEmbedding:
     kernel = Gaussian(1.3)
     rng = np.random.default_rng(0)
     atoms = Embedding(kernel, rng.normal(size=(6, 2)), rng.normal(size=6))
-    gaussians = Mixture([0.5, 0.5], rng.normal(size=(2, 2)), np.stack([np.diag([0.3, 1.0]), np.eye(2)]))
+    gaussians = Mixture(
+        [0.5, 0.5], rng.normal(size=(2, 2)), np.stack([np.diag([0.3, 1.0]), np.eye(2)])
+    )
     f = MixedEmbedding(atoms, gaussians, np.array([0.7, -0.2]))
 
     def test_values_and_inner_products_are_those_of_many_draws(self):
         each = zip(self.gaussians.means, self.gaussians.covariances, strict=True)
         draws = [Mixture([1.0], [mean], [S]).sample(40_000, 1) for mean, S in each]
         points = np.concatenate([self.atoms.points, *draws])
-        weights = np.concatenate([self.atoms.weights, np.full(40_000, 0.7 / 40_000), np.full(40_000, -0.2 / 40_000)])
+        weights = np.concatenate(
+            [self.atoms.weights, np.full(40_000, 0.7 / 40_000), np.full(40_000, -0.2 / 40_000)]
+        )
         drawn = Embedding(self.kernel, points, weights)
         Y = np.random.default_rng(2).normal(size=(5, 2))
         np.testing.assert_allclose(self.f(Y), drawn(Y), atol=5e-3)
@@ -403,7 +457,9 @@ def test_its_risk_is_below_that_of_every_filter(share, d):
 def test_trees_are_cut_as_scipy_cuts_them():
     rng = np.random.default_rng(0)
     samples = [rng.normal(size=(30, 2)) for _ in range(6)]
-    samples = [X if place % 2 else np.round(X) for place, X in enumerate(samples)]  # some with heights that are tied
+    samples = [
+        X if place % 2 else np.round(X) for place, X in enumerate(samples)
+    ]  # some with heights that are tied
     for X in samples:
         tree = linkage(X, "ward")
         for size, labels in zip([2, 4, 8], cut(tree, [2, 4, 8]), strict=True):
@@ -412,7 +468,9 @@ def test_trees_are_cut_as_scipy_cuts_them():
             assert set(labels) == set(range(labels.max() + 1))
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Polynomial(), Gaussian(1.0) + Matern(1.0), "rbf"], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Polynomial(), Gaussian(1.0) + Matern(1.0), "rbf"], ids=str
+)
 def test_any_kernel_works(kernel):
     X = a_sample(40).X
     mu = StackedMean(kernel=kernel).fit(X)
@@ -442,7 +500,9 @@ def test_many_rows_are_left_out_in_folds(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
     mu = StackedMean(kernel=Gaussian(0.3)).fit(X)
     P = Mixture([1.0], np.zeros((1, 2)), np.eye(2)[None])
-    assert mu.embedding_.loss(P) < KernelMean(kernel=Gaussian(0.3), filter="kme").fit(X).embedding_.loss(P)
+    assert mu.embedding_.loss(P) < KernelMean(kernel=Gaussian(0.3), filter="kme").fit(
+        X
+    ).embedding_.loss(P)
 
 
 @dataclass
@@ -475,8 +535,12 @@ def test_the_way_from_the_plain_mean_is_damped_as_the_default_rule_counts_bias()
     mean = sum(m * K[:, j] for j, m in enumerate(masses))
     centred = [[K[i, j] - mean[i] - mean[j] + masses @ mean for j in range(6)] for i in range(6)]
     trace = sum(m * centred[i][i] for i, m in enumerate(masses))
-    D = trace**2 / sum(masses[i] * masses[j] * centred[i][j] ** 2 for i in range(6) for j in range(6))
-    assert Sample(Gaussian(1.0), X, masses, 6).bias_factor == pytest.approx(D / (D - 2) if D > 2 else np.inf)
+    D = trace**2 / sum(
+        masses[i] * masses[j] * centred[i][j] ** 2 for i in range(6) for j in range(6)
+    )
+    assert Sample(Gaussian(1.0), X, masses, 6).bias_factor == pytest.approx(
+        D / (D - 2) if D > 2 else np.inf
+    )
 
 
 def test_a_candidate_of_ones_own_takes_part():
@@ -503,7 +567,9 @@ def test_weights_may_be_a_list_and_a_share_that_is_none_is_refused():
     X = np.random.default_rng(0).normal(size=(40, 3))
     mu = StackedMean(candidates=[Listed()]).fit(X)
     assert mu.embedding_.weights.sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="ClusterJitter: share must be positive and finite, got 'half'"):
+    with pytest.raises(
+        ValueError, match="ClusterJitter: share must be positive and finite, got 'half'"
+    ):
         StackedMean(candidates=[ClusterJitter(share="half")]).fit(X)
 
 
@@ -575,7 +641,11 @@ def test_a_gain_is_that_of_refits_scored_on_folds_that_they_have_not_seen(monkey
         mu = 0 * plain
         for w, m in zip(stack.weights, stack.measures, strict=True):
             is_mixture = isinstance(m, Mixture)
-            part = MixedEmbedding(0 * plain, m, m.weights) if is_mixture else Embedding(kernel, left.X, m)
+            part = (
+                MixedEmbedding(0 * plain, m, m.weights)
+                if is_mixture
+                else Embedding(kernel, left.X, m)
+            )
             mu = mu + w * part
         for x in X[rows]:
             point = Embedding(kernel, x[None], np.ones(1))
@@ -600,7 +670,12 @@ def test_a_gain_is_that_of_the_last_fit():
 def test_a_verdict_says_no_more_than_two_standard_errors_allow():
     mu = StackedMean().fit(np.random.default_rng(0).normal(size=(60, 10)))
     for gain, error, best, words in [
-        (0.11, 0.04, 2.0, "risk lower than the plain average's by 11.0 ± 4.0 %, more than with the best filter"),
+        (
+            0.11,
+            0.04,
+            2.0,
+            "risk lower than the plain average's by 11.0 ± 4.0 %, more than with the best filter",
+        ),
         (0.11, 0.04, 20.0, "no more than with the best filter"),
         (-0.007, 0.047, 2.0, "no detectable difference from the plain average (−0.7 ± 4.7 %)"),
         (-0.2, 0.05, 2.0, "worse than the plain average (−20.0 ± 5.0 %)"),
@@ -617,8 +692,12 @@ def test_scales_are_right_or_refused_in_a_sentence(n_frequencies):
     for scale in (2.0**480, 2.0**-480):
         scaled = StackedMean(n_frequencies=n_frequencies).fit(scale * X)
         np.testing.assert_allclose(scaled.weights_, plain.weights_, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(scaled.score_samples(scale * X), plain.score_samples(X), rtol=1e-9)
-    with pytest.raises(ValueError, match="whose squared distances are finite are needed, got a column that spans"):
+        np.testing.assert_allclose(
+            scaled.score_samples(scale * X), plain.score_samples(X), rtol=1e-9
+        )
+    with pytest.raises(
+        ValueError, match="whose squared distances are finite are needed, got a column that spans"
+    ):
         StackedMean(n_frequencies=n_frequencies).fit(1e200 * X)
     with pytest.raises(ValueError, match="a bandwidth of at least 1e-150 is needed"):
         StackedMean(n_frequencies=n_frequencies).fit(1e-200 * X)

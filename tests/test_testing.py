@@ -62,7 +62,11 @@ def filter_of(name, parameter, C):
     if name == "nu-method":
         s, before = np.zeros_like(C), np.zeros_like(C)
         for t in range(1, parameter + 1):
-            m = 0 if t == 1 else (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
+            m = (
+                0
+                if t == 1
+                else (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
+            )
             w = 6 / 5 if t == 1 else 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3))
             s, before = s + m * (s - before) + w * C @ (one - s), s
         return s
@@ -116,7 +120,9 @@ def test_all_statistics_at_once_are_those_of_the_obvious_loop(kernel, sizes, unb
         for column, value in zip(labels.T, row, strict=True):
             order = np.concatenate([np.flatnonzero(column), np.flatnonzero(~column)])
             S = weighted_kernel(statistic, kernel(Z[order]))  # anew, on the permuted rows
-            assert value == pytest.approx(mmd_of(S, range(n), range(n, n + m), unbiased), abs=CLOSE), statistic
+            assert value == pytest.approx(
+                mmd_of(S, range(n), range(n, n + m), unbiased), abs=CLOSE
+            ), statistic
 
 
 @pytest.mark.parametrize("unbiased", [False, True])
@@ -126,7 +132,8 @@ def test_mmd_without_a_spectrum_is_mmd_with_one(options, unbiased):
     X, Y = rng().normal(size=(14, 2)), rng().normal(0.5, size=(10, 2))
     test = TwoSampleTest(statistics=MMD(unbiased), random_state=SEED, **options)
     direct, checked = (
-        test.set_params(kernel=kernel).test(X, Y) for kernel in (Gaussian(1.3), lambda x, y: Gaussian(1.3)(x, y))
+        test.set_params(kernel=kernel).test(X, Y)
+        for kernel in (Gaussian(1.3), lambda x, y: Gaussian(1.3)(x, y))
     )
     assert direct.p_value == checked.p_value < 1
     assert direct.tests[0].value == pytest.approx(checked.tests[0].value, rel=CLOSE)
@@ -147,7 +154,11 @@ def test_a_statistic_that_is_made_from_mmd_keeps_its_own_weight():
         TwoSampleTest(Gaussian(1.0), statistics=each, random_state=SEED).test(X, Y)
         for each in (Root(), [Root(), MMD()])
     )
-    assert alone.tests[0].value == pytest.approx(beside.tests[0].value, rel=CLOSE) != beside.tests[1].value
+    assert (
+        alone.tests[0].value
+        == pytest.approx(beside.tests[0].value, rel=CLOSE)
+        != beside.tests[1].value
+    )
 
 
 @pytest.mark.parametrize("statistics", ["mmd", ["mmd", "spectral"]])
@@ -156,7 +167,9 @@ def test_no_scale_is_beyond_the_p_value(statistics):
     X, Y = rng().normal(size=(20, 2)), rng().normal(0.5, size=(15, 2))
     test = TwoSampleTest(Linear(), statistics=statistics, random_state=SEED)
     expected = test.test(X, Y).p_value
-    assert [test.test(X * scale, Y * scale).p_value for scale in (1e-150, 1e-55, 1e52, 1e150)] == [expected] * 4
+    assert [test.test(X * scale, Y * scale).p_value for scale in (1e-150, 1e-55, 1e52, 1e150)] == [
+        expected
+    ] * 4
     pairs = IndependenceTest(Linear(), n_permutations=99, random_state=SEED)
     assert pairs.test(1e-60 * X, 1e60 * X).p_value == pairs.test(X, X).p_value
 
@@ -165,7 +178,9 @@ def test_a_wide_kernel_is_no_indefinite_one():
     """What is left of K when it is centred is 1e-8 of it, and so are its rounding errors of what is left."""
     X, Y = rng().normal(size=(30, 2)), rng().normal(0.5, size=(30, 2))
     wide = TwoSampleTest(Gaussian(1e4), random_state=SEED).test(X, Y)
-    assert wide.p_value == pytest.approx(TwoSampleTest(Linear(), random_state=SEED).test(X, Y).p_value, abs=0.01)
+    assert wide.p_value == pytest.approx(
+        TwoSampleTest(Linear(), random_state=SEED).test(X, Y).p_value, abs=0.01
+    )
     for kernel, options in ((Gaussian(1e12), {}), (0.1 * Gaussian(1e12), {"statistics": "mmd"})):
         with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
             TwoSampleTest(kernel, **options).test(X, Y)
@@ -184,7 +199,8 @@ def test_constant_shrinkage_and_samples_of_one_size_change_no_p_value():
     X, Y = rng().normal(size=(12, 2)), rng().normal(0.7, size=(12, 2))
     single = {"kernel": Gaussian(1.0), "random_state": SEED}
     plain, unbiased, shrunk = (
-        TwoSampleTest(**single, statistics=each).test(X, Y) for each in (MMD(), MMD(True), ShrunkMeans("s-kmse", 0.5))
+        TwoSampleTest(**single, statistics=each).test(X, Y)
+        for each in (MMD(), MMD(True), ShrunkMeans("s-kmse", 0.5))
     )
     assert plain.p_value == unbiased.p_value == shrunk.p_value < 1
     assert plain.tests[0].value == pytest.approx(1.5**2 * shrunk.tests[0].value, rel=CLOSE)
@@ -206,7 +222,9 @@ def test_over_all_relabelings_the_p_value_has_the_distribution_that_theory_says(
         found.append(Fraction(result.p_value).limit_denominator(1000))
     each = 2 if n == m else 1
     assert len(found) == {(4, 4): 70, (3, 4): 35}[n, m] == result.n_permutations + 1
-    assert sorted(found) == [Fraction(each * (1 + place // each), len(found)) for place in range(len(found))]
+    assert sorted(found) == [
+        Fraction(each * (1 + place // each), len(found)) for place in range(len(found))
+    ]
 
 
 def test_over_all_orders_the_p_value_of_independence_has_the_distribution_that_theory_says():
@@ -253,7 +271,9 @@ def test_the_level_holds_on_samples_of_one_distribution(name):
     random, draws = rng(), 100
     found = np.array(
         [
-            TwoSampleTest(bandwidths=2, n_permutations=19, random_state=seed).test(*null_samples(name, random)).p_value
+            TwoSampleTest(bandwidths=2, n_permutations=19, random_state=seed)
+            .test(*null_samples(name, random))
+            .p_value
             for seed in range(draws)
         ]
     )
@@ -280,7 +300,9 @@ def test_the_level_holds_where_x_and_y_are_independent():
 
 
 def test_a_p_value_counts_ties_and_is_never_zero():
-    values = np.array([[3.0, 3.0 * (1 - 1e-14), 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [9.0, 1.0, 2.0, 3.0]])
+    values = np.array(
+        [[3.0, 3.0 * (1 - 1e-14), 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [9.0, 1.0, 2.0, 3.0]]
+    )
     table = PermutationTable(values, np.abs(values).max(axis=1))
     assert table.p_values.tolist() == [0.5, 1.0, 0.25]
     assert not table.standardized[1].any()
@@ -299,11 +321,17 @@ def test_a_p_value_counts_ties_and_is_never_zero():
 def test_scaling_and_moving_the_data_change_no_p_value(kernel):
     X, Y = rng().normal(size=(15, 3)), rng().normal(0.4, size=(11, 3))
     test = TwoSampleTest(kernel, **QUICK)
-    plain, scaled, moved = test.test(X, Y), test.test(1000 * X, 1000 * Y), test.test(X + 100, Y + 100)
+    plain, scaled, moved = (
+        test.test(X, Y),
+        test.test(1000 * X, 1000 * Y),
+        test.test(X + 100, Y + 100),
+    )
     for other in (scaled, moved) if kernel is None else (scaled,):
         assert other.p_value == plain.p_value
         assert [each.p_value for each in other.tests] == [each.p_value for each in plain.tests]
-        assert [each.p_value for each in other.features] == [each.p_value for each in plain.features]
+        assert [each.p_value for each in other.features] == [
+            each.p_value for each in plain.features
+        ]
 
 
 def test_the_order_of_the_rows_changes_nothing_where_all_relabelings_are_taken():
@@ -339,13 +367,19 @@ def test_statistics_of_independence_are_those_of_the_obvious_loop(gram):
     x, y = (_Rows.shuffled(_SideOfPairs(rows, None, kernels), gram, rng()) for rows in (X, Y))
     [block] = test._given_blocks(x, y, statistics)
     values = test._statistics([block], orders, gram == "dense").reshape(6, 6, len(orders))
-    assert [kernel for kernel, _ in block.y.candidates] == [Gaussian(1.0)] * 3 + [Laplacian(0.7)] * 3
+    assert [kernel for kernel, _ in block.y.candidates] == [Gaussian(1.0)] * 3 + [
+        Laplacian(0.7)
+    ] * 3
     for a, (k, h) in enumerate((k, h) for k in (Gaussian(1.0), Laplacian(0.7)) for h in statistics):
-        for b, (other, g) in enumerate((other, g) for other in (Gaussian(1.0), Laplacian(0.7)) for g in statistics):
+        for b, (other, g) in enumerate(
+            (other, g) for other in (Gaussian(1.0), Laplacian(0.7)) for g in statistics
+        ):
             for column, order in enumerate(orders):
                 left, right = weighted_kernel(h, k(X)), weighted_kernel(g, other(Y[order]))
                 hsic = np.trace(left @ H @ right @ H) / n**2
-                assert values[a, b, column] == pytest.approx(hsic, abs=CLOSE if gram == "dense" else EVALUATED)
+                assert values[a, b, column] == pytest.approx(
+                    hsic, abs=CLOSE if gram == "dense" else EVALUATED
+                )
 
 
 def test_many_pairs_take_landmarks_by_themselves(monkeypatch):
@@ -356,9 +390,13 @@ def test_many_pairs_take_landmarks_by_themselves(monkeypatch):
     few, dense = (IndependenceTest(gram=gram, **QUICK).test(x, y) for gram in ("auto", "dense"))
     assert few.p_value == dense.p_value == 1 / 40
     one = {"kernel": Gaussian(1.0), "statistics": "mmd", **QUICK}
-    few, dense = (IndependenceTest(gram=gram, **one).test(x, y).correlation for gram in ("auto", "dense"))
+    few, dense = (
+        IndependenceTest(gram=gram, **one).test(x, y).correlation for gram in ("auto", "dense")
+    )
     assert few == pytest.approx(dense, rel=0.01)
-    apart = IndependenceTest("gaussian", gram=RandomFeatures(30), **QUICK).test(x, rng().normal(size=(90, 1))[::-1])
+    apart = IndependenceTest("gaussian", gram=RandomFeatures(30), **QUICK).test(
+        x, rng().normal(size=(90, 1))[::-1]
+    )
     assert apart.p_value > 1 / 40
 
 
@@ -383,7 +421,9 @@ def test_a_difference_and_a_dependence_are_found():
     x, y = (f(angle)[:, None] + 0.1 * random.normal(size=(80, 1)) for f in (np.cos, np.sin))
     found = IndependenceTest(n_permutations=199, random_state=0).test(x, y)
     assert found.p_value == 1 / 200
-    assert found.verdict().startswith("x and y are dependent (80 rows, p ≤ 0.005; kernel correlation ")
+    assert found.verdict().startswith(
+        "x and y are dependent (80 rows, p ≤ 0.005; kernel correlation "
+    )
     assert 0 < found.correlation < IndependenceTest(**QUICK).test(x, x).correlation
     assert repr(found).startswith("IndependenceResult(p ≤ 0.005")
 
@@ -397,20 +437,26 @@ def test_the_displays_show_the_result():
     assert permutations.lines[0].get_xdata()[0] == result.statistic
     assert permutations.get_legend().get_texts()[-1].get_text() == f"observed, {result.p_text}"
     assert sum(bar.get_height() for bar in witness.patches) == pytest.approx(200)
-    assert [text.get_text() for text in witness.get_legend().get_texts()] == ["X, 14 rows", "Y, 10 rows"]
+    assert [text.get_text() for text in witness.get_legend().get_texts()] == [
+        "X, 14 rows",
+        "Y, 10 rows",
+    ]
     number = int(result.features[0].name.removeprefix("column "))
     assert along.get_xlabel() == result.features[0].name
     shown = np.column_stack([Y[:, number], result.witness_y])
     np.testing.assert_array_equal(along.collections[1].get_offsets(), shown)
     chart = PValueMapDisplay.from_result(result)
-    assert chart.p_values.shape == (11, 8)  # MMD and two filters at five λ; two kernels at three bandwidths, distances
+    assert chart.p_values.shape == (
+        11,
+        8,
+    )  # MMD and two filters at five λ; two kernels at three bandwidths, distances
     assert chart.rows[:2] == ["MMD", "Spectral(tsvd, 0.1 γ₁)"]
     shown = chart.p_values.T.ravel()
     np.testing.assert_array_equal(shown[~np.isnan(shown)], [each.p_value for each in result.tests])
     assert chart.p_values[chart.best] == result.best.p_value
-    dependence = IndependenceTest(bandwidths=2, statistics=["mmd", "scose"], n_permutations=19, random_state=0).test(
-        X, X**2
-    )
+    dependence = IndependenceTest(
+        bandwidths=2, statistics=["mmd", "scose"], n_permutations=19, random_state=0
+    ).test(X, X**2)
     assert PValueMapDisplay.from_result(dependence).p_values.shape == (2, 2)
     assert len(figure_of_test(dependence).axes) == 1
 
@@ -421,7 +467,9 @@ def test_scores_are_normal_quantiles_of_weighted_sums_of_squares():
         law = Law.of_squares(np.array([[(h**power).sum()] for power in (1, 2, 3)]), np.ones(1))
         drawn = np.sort(rng().normal(size=(200_000, len(h))) ** 2 @ h)
         for level in (0.5, 0.9, 0.99):
-            assert law.scores(drawn[[[int(level * len(drawn))]]])[0, 0] == pytest.approx(norm.ppf(level), abs=0.1)
+            assert law.scores(drawn[[[int(level * len(drawn))]]])[0, 0] == pytest.approx(
+                norm.ppf(level), abs=0.1
+            )
 
 
 @pytest.mark.parametrize("unbiased", [False, True])
@@ -441,7 +489,9 @@ def test_the_interval_of_the_distance_covers_it():
     """Two Gaussians at known distance, in the RKHS too: 95 % within the error of 200 draws, or more; and none apart."""
     random, kernel, draws = rng(), Gaussian(1.0), 200
     for shift in (0.0, 0.4, 1.5):
-        within, across = (np.exp(-(gap**2) / 6) / np.sqrt(3) for gap in (0.0, shift))  # E k(x, y), variance 1 + 1 + 1
+        within, across = (
+            np.exp(-(gap**2) / 6) / np.sqrt(3) for gap in (0.0, shift)
+        )  # E k(x, y), variance 1 + 1 + 1
         distance, covered = np.sqrt(2 * (within - across)), 0
         for _ in range(draws):
             Z = np.concatenate([random.normal(size=(40, 1)), random.normal(shift, size=(30, 1))])
@@ -454,8 +504,14 @@ def test_the_interval_of_the_distance_covers_it():
 def test_the_shrunk_cross_covariance_is_that_of_the_obvious_loop(name):
     X, Y = rng().normal(size=(9, 2)), rng().normal(size=(9, 1))
     H = np.eye(9) - 1 / 9
-    statistic = {"scose": ShrunkCovariance("s-kmse"), "fcose": ShrunkCovariance()}.get(name, ShrunkCovariance(name, 5))
-    options = {"statistics": name if name.endswith("cose") else statistic, "n_permutations": 4, "standardize": False}
+    statistic = {"scose": ShrunkCovariance("s-kmse"), "fcose": ShrunkCovariance()}.get(
+        name, ShrunkCovariance(name, 5)
+    )
+    options = {
+        "statistics": name if name.endswith("cose") else statistic,
+        "n_permutations": 4,
+        "standardize": False,
+    }
     result = IndependenceTest(Gaussian(1.0), kernel_y=Laplacian(0.7), **options).test(X, Y)
     order = rng().permutation(9)
     for shuffled in (np.arange(9), order):
@@ -468,7 +524,13 @@ def test_the_shrunk_cross_covariance_is_that_of_the_obvious_loop(name):
             grid = KernelMean(kernel="precomputed", filter=filter).fit(F @ F.T).choice_.grid
             scores = [
                 sum(
-                    ((F[i] - reference.estimate(filter, lam, np.delete(F, i, axis=0), np.ones(8))) ** 2).sum()
+                    (
+                        (
+                            F[i]
+                            - reference.estimate(filter, lam, np.delete(F, i, axis=0), np.ones(8))
+                        )
+                        ** 2
+                    ).sum()
                     for i in range(9)
                 )
                 for lam in grid
@@ -483,17 +545,24 @@ def test_the_shrunk_cross_covariance_is_that_of_the_obvious_loop(name):
     )
 
 
-@pytest.mark.parametrize("statistic", [MMD(), Spectral("f-kmse", 0.01), ShrunkMeans("nu-method", 4)])
+@pytest.mark.parametrize(
+    "statistic", [MMD(), Spectral("f-kmse", 0.01), ShrunkMeans("nu-method", 4)]
+)
 def test_the_witness_is_an_embedding_that_carries_the_statistic(statistic):
     X, Y = rng().normal(size=(14, 2)), rng().normal(1.0, size=(10, 2))
     result = TwoSampleTest(Gaussian(1.5), statistics=statistic, standardize=False).test(X, Y)
     assert isinstance(result.witness.element, Embedding)
-    assert result.witness(X).mean() - result.witness(Y).mean() == pytest.approx(result.tests[0].value, rel=EVALUATED)
+    assert result.witness(X).mean() - result.witness(Y).mean() == pytest.approx(
+        result.tests[0].value, rel=EVALUATED
+    )
     np.testing.assert_allclose(result.witness_x, result.witness(X))
     assert result.witness_x[result.rows_x[0]] == result.witness_x.max()
     assert result.witness_y[result.rows_y[0]] == result.witness_y.min()
     if isinstance(statistic, MMD):
-        means = Embedding(Gaussian(1.5), X, np.full(14, 1 / 14)), Embedding(Gaussian(1.5), Y, np.full(10, 1 / 10))
+        means = (
+            Embedding(Gaussian(1.5), X, np.full(14, 1 / 14)),
+            Embedding(Gaussian(1.5), Y, np.full(10, 1 / 10)),
+        )
         np.testing.assert_allclose(result.witness(X), (means[0] - means[1])(X), atol=CLOSE)
         assert result.mmd == pytest.approx(means[0].distance(means[1]), rel=EVALUATED)
 
@@ -503,7 +572,9 @@ def test_as_many_landmarks_as_rows_give_the_dense_test(unbiased):
     X, Y = rng().normal(size=(14, 2)), rng().normal(0.6, size=(9, 2))
     statistics = [MMD(unbiased), Spectral("f-kmse", [0.1, 0.01], unbiased)]
     options = {"kernel": Gaussian(1.0), "statistics": statistics, "random_state": 3}
-    dense, nystrom = (TwoSampleTest(gram=gram, **options).test(X, Y) for gram in ("dense", Nystrom(23)))
+    dense, nystrom = (
+        TwoSampleTest(gram=gram, **options).test(X, Y) for gram in ("dense", Nystrom(23))
+    )
     assert nystrom.p_value == dense.p_value
     for one, other in zip(nystrom.tests, dense.tests, strict=True):
         assert one.value == pytest.approx(other.value, rel=EVALUATED)
@@ -531,10 +602,16 @@ def test_the_difference_in_a_feature_is_its_energy_distance():
     X, Y = rng().integers(5, size=(7, 2)).astype(float), rng().normal(1.0, size=(6, 2))
     labels = Relabelings.draw(np.arange(13) < 7, 19, rng()).labels
     moments = (ColumnMoments.from_batch(SampleBatch(each, 0)) for each in (X, Y))
-    for each in feature_differences(np.concatenate([X, Y]), labels, shifts_between(*moments), ("a", "b")):
+    for each in feature_differences(
+        np.concatenate([X, Y]), labels, shifts_between(*moments), ("a", "b")
+    ):
         x, y = X[:, "ab".index(each.name)], Y[:, "ab".index(each.name)]
-        across, within_x, within_y = (np.abs(a[:, None] - b).mean() for a, b in ((x, y), (x, x), (y, y)))
-        assert each.share == pytest.approx((2 * across - within_x - within_y) / (2 * across), abs=CLOSE)
+        across, within_x, within_y = (
+            np.abs(a[:, None] - b).mean() for a, b in ((x, y), (x, x), (y, y))
+        )
+        assert each.share == pytest.approx(
+            (2 * across - within_x - within_y) / (2 * across), abs=CLOSE
+        )
         within = np.sqrt((7 * x.var() + 6 * y.var()) / 13)
         assert each.shift == pytest.approx((y.mean() - x.mean()) / within, abs=CLOSE)
 
@@ -547,13 +624,23 @@ def test_bandwidths_come_from_the_distances_between_rows_that_differ():
         assert steps[-1] == pytest.approx(3.0)
         np.testing.assert_allclose(steps[1] ** 2, steps[0] * steps[2])
     asked = TwoSampleTest(
-        ["gaussian", Gaussian(7.0), "linear"], bandwidths=[1.0, 2.0], statistics="mmd", random_state=0
+        ["gaussian", Gaussian(7.0), "linear"],
+        bandwidths=[1.0, 2.0],
+        statistics="mmd",
+        random_state=0,
     )
     result = asked.test(Z[:30] + rng().normal(size=(30, 1)), Z[30:])
     assert [repr(each.kernels[0]) for each in result.tests] == [
-        *("Gaussian(bandwidth=1.0)", "Gaussian(bandwidth=2.0)", "Gaussian(bandwidth=7.0)", "Linear()"),
+        *(
+            "Gaussian(bandwidth=1.0)",
+            "Gaussian(bandwidth=2.0)",
+            "Gaussian(bandwidth=7.0)",
+            "Linear()",
+        ),
     ]
-    median = TwoSampleTest("gaussian", bandwidths="median", statistics="mmd", random_state=0).test(Z[::2], Z[1::2])
+    median = TwoSampleTest("gaussian", bandwidths="median", statistics="mmd", random_state=0).test(
+        Z[::2], Z[1::2]
+    )
     assert len(median.tests) == 1
 
 
@@ -579,9 +666,21 @@ REFUSED = {
         "X and Y must have the same columns, got 'b' in X but not in Y",
     ),
     "one row each": (A[:1], A[:1], "X must have at least 2 rows, got 1 row"),
-    "ragged": (A, [[1.0, 2.0], [3.0]], "the rows of Y must have equal lengths, got unequal ones; fill them up"),
-    "a dict": ({"a": 1}, A, "X must be an array, a data frame or a list, points in rows, got a dict"),
-    "a generator": ((row for row in A), A, "batches that can be iterated anew are needed, got a generator"),
+    "ragged": (
+        A,
+        [[1.0, 2.0], [3.0]],
+        "the rows of Y must have equal lengths, got unequal ones; fill them up",
+    ),
+    "a dict": (
+        {"a": 1},
+        A,
+        "X must be an array, a data frame or a list, points in rows, got a dict",
+    ),
+    "a generator": (
+        (row for row in A),
+        A,
+        "batches that can be iterated anew are needed, got a generator",
+    ),
     "a name twice": (
         FRAME.set_axis(["a", "a"], axis=1),
         A,
@@ -609,15 +708,30 @@ def test_bad_samples_are_refused_in_one_sentence(case):
 
 
 PARAMETERS = {
-    "permutations": ({"n_permutations": 0}, "n_permutations must be a whole number of at least 1, got 0"),
+    "permutations": (
+        {"n_permutations": 0},
+        "n_permutations must be a whole number of at least 1, got 0",
+    ),
     "statistic": ({"statistics": "mdd"}, "did you mean 'mmd'?"),
     "no statistics": ({"statistics": []}, "at least one statistic is needed"),
     "a number": ({"statistics": 3}, "a name, a statistic such as"),
-    "constant": ({"statistics": Spectral("s-kmse", 1.0)}, "Spectral: a filter that depends on γ is needed, got s-kmse"),
-    "componentwise": ({"statistics": ShrunkMeans("componentwise")}, "a function of γ is needed, got componentwise"),
+    "constant": (
+        {"statistics": Spectral("s-kmse", 1.0)},
+        "Spectral: a filter that depends on γ is needed, got s-kmse",
+    ),
+    "componentwise": (
+        {"statistics": ShrunkMeans("componentwise")},
+        "a function of γ is needed, got componentwise",
+    ),
     "parameter": ({"statistics": Spectral("f-kmse", -1)}, "λ must be positive and finite"),
-    "shares": ({"statistics": Spectral(shares=[0.1, -1])}, "Spectral: each of shares must be positive"),
-    "bandwidths": ({"bandwidths": "mean"}, "bandwidths must be a number of steps, 'median', or a list"),
+    "shares": (
+        {"statistics": Spectral(shares=[0.1, -1])},
+        "Spectral: each of shares must be positive",
+    ),
+    "bandwidths": (
+        {"bandwidths": "mean"},
+        "bandwidths must be a number of steps, 'median', or a list",
+    ),
     "bandwidth": ({"bandwidths": [1.0, -1.0]}, "each of bandwidths must be positive"),
     "no kernel": ({"kernel": []}, "at least one kernel is needed"),
     "kernel": ({"kernel": "gausian"}, "did you mean 'gaussian'?"),
@@ -644,21 +758,34 @@ def test_bad_parameters_are_refused_in_one_sentence(case, kind):
 
 
 def test_independence_refuses_what_it_cannot_pair():
-    with pytest.raises(ValueError, match="at most 2000 rows are needed, got 2001; use gram='nystrom'"):
+    with pytest.raises(
+        ValueError, match="at most 2000 rows are needed, got 2001; use gram='nystrom'"
+    ):
         IndependenceTest(gram="dense").test(np.zeros((2001, 1)), np.zeros((2001, 1)))
-    with pytest.raises(ValueError, match="IndependenceTest: at most 100000 rows are needed, got 100001; draw some"):
+    with pytest.raises(
+        ValueError, match="IndependenceTest: at most 100000 rows are needed, got 100001; draw some"
+    ):
         IndependenceTest().test(np.zeros((100_001, 1)), np.zeros((100_001, 1)))
-    with pytest.raises(ValueError, match="IndependenceTest: a gram with a spectrum is needed, got 'blocks'"):
+    with pytest.raises(
+        ValueError, match="IndependenceTest: a gram with a spectrum is needed, got 'blocks'"
+    ):
         IndependenceTest(gram="blocks").test(A, A)
     with pytest.raises(
-        ValueError, match=r"ShrunkCovariance\(f-kmse\): at most 200 rows are needed, got 201; use 'scose'"
+        ValueError,
+        match=r"ShrunkCovariance\(f-kmse\): at most 200 rows are needed, got 201; use 'scose'",
     ):
-        IndependenceTest(statistics="fcose").test(rng().normal(size=(201, 1)), rng().normal(size=(201, 1)))
-    with pytest.raises(ValueError, match="ShrunkCovariance: a weight of the eigenvalues of a pool is needed"):
+        IndependenceTest(statistics="fcose").test(
+            rng().normal(size=(201, 1)), rng().normal(size=(201, 1))
+        )
+    with pytest.raises(
+        ValueError, match="ShrunkCovariance: a weight of the eigenvalues of a pool is needed"
+    ):
         TwoSampleTest(statistics=ShrunkCovariance()).test(A, A + 1)
     with pytest.raises(ValueError, match="must not be unbiased"):
         IndependenceTest(statistics=MMD(unbiased=True)).test(A, A)
-    with pytest.raises(ValueError, match="statistics must be 'mmd' with gram='blocks', got Spectral"):
+    with pytest.raises(
+        ValueError, match="statistics must be 'mmd' with gram='blocks', got Spectral"
+    ):
         TwoSampleTest(gram="blocks").test(A, A + 1)
     for test in (TwoSampleTest, IndependenceTest):
         with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
@@ -678,9 +805,16 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
     spread = f"(SD {small} in var_b, {large} in var_a)."
     assert where(normal, wide) == f"column 0, wider in var_a {spread}"
     assert where(normal, wide, bins=20) == f"column 0, wider in var_a {spread}"
-    assert where(wide, normal) == f"column 0, wider in var_b (SD {large} in var_b, {small} in var_a)."
-    two = np.repeat([-1.0, 1.0], 100)[:, None] + 0.1 * normal  # mean 0 and variance 1, with two modes
-    assert where(normal - normal.mean(), two - two.mean()) == "column 0, in shape more than in mean or spread."
+    assert (
+        where(wide, normal) == f"column 0, wider in var_b (SD {large} in var_b, {small} in var_a)."
+    )
+    two = (
+        np.repeat([-1.0, 1.0], 100)[:, None] + 0.1 * normal
+    )  # mean 0 and variance 1, with two modes
+    assert (
+        where(normal - normal.mean(), two - two.mean())
+        == "column 0, in shape more than in mean or spread."
+    )
     assert where(normal, normal + 1).endswith(" standard deviations higher in var_a.")
     both = where(normal, wide + 1)  # the spread differs more than the mean
     assert both.endswith(f" standard deviations higher in var_a and wider in var_a {spread}")
@@ -688,13 +822,17 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
 
 
 def test_columns_of_zeros_and_ones_are_told_in_shares():
-    X, Y = (pd.DataFrame({"region = north": np.arange(100) < many}).astype(float) for many in (21, 47))
+    X, Y = (
+        pd.DataFrame({"region = north": np.arange(100) < many}).astype(float) for many in (21, 47)
+    )
     found = TwoSampleTest(n_permutations=199).test(X, Y, names=("ca", "cb"))
     sentence = "The samples differ (100 and 100 rows, p ≤ 0.005). Largest difference: "
     assert found.verdict() == sentence + "region = north, 47 % of cb and 21 % of ca."
     assert found.features[0].means == pytest.approx((0.21, 0.47), abs=1e-12)
     assert found.features[0].is_indicator
-    smokers = TwoSampleTest(n_permutations=199).test(*(each.set_axis(["smoker"], axis=1) for each in (X, Y)))
+    smokers = TwoSampleTest(n_permutations=199).test(
+        *(each.set_axis(["smoker"], axis=1) for each in (X, Y))
+    )
     assert smokers.verdict() == sentence + "smoker = 1, 47 % of Y and 21 % of X."
     X.iloc[0] = 0.5
     assert not TwoSampleTest(n_permutations=19).test(X, Y).features[0].is_indicator
@@ -705,17 +843,36 @@ def test_samples_too_small_to_reach_the_level_say_so():
         return TwoSampleTest(**options).test(np.array(X, dtype=float), np.array(Y, dtype=float))
 
     pair = verdict([1, 2], [3, 4])
-    assert pair.verdict() == "2 and 2 rows are too few to tell: no data of this size can give p below 0.33."
+    assert (
+        pair.verdict()
+        == "2 and 2 rows are too few to tell: no data of this size can give p below 0.33."
+    )
     assert pair.p_value == pytest.approx(pair.least_p_value) == pytest.approx(1 / 3)
     four = verdict([1, 2, 3], [9])
-    assert four.verdict() == "3 and 1 rows are too few to tell: no data of this size can give p below 0.25."
-    assert verdict([1, 2, 3], [9, 8, 7]).least_p_value == pytest.approx(0.1)  # of 20, one and its mirror image
+    assert (
+        four.verdict()
+        == "3 and 1 rows are too few to tell: no data of this size can give p below 0.25."
+    )
+    assert verdict([1, 2, 3], [9, 8, 7]).least_p_value == pytest.approx(
+        0.1
+    )  # of 20, one and its mirror image
     rows = rng().normal(size=(2, 40))
     few = verdict(*rows, n_permutations=9)
-    assert few.verdict() == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
-    assert verdict(*rows, n_permutations=999, early_stopping=5).verdict(0.01).startswith("No difference detected (")
+    assert (
+        few.verdict() == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
+    )
+    assert (
+        verdict(*rows, n_permutations=999, early_stopping=5)
+        .verdict(0.01)
+        .startswith("No difference detected (")
+    )
     assert "too few" not in verdict(*rows[:, :30], n_permutations=19).verdict()
     three = IndependenceTest().test(rows[0, :3], rows[1, :3])
-    assert three.verdict() == "3 rows are too few to tell: no data of this size can give p below 0.17."
+    assert (
+        three.verdict() == "3 rows are too few to tell: no data of this size can give p below 0.17."
+    )
     shuffled = IndependenceTest(n_permutations=9).test(*rows)
-    assert shuffled.verdict() == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
+    assert (
+        shuffled.verdict()
+        == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
+    )

@@ -29,7 +29,12 @@ from muhat.testing._units import Units, Urn
 RNG = np.random.default_rng(0)
 TOLERANCE = 1e-10
 STATISTICS = [
-    *(MMD(), MMD(unbiased=True), Spectral(Tikhonov(), 0.01), Spectral(Tikhonov(), 0.1, unbiased=True)),
+    *(
+        MMD(),
+        MMD(unbiased=True),
+        Spectral(Tikhonov(), 0.01),
+        Spectral(Tikhonov(), 0.1, unbiased=True),
+    ),
     *(ShrunkMeans(Landweber(1.0), 5), Spectral(TruncatedSVD(), 0.01)),
 ]
 
@@ -76,17 +81,26 @@ def rows_in_units(pool, samples):
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize(("n", "m", "block"), [(40, 40, None), (61, 23, None), (24, 90, None), (50, 40, 3)])
-@pytest.mark.parametrize("gram", [Nystrom(12), RandomFeatures(10)], ids=["landmarks", "random features"])
+@pytest.mark.parametrize(
+    ("n", "m", "block"), [(40, 40, None), (61, 23, None), (24, 90, None), (50, 40, 3)]
+)
+@pytest.mark.parametrize(
+    "gram", [Nystrom(12), RandomFeatures(10)], ids=["landmarks", "random features"]
+)
 def test_sums_of_one_pass_give_the_statistics_of_the_obvious_loop(n, m, block, gram):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) + 0.3
     units = Units.choose(n, m, bins=10, block=block, one_by_one=0)
-    samples = [Sample.from_source(ArraySource(each), None, 60, number) for number, each in enumerate((X, Y))]
+    samples = [
+        Sample.from_source(ArraySource(each), None, 60, number)
+        for number, each in enumerate((X, Y))
+    ]
     pool = SourcePool.from_samples(*samples, gram, units, rng)
     kernel = Gaussian(1.0)
     labels = rng.permuted(np.tile(pool.observed, (6, 1)), axis=1).T
-    [(values, _)] = pool.map(lambda spectrum: spectrum.statistics(STATISTICS, labels), [kernel], share)
+    [(values, _)] = pool.map(
+        lambda spectrum: spectrum.statistics(STATISTICS, labels), [kernel], share
+    )
     phi = gram.resolve(kernel, pool.rows)(rows_in_units(pool, (X, Y)))
     for b, each in enumerate(labels.T):
         is_x = np.repeat(each, units.size)
@@ -97,7 +111,9 @@ def test_sums_of_one_pass_give_the_statistics_of_the_obvious_loop(n, m, block, g
 
 @pytest.mark.parametrize("unbiased", [False, True])
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(2.0), Linear()], ids=repr)
-def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(kernel, unbiased, monkeypatch):
+def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(
+    kernel, unbiased, monkeypatch
+):
     monkeypatch.setattr(_pool, "TILE_ROWS", 7)
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(26, 2)), rng.normal(size=(33, 2)) + 1
@@ -105,7 +121,9 @@ def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(kernel
     assert units.size > 1
     pool = MemoryPool.from_rows(X, Y, "blocks", units, rng)
     labels = rng.permuted(np.tile(pool.observed, (5, 1)), axis=1).T
-    [(values, _)] = pool.map(lambda spectrum: spectrum.statistics([MMD(unbiased)], labels), [kernel], share)
+    [(values, _)] = pool.map(
+        lambda spectrum: spectrum.statistics([MMD(unbiased)], labels), [kernel], share
+    )
     K = kernel(pool.rows)
     phi = np.linalg.cholesky(K + 1e-13 * np.eye(len(K)))
     for b, each in enumerate(labels.T):
@@ -114,7 +132,9 @@ def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(kernel
     [witness] = pool.map(lambda spectrum: spectrum.witness(MMD(), pool.observed), [kernel], share)
     is_x = np.repeat(pool.observed, units.size)
     expected = K[is_x].mean(axis=0) - K[~is_x].mean(axis=0)
-    np.testing.assert_allclose(np.ptp(witness(pool.rows) - expected), 0, atol=1e-9)  # a constant is no difference
+    np.testing.assert_allclose(
+        np.ptp(witness(pool.rows) - expected), 0, atol=1e-9
+    )  # a constant is no difference
 
 
 def test_bins_in_memory_are_means_of_rows():
@@ -123,7 +143,9 @@ def test_bins_in_memory_are_means_of_rows():
     units = Units.choose(20, 30, bins=10, block=None, one_by_one=0)
     pool = MemoryPool.from_rows(X, Y, "dense", units, rng)
     [(values, _)] = pool.map(
-        lambda spectrum: spectrum.statistics(STATISTICS, pool.observed[:, None]), [Gaussian(1.0)], share
+        lambda spectrum: spectrum.statistics(STATISTICS, pool.observed[:, None]),
+        [Gaussian(1.0)],
+        share,
     )
     phi = np.linalg.cholesky(Gaussian(1.0)(pool.rows) + 1e-13 * np.eye(len(pool.rows)))
     for value, statistic in zip(values[:, 0], STATISTICS, strict=True):
@@ -139,7 +161,9 @@ def test_every_source_gives_the_same_result(small, tmp_path):
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
         frame.to_parquet(tmp_path / f"{name}.parquet")
     statistics = ["mmd", Spectral("f-kmse", 0.01)]
-    test = TwoSampleTest("gaussian", bandwidths=3, statistics=statistics, gram=Nystrom(15), n_permutations=199)
+    test = TwoSampleTest(
+        "gaussian", bandwidths=3, statistics=statistics, gram=Nystrom(15), n_permutations=199
+    )
     test.set_params(random_state=0)
     expected = test.test(*frames)
     assert expected.p_value == 0.005
@@ -154,10 +178,14 @@ def test_every_source_gives_the_same_result(small, tmp_path):
     }
     for name, both in sources.items():
         result = test.test(*both)
-        np.testing.assert_allclose(result.permuted, expected.permuted, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            result.permuted, expected.permuted, rtol=1e-9, atol=1e-9, err_msg=name
+        )
         assert result.p_value == expected.p_value, name
         assert result.rows_x[:3].tolist() == expected.rows_x[:3].tolist(), name
-        assert [each.share for each in result.features] == pytest.approx([each.share for each in expected.features])
+        assert [each.share for each in result.features] == pytest.approx(
+            [each.share for each in expected.features]
+        )
     array = pytest.importorskip("dask.array")
     result = test.test(*(array.from_array(each, chunks=(25, 2)) for each in (X, Y)))
     np.testing.assert_allclose(result.permuted, expected.permuted, rtol=1e-9, atol=1e-9)
@@ -169,7 +197,9 @@ def test_few_rows_in_batches_are_tested_as_if_they_were_an_array():
     assert test.test(np.array_split(X, 3), [Y]).to_dict() == test.test(X, Y).to_dict()
 
 
-@pytest.mark.parametrize(("n", "m", "bins", "block"), [(100, 120, 20, None), (1000, 9, 10, None), (90, 130, 12, 4)])
+@pytest.mark.parametrize(
+    ("n", "m", "bins", "block"), [(100, 120, 20, None), (1000, 9, 10, None), (90, 130, 12, 4)]
+)
 def test_an_urn_deals_every_row_once_however_rows_are_batched(n, m, bins, block, monkeypatch):
     monkeypatch.setattr(_units, "PAGE", 16)
     units = Units.choose(n, m, bins=bins, block=block, one_by_one=0)
@@ -188,7 +218,9 @@ def test_an_urn_deals_every_row_once_however_rows_are_batched(n, m, bins, block,
 def test_urns_are_uniform():
     """400 urns of 8 rows in 4 bins: every row is in every bin as often, within 4 standard errors (16 cells or 32)."""
     units = Units(1, 2, 4, 4)
-    drawn = np.array([Urn.fill(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)])
+    drawn = np.array(
+        [Urn.fill(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)]
+    )
     shares = np.array([[np.mean(column == number) for number in range(5)] for column in drawn.T])
     expected = np.array([2 / 9] * 4 + [1 / 9])
     assert np.abs(shares - expected).max() < 4 * np.sqrt(2 / 9 * 7 / 9 / 400)
@@ -244,7 +276,9 @@ def test_a_sequential_p_value_stops_where_it_is_clear():
     assert table.values.shape[1] == 101
     stop = np.flatnonzero(np.cumsum(table.values[0, 1:] >= 0) == 5)[0] + 1
     assert table.p_value == 5 / stop
-    table, _ = permute_until_clear(values_of, law, lambda count: draw(count, 9.0), enough=5, most=1000)
+    table, _ = permute_until_clear(
+        values_of, law, lambda count: draw(count, 9.0), enough=5, most=1000
+    )
     assert table.p_value == 1 / 1001
 
 
@@ -271,7 +305,13 @@ def test_blocks_of_rows_that_depend_on_each_other_are_called_approximate():
     for number in range(30):
         X, Y = walk(250), walk(250)
         for block in found:
-            test = TwoSampleTest("gaussian", bandwidths="median", statistics="mmd", gram=Nystrom(20), n_permutations=99)
+            test = TwoSampleTest(
+                "gaussian",
+                bandwidths="median",
+                statistics="mmd",
+                gram=Nystrom(20),
+                n_permutations=99,
+            )
             result = test.set_params(block_length=block, random_state=number).test(X, Y)
             found[block] += result.p_value <= 0.1
     assert found[None] > 15
@@ -287,8 +327,16 @@ REFUSED = {
         "at least 2 blocks of 20 rows are needed in each sample, got 30 and",
     ),
     "no bins": ({"bins": 1}, (30, 50), "bins must be a whole number of at least 4, got 1"),
-    "no block": ({"block_length": 0}, (30, 50), "block_length must be a whole number of at least 1, got 0"),
-    "blocks": ({"gram": "blocks"}, (30, 50), "statistics must be 'mmd' with gram='blocks', got Spectral"),
+    "no block": (
+        {"block_length": 0},
+        (30, 50),
+        "block_length must be a whole number of at least 1, got 0",
+    ),
+    "blocks": (
+        {"gram": "blocks"},
+        (30, 50),
+        "statistics must be 'mmd' with gram='blocks', got Spectral",
+    ),
 }
 
 
@@ -301,9 +349,13 @@ def test_what_cannot_be_permuted_is_refused_in_one_sentence(case):
 
 def test_batches_are_refused_where_they_cannot_be_tested(small):
     X = RNG.normal(size=(40, 2))
-    with pytest.raises(ValueError, match="rows in memory are needed for gram='dense', got 40 rows in batches"):
+    with pytest.raises(
+        ValueError, match="rows in memory are needed for gram='dense', got 40 rows in batches"
+    ):
         TwoSampleTest(gram="dense").test([X], X)
-    with pytest.raises(ValueError, match="Y: batches that can be iterated anew are needed, got a list_iterator"):
+    with pytest.raises(
+        ValueError, match="Y: batches that can be iterated anew are needed, got a list_iterator"
+    ):
         TwoSampleTest().test(X, iter([X]))
     with pytest.raises(ValueError, match=r"batch 1: .*got NaN in its row 0"):
         TwoSampleTest().test(X, [X, X * np.nan])
@@ -317,5 +369,7 @@ def test_every_sample_has_two_units_however_few_bins(n, m, bins):
     assert min(units.x, units.y) >= 2
     if n + m < 1000:
         rng = np.random.default_rng(0)
-        found = TwoSampleTest(bins=bins, n_permutations=19).test(rng.normal(size=(n, 2)), rng.normal(size=(m, 2)))
+        found = TwoSampleTest(bins=bins, n_permutations=19).test(
+            rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+        )
         assert np.isfinite([found.p_value, *found.mmd_interval]).all()

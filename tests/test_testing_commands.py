@@ -56,7 +56,10 @@ def test_two_files_get_a_table_and_a_verdict(files):
     expected = TwoSampleTest(n_permutations=99, standardize=False).test(a, b, names=("a", "b"))
     verdict, floor, figure = result.stdout.splitlines()[-3:]
     assert verdict == expected.verdict()
-    assert floor == "0.01 is the least p that 99 permutations can give; --permutations 999 looks further."
+    assert (
+        floor
+        == "0.01 is the least p that 99 permutations can give; --permutations 999 looks further."
+    )
     assert figure == "Figure: test.svg"
     assert expected.features[0].shift > 0
     assert re.search(r"mean of b − +\n.*mean of a", result.stdout)
@@ -77,12 +80,18 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert (word["n"], word["m"], year["n"], year["m"]) == (40, 30, 40, 30)
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
-    assert word["verdict"].startswith("The samples differ (40 and 30 rows, p ≤ 0.01). Largest difference: v, ")
-    assert " standard deviations higher in new and wider in new (SD 1.1 in old, 4.1 in new)." in word["verdict"]
+    assert word["verdict"].startswith(
+        "The samples differ (40 and 30 rows, p ≤ 0.01). Largest difference: v, "
+    )
+    assert (
+        " standard deviations higher in new and wider in new (SD 1.1 in old, 4.1 in new)."
+        in word["verdict"]
+    )
 
 
 @pytest.mark.parametrize(
-    "command", [["test", "--by", "year"], ["drift", "k.csv"], ["independence", "--x=k = z,u", "--y=k"]]
+    "command",
+    [["test", "--by", "year"], ["drift", "k.csv"], ["independence", "--x=k = z,u", "--y=k"]],
 )
 def test_a_column_with_the_name_of_an_indicator_is_refused(files, command):
     frame = files[0].assign(k=["y", "z"] * 20, year=[1, 2] * 20)
@@ -104,14 +113,25 @@ def test_rows_of_a_divided_file_have_its_own_numbers(files):
 
 
 def test_words_of_a_column_stay_with_their_rows():
-    lines = ["# of two years", "name;size;kind", "a b;1.5;oak", "", "c;2.5;ash", "# and", "d;0.5;'elm'", '"e;f";1;oak']
+    lines = [
+        "# of two years",
+        "name;size;kind",
+        "a b;1.5;oak",
+        "",
+        "c;2.5;ash",
+        "# and",
+        "d;0.5;'elm'",
+        '"e;f";1;oak',
+    ]
     Path("trees.csv").write_text("\n".join(lines))
     batches = open_batches("trees.csv", drop=["name", "kind"])
     assert batches.read().data.tolist() == [[1.5], [2.5], [0.5], [1.0]]
     assert batches.words("kind") == ["oak", "ash", "'elm'", "oak"]
     assert batches.words("name") == ["a b", "c", "d", "e;f"]
     np.save("numbers.npy", np.ones((3, 2)))
-    with pytest.raises(ValueError, match="a file whose columns have names is needed, got one without"):
+    with pytest.raises(
+        ValueError, match="a file whose columns have names is needed, got one without"
+    ):
         open_batches("numbers.npy").words("column 1")
 
 
@@ -120,7 +140,10 @@ def test_a_pipeline_fails_where_samples_differ_and_goes_on_where_they_do_not():
     same = run("test", "a.csv", "a.csv", "--fail-below", 0.01, *FEW)
     assert same.exit_code == 0
     assert "least like" not in same.stdout
-    assert run("independence", "a.csv", "--x", "u", "--y", "v", "--fail-below", 0.01, *FEW).exit_code == 0
+    assert (
+        run("independence", "a.csv", "--x", "u", "--y", "v", "--fail-below", 0.01, *FEW).exit_code
+        == 0
+    )
 
 
 def test_independence_of_columns(files):
@@ -128,9 +151,13 @@ def test_independence_of_columns(files):
     a.assign(z=a["u"] ** 2).to_csv("c.csv", index=False)
     options = ["independence", "c.csv", "--x", "u,v", "--y", "z", "--no-standardize", *FEW]
     printed, as_json = run(*options), json.loads(run(*options, "--json").stdout)
-    expected = IndependenceTest(n_permutations=99, standardize=False).test(a[["u", "v"]], (a["u"] ** 2).rename("z"))
+    expected = IndependenceTest(n_permutations=99, standardize=False).test(
+        a[["u", "v"]], (a["u"] ** 2).rename("z")
+    )
     assert f"\n{expected.verdict()}\n" in printed.stdout
-    assert expected.verdict().startswith("(u, v) and z are dependent (40 rows, p ≤ 0.01; kernel correlation 0.34, on ")
+    assert expected.verdict().startswith(
+        "(u, v) and z are dependent (40 rows, p ≤ 0.01; kernel correlation 0.34, on "
+    )
     assert as_json["p_value"] == expected.p_value <= 0.05
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
     a[["u", "v"]].round().to_csv("few.csv", index=False)
@@ -148,7 +175,9 @@ def test_standardizing_looks_at_both_samples_together(files):
         json.loads(run("test", *both, "--json", *FEW).stdout)
         for both in (("a.csv", "b.csv"), ("scaled_a.csv", "scaled_b.csv"))
     )
-    assert [each["p_value"] for each in scaled["tests"]] == [each["p_value"] for each in plain["tests"]]
+    assert [each["p_value"] for each in scaled["tests"]] == [
+        each["p_value"] for each in plain["tests"]
+    ]
 
 
 def test_text_columns_become_indicators(files):
@@ -162,26 +191,51 @@ def test_text_columns_become_indicators(files):
     assert by["features"][0]["share"] == pytest.approx(1)  # the group is the year
     a.assign(kind=[f"word {row}" for row in range(40)]).to_csv("a.csv", index=False)
     assert_refused(
-        run("test", "a.csv", "b.csv", "--one-hot"), "at most 20 different values", "in 'kind'", "--drop kind"
+        run("test", "a.csv", "b.csv", "--one-hot"),
+        "at most 20 different values",
+        "in 'kind'",
+        "--drop kind",
     )
     a.assign(kind=[1.5, 2.5] * 20).to_csv("a.csv", index=False)
-    assert_refused(run("test", "a.csv", "b.csv", "--one-hot"), "column 'kind' must be numbers in both files")
+    assert_refused(
+        run("test", "a.csv", "b.csv", "--one-hot"), "column 'kind' must be numbers in both files"
+    )
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
 def test_independence_of_text_columns_alone(ending):
-    frame = pd.DataFrame({"kind": ["oak", "elm", "ash"] * 20, "leaf": ["wide", "wide", "thin"] * 20})
+    frame = pd.DataFrame(
+        {"kind": ["oak", "elm", "ash"] * 20, "leaf": ["wide", "wide", "thin"] * 20}
+    )
     getattr(frame, f"to_{ending}")(f"trees.{ending}")
-    asked = ["independence", f"trees.{ending}", "--x", "kind", "--y", "leaf", "--kernel", "gaussian", *FEW]
+    asked = [
+        "independence",
+        f"trees.{ending}",
+        "--x",
+        "kind",
+        "--y",
+        "leaf",
+        "--kernel",
+        "gaussian",
+        *FEW,
+    ]
     assert json.loads(run(*asked, "--one-hot", "--json").stdout)["p_value"] == 0.01
-    assert_refused(run(*asked), "column 'kind' must be numeric", "; make indicators of its values with --one-hot.")
+    assert_refused(
+        run(*asked),
+        "column 'kind' must be numeric",
+        "; make indicators of its values with --one-hot.",
+    )
 
 
 def test_independence_of_a_text_column():
-    result = run("independence", "both.csv", "--x", "group", "--y", "v", "--one-hot", "--json", *FEW)
+    result = run(
+        "independence", "both.csv", "--x", "group", "--y", "v", "--one-hot", "--json", *FEW
+    )
     assert json.loads(result.stdout)["p_value"] == 0.01
     assert_refused(
-        run("independence", "both.csv", "--x", "group", "--y", "v"), "column 'group' must be numeric", "--one"
+        run("independence", "both.csv", "--x", "group", "--y", "v"),
+        "column 'group' must be numeric",
+        "--one",
     )
 
 
@@ -193,7 +247,9 @@ def test_files_too_large_to_be_read_at_once_are_tested_in_passes(files, monkeypa
         assert streamed[key] == read[key]
     a, _ = files
     a.assign(x=1.5).to_csv("b.csv", index=False)
-    assert_refused(run("test", "a.csv", "b.csv"), "b.csv has a column 'x' that the first file does not have")
+    assert_refused(
+        run("test", "a.csv", "b.csv"), "b.csv has a column 'x' that the first file does not have"
+    )
 
 
 REFUSED = {
@@ -202,15 +258,33 @@ REFUSED = {
         ["narrow.csv lacks column 'w' that a.csv has; leave it out with --drop w."],
     ),
     "a missing value": (["a.csv", "hole.csv"], ["hole.csv", "line 3"]),
-    "few permutations": (["a.csv", "b.csv", "--fail-below", 0.001, *FEW], ["at least 999 permutations", "got 99"]),
-    "no level": (["a.csv", "b.csv", "--fail-below", 2], ["a level between 0 and 1 is needed, got 2.0"]),
-    "by one value": (["both.csv", "--by", "one"], ["column 'one' must have two values, got 1 ('x')"]),
-    "by three values": (["three.csv", "--by", "g"], ["must have two values, got 3 ('p', 'q', 'r')"]),
+    "few permutations": (
+        ["a.csv", "b.csv", "--fail-below", 0.001, *FEW],
+        ["at least 999 permutations", "got 99"],
+    ),
+    "no level": (
+        ["a.csv", "b.csv", "--fail-below", 2],
+        ["a level between 0 and 1 is needed, got 2.0"],
+    ),
+    "by one value": (
+        ["both.csv", "--by", "one"],
+        ["column 'one' must have two values, got 1 ('x')"],
+    ),
+    "by three values": (
+        ["three.csv", "--by", "g"],
+        ["must have two values, got 3 ('p', 'q', 'r')"],
+    ),
     "by no column": (["both.csv", "--by", "grup"], ["did you mean 'group'?"]),
     "by two files": (["a.csv", "b.csv", "--by", "u"], ["--by: one file is needed with it, got 2"]),
     "one file": (["a.csv"], ["two files are needed, or one with --by, got 1 file"]),
-    "text": (["both.csv", "both.csv", "--drop", "year"], ["column 'group' must be numeric, got 'old'"]),
-    "a figure": (["a.csv", "b.csv", "--out", "test.gif"], ["--out: a file name ending in .png, .svg, .pdf is needed"]),
+    "text": (
+        ["both.csv", "both.csv", "--drop", "year"],
+        ["column 'group' must be numeric, got 'old'"],
+    ),
+    "a figure": (
+        ["a.csv", "b.csv", "--out", "test.gif"],
+        ["--out: a file name ending in .png, .svg, .pdf is needed"],
+    ),
     "a kernel": (["a.csv", "b.csv", "--kernel", "gausian"], ["did you mean 'gaussian'?"]),
 }
 
@@ -230,21 +304,31 @@ def test_bad_input_is_refused_in_one_sentence(case, files):
 
 
 def test_independence_refuses_a_column_on_both_sides():
-    assert_refused(run("independence", "a.csv", "--x", "u,v", "--y", "v"), "a column must be in one of them only")
     assert_refused(
-        run("independence", "a.csv", "--x", "u", "--y", "z"), "a.csv has no column 'z'; its columns are u, v, w."
+        run("independence", "a.csv", "--x", "u,v", "--y", "v"),
+        "a column must be in one of them only",
+    )
+    assert_refused(
+        run("independence", "a.csv", "--x", "u", "--y", "z"),
+        "a.csv has no column 'z'; its columns are u, v, w.",
     )
 
 
 @pytest.mark.parametrize("options", [[], ["--no-standardize"], ["--distinct"], ["--by"]])
-def test_the_python_lines_of_a_report_give_the_same_p_to_the_last_digit(files, monkeypatch, options):
+def test_the_python_lines_of_a_report_give_the_same_p_to_the_last_digit(
+    files, monkeypatch, options
+):
     """The samples are alike but for v, so that p is not at its floor and any other scaling would show."""
     a, b = files
     pd.concat([a, a[:3]]).to_csv("a.csv", index=False)
     (b / [1, 3.5, 1])[["w", "u", "v"]].to_csv("b.csv", index=False)
     lines = []
     monkeypatch.setattr(TwoSampleResult, "to_html", lambda *_, code, **__: lines.append(code))
-    given = ["both.csv", "--by", "group", "--drop", "year"] if options == ["--by"] else ["a.csv", "b.csv", *options]
+    given = (
+        ["both.csv", "--by", "group", "--drop", "year"]
+        if options == ["--by"]
+        else ["a.csv", "b.csv", *options]
+    )
     found = json.loads(run("test", *given, "--json", "--report", "page.html", *FEW).stdout)
     space = {}
     exec(lines[0], space)

@@ -44,14 +44,18 @@ def test_columns_are_standardized_over_both_samples_in_every_form(form):
     expected = TwoSampleTest(standardize=False, **QUICK).test(*scaled(X, Y))
     assert found.p_value == expected.p_value
     assert found.mmd == pytest.approx(expected.mmd, rel=1e-9)
-    np.testing.assert_allclose(found.witness(X), expected.witness(scaled(X, Y)[0]), atol=1e-9)  # in units of the rows
+    np.testing.assert_allclose(
+        found.witness(X), expected.witness(scaled(X, Y)[0]), atol=1e-9
+    )  # in units of the rows
     np.testing.assert_allclose(found.witness_x, expected.witness_x, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["arrays", "bins", "batches", "dask", "drift"])
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
 def test_shifts_are_in_standard_deviations_within_the_samples(form, scale, monkeypatch):
-    monkeypatch.setattr("muhat.testing._two_samples.ROWS_ONE_BY_ONE", 50)  # so that batches are summed up
+    monkeypatch.setattr(
+        "muhat.testing._two_samples.ROWS_ONE_BY_ONE", 50
+    )  # so that batches are summed up
     X, Y = samples(40, 40, shift=50.0)
     expected = (Y.mean(axis=0) - X.mean(axis=0)) / within(X, Y)
     given = [scale * each for each in (X, Y)]
@@ -63,14 +67,20 @@ def test_shifts_are_in_standard_deviations_within_the_samples(form, scale, monke
     if form == "drift":
         result = DriftDetector().fit(given[0]).update(given[1])
     else:
-        result = TwoSampleTest(bins=8 if form == "bins" else None, gram="nystrom", **QUICK).test(*given)
+        result = TwoSampleTest(bins=8 if form == "bins" else None, gram="nystrom", **QUICK).test(
+            *given
+        )
     for each in result.features:
         assert each.shift == pytest.approx(expected[int(each.name[-1])], rel=1e-9)
-    assert result.features[0].shift > 40  # in standard deviations of both together it could not exceed 2
+    assert (
+        result.features[0].shift > 40
+    )  # in standard deviations of both together it could not exceed 2
 
 
 def test_the_spread_of_a_shift_where_samples_have_none():
-    constant = TwoSampleTest(**QUICK).test(np.full(30, 0.1), np.full(30, 0.3))  # whose means are rounded
+    constant = TwoSampleTest(**QUICK).test(
+        np.full(30, 0.1), np.full(30, 0.3)
+    )  # whose means are rounded
     assert constant.features[0].shift == pytest.approx(2.0)
     X = samples()[0]
     row = np.array([[3.0, 500.0]])
@@ -79,14 +89,23 @@ def test_the_spread_of_a_shift_where_samples_have_none():
     for each in one_row.features:
         assert each.shift == pytest.approx(expected[int(each.name[-1])])
     half = TwoSampleTest(**QUICK).test(np.zeros(60), X[:, 0] + 300)
-    assert half.features[0].shift == pytest.approx((X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var()))
-    assert f"column 0, {half.features[0].shift:.0f} standard deviations higher in Y and wider in Y" in half.verdict()
+    assert half.features[0].shift == pytest.approx(
+        (X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var())
+    )
+    assert (
+        f"column 0, {half.features[0].shift:.0f} standard deviations higher in Y and wider in Y"
+        in half.verdict()
+    )
 
 
 def test_a_shift_in_a_narrow_column_is_seen_beside_a_wide_one():
     X, Y = samples(100, 100, shift=1.0)
     assert TwoSampleTest(**QUICK).test(X, Y).p_value == 0.01
-    by_distance = {"kernel": "gaussian", "statistics": "mmd", **QUICK}  # other statistics scale components themselves
+    by_distance = {
+        "kernel": "gaussian",
+        "statistics": "mmd",
+        **QUICK,
+    }  # other statistics scale components themselves
     assert TwoSampleTest(**by_distance).test(X, Y).p_value == 0.01
     assert TwoSampleTest(standardize=False, **by_distance).test(X, Y).p_value > 0.05
 
@@ -95,20 +114,27 @@ def test_independence_scales_each_side_by_itself():
     X, Y = samples(30, 30)
     own = [(each - each.mean(axis=0)) / each.std(axis=0) for each in (X, Y)]
     found = IndependenceTest(**QUICK).test(X, Y)
-    assert found.statistic == pytest.approx(IndependenceTest(standardize=False, **QUICK).test(*own).statistic)
+    assert found.statistic == pytest.approx(
+        IndependenceTest(standardize=False, **QUICK).test(*own).statistic
+    )
 
 
 def test_shifts_are_second_minus_first_and_verdicts_name_the_samples():
     X, Y = samples(shift=1.5)
     result = TwoSampleTest(**QUICK).test(X, Y, names=("before", "after"))
-    assert result.features[0].shift == pytest.approx((Y - X.mean(axis=0)).mean(axis=0)[0] / within(X, Y)[0])
+    assert result.features[0].shift == pytest.approx(
+        (Y - X.mean(axis=0)).mean(axis=0)[0] / within(X, Y)[0]
+    )
     shift = f"{result.features[0].shift:.2g}"
     largest = f"Largest difference: column 0, {shift} standard deviations higher in after."
     assert result.verdict() == f"The samples differ (40 and 30 rows, p ≤ 0.01). {largest}"
     turned = TwoSampleTest(**QUICK).test(Y, X, names=("after", "before"))
     assert f"{shift} standard deviations lower in before." in turned.verdict()
     files = [DataSet(name, rows, ("a", "b")) for name, rows in (("old", X), ("new", Y))]
-    assert "a, " + shift + " standard deviations higher in new." in TwoSampleTest(**QUICK).test(*files).verdict()
+    assert (
+        "a, " + shift + " standard deviations higher in new."
+        in TwoSampleTest(**QUICK).test(*files).verdict()
+    )
     drifted = DriftDetector().fit(X).update(Y + np.array([5, 0]))
     assert drifted.features[0].shift > 0
     assert "higher than in the reference" in drifted.verdict()
@@ -118,7 +144,9 @@ def test_a_verdict_says_what_is_a_bound_and_what_was_measured():
     X, Y = samples(shift=0.0)
     result = TwoSampleTest(**QUICK).test(X, Y)
     assert result.verdict() == f"No difference detected (40 and 30 rows, p = {result.p_value:.2g})."
-    few = TwoSampleTest(**QUICK).test(X[:4], Y[:4] + np.array([90, 0]))  # all 70 relabelings: p is measured
+    few = TwoSampleTest(**QUICK).test(
+        X[:4], Y[:4] + np.array([90, 0])
+    )  # all 70 relabelings: p is measured
     assert few.is_complete
     assert not few.is_at_floor
     assert "p = 0.029" in few.verdict()
@@ -135,16 +163,25 @@ def test_frames_are_taken_by_the_names_of_their_columns():
     assert turned.p_value == expected.p_value
     assert turned.features == expected.features
     np.testing.assert_array_equal(expected.witness(X[["b", "a"]]), expected.witness(X))
-    with pytest.raises(ValueError, match="witness: the columns of the samples are needed, such as 'b', got 'a', 'c'"):
+    with pytest.raises(
+        ValueError,
+        match="witness: the columns of the samples are needed, such as 'b', got 'a', 'c'",
+    ):
         expected.witness(X.rename(columns={"b": "c"}))
-    with pytest.raises(ValueError, match=r"witness: rows with 2 columns are needed, got shape \(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"witness: rows with 2 columns are needed, got shape \(3, 1\)"
+    ):
         expected.witness(np.ones((3, 1)))
 
 
 def test_one_dimension_is_one_column():
     X, Y = (each[:, 0] for each in samples())
     expected = TwoSampleTest(**QUICK).test(X[:, None], Y[:, None])
-    for one, other in ((X, Y), (X.tolist(), Y.tolist()), (pd.Series(X, name="age"), pd.Series(Y, name="age"))):
+    for one, other in (
+        (X, Y),
+        (X.tolist(), Y.tolist()),
+        (pd.Series(X, name="age"), pd.Series(Y, name="age")),
+    ):
         found = TwoSampleTest(**QUICK).test(one, other)
         assert found.p_value == expected.p_value
     assert found.features[0].name == "age"
@@ -156,7 +193,9 @@ def test_copies_are_counted_and_dropped_on_demand():
     copied = np.concatenate([X, X[:20]])
     result = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert (result.n_copies, result.n_shared) == (20, 5)
-    assert "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
+    assert (
+        "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
+    )
     assert "5 rows of Y are also in X" in result.verdict()
     assert "distinct=True (--distinct)" in result.verdict()
     distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
@@ -165,20 +204,30 @@ def test_copies_are_counted_and_dropped_on_demand():
     assert set(distinct.numbers_x) <= set(range(80))
     alone = TwoSampleTest(distinct=True, **QUICK).test(X, Y)
     assert alone.n_copies == 0
-    few = np.random.default_rng(0).integers(2, size=(50, 2))  # few values are possible: equal rows are no copies
+    few = np.random.default_rng(0).integers(
+        2, size=(50, 2)
+    )  # few values are possible: equal rows are no copies
     assert "copies" not in TwoSampleTest(**QUICK).test(few[:25], few[25:]).verdict()
     same = TwoSampleTest(**QUICK).test(X, X[::-1])
     assert same.verdict() == "No difference: both samples consist of the same 60 rows (p = 1)."
     nothing = TwoSampleTest(distinct=True, **QUICK).test(np.ones(30), np.ones(20))
     assert nothing.p_value == 1
-    assert nothing.verdict() == "No difference: all rows of both samples are equal (30 and 20 rows, p = 1)."
-    only_copies = TwoSampleTest(distinct=True, random_state=1, **QUICK).test([0.0] * 30 + [1.0] * 30, [1.0])
+    assert (
+        nothing.verdict()
+        == "No difference: all rows of both samples are equal (30 and 20 rows, p = 1)."
+    )
+    only_copies = TwoSampleTest(distinct=True, random_state=1, **QUICK).test(
+        [0.0] * 30 + [1.0] * 30, [1.0]
+    )
     assert only_copies.too_few_distinct
     assert only_copies.p_value == only_copies.features[0].p_value == 1
     left = "once exact copies of rows are dropped, too few rows are left to compare"
     assert only_copies.verdict() == f"No difference detected: {left} (60 and 1 rows, p = 1)."
     detector = DriftDetector(distinct=True).fit(np.ones((9, 2)))
-    assert detector.update(np.ones((5, 2))).verdict() == f"No drift detected in batch 1: {left} (5 rows, p = 1)."
+    assert (
+        detector.update(np.ones((5, 2))).verdict()
+        == f"No drift detected in batch 1: {left} (5 rows, p = 1)."
+    )
     assert detector.update(np.full((5, 2), 2.0)).p_value == 1
     unbiased = TwoSampleTest(statistics=MMD(unbiased=True), distinct=True, **QUICK)
     assert unbiased.test(X, np.ones((5, 2))).too_few_distinct
@@ -189,23 +238,38 @@ def test_copies_are_counted_and_dropped_on_demand():
 def test_counts_of_rows_add_up_and_are_estimated_beyond_what_is_kept(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(3000, 2))
     rows = np.concatenate([rows, rows[:1000]])
-    parts = [RowCounts.from_batch(muhat.data.SampleBatch(each, 0)) for each in np.split(rows, [100, 3500])]
+    parts = [
+        RowCounts.from_batch(muhat.data.SampleBatch(each, 0))
+        for each in np.split(rows, [100, 3500])
+    ]
     assert (parts[0] + parts[1] + parts[2]).n_copies == 1000
     monkeypatch.setattr("muhat.testing._copies.SIZE", 500)
-    parts = [RowCounts.from_batch(muhat.data.SampleBatch(each, 0)) for each in np.split(rows, [100, 3500])]
+    parts = [
+        RowCounts.from_batch(muhat.data.SampleBatch(each, 0))
+        for each in np.split(rows, [100, 3500])
+    ]
     total = parts[0] + parts[1] + parts[2]
     assert len(total.hashes) == 500
-    assert abs(total.n_copies - 1000) < 250  # the share 1/4 over 500 different rows has a standard error of 1/60
+    assert (
+        abs(total.n_copies - 1000) < 250
+    )  # the share 1/4 over 500 different rows has a standard error of 1/60
 
 
 def test_constant_data_have_p_one_and_constant_columns_are_warned_of_once():
     for early in (None, 5):
-        result = TwoSampleTest(early_stopping=early, n_permutations=99).test(np.ones((9, 2)), np.ones((8, 2)))
+        result = TwoSampleTest(early_stopping=early, n_permutations=99).test(
+            np.ones((9, 2)), np.ones((8, 2))
+        )
         assert result.p_value == 1
-        assert result.verdict() == "No difference: all rows of both samples are equal (9 and 8 rows, p = 1)."
+        assert (
+            result.verdict()
+            == "No difference: all rows of both samples are equal (9 and 8 rows, p = 1)."
+        )
     X, Y = samples()
     X[:, 1] = Y[:, 1] = 3.0
-    with pytest.warns(ConstantColumns, match="column 'column 1' has only one value in both samples") as caught:
+    with pytest.warns(
+        ConstantColumns, match="column 'column 1' has only one value in both samples"
+    ) as caught:
         TwoSampleTest(**QUICK).test(X, Y)
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -240,7 +304,8 @@ def test_rows_that_are_further_apart_than_the_largest_float_are_compared_by_stan
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(
-                ValueError, match=f"^{test.__name__}: distances between rows must be finite, .*; use stand"
+                ValueError,
+                match=f"^{test.__name__}: distances between rows must be finite, .*; use stand",
             ):
                 test(standardize=False, **QUICK).test(X[:30], Y)
 
@@ -273,17 +338,38 @@ def test_a_matrix_and_functions_of_objects_give_what_rows_do():
     x, y = X[:20], Y[:20]
     both = {"kernel": Precomputed(kernel(x)), "kernel_y": Precomputed(kernel(y))}
     rows = IndependenceTest(kernel, standardize=False, n_permutations=99).test(x, y)
-    assert IndependenceTest(**both, n_permutations=99).test(range(20), range(20)).p_value == rows.p_value
-    assert IndependenceTest("precomputed", n_permutations=99).test(kernel(x), kernel(y)).p_value == rows.p_value
+    assert (
+        IndependenceTest(**both, n_permutations=99).test(range(20), range(20)).p_value
+        == rows.p_value
+    )
+    assert (
+        IndependenceTest("precomputed", n_permutations=99).test(kernel(x), kernel(y)).p_value
+        == rows.p_value
+    )
     text = ["cat", "hat", "cap"] * 4, ["dog", "fog", "dig"] * 4
     shared = Function(lambda one, other: len({*one} & {*other}), rows=True)
     assert TwoSampleTest(shared, n_permutations=99).test(*text).p_value == 0.01
 
 
 REFUSED = {
-    "numbers beyond the matrix": (Precomputed(np.eye(5)), [0, 1], [2, 7], "row numbers, whole and below 5, got"),
-    "no square": ("precomputed", np.ones((3, 4)), np.ones((2, 4)), r"needs rows of one square matrix K, got shape \(3"),
-    "a mixture": ([Precomputed(np.eye(5)), "gaussian"], [0, 1], [2, 3], "cannot be combined with others, got Gauss"),
+    "numbers beyond the matrix": (
+        Precomputed(np.eye(5)),
+        [0, 1],
+        [2, 7],
+        "row numbers, whole and below 5, got",
+    ),
+    "no square": (
+        "precomputed",
+        np.ones((3, 4)),
+        np.ones((2, 4)),
+        r"needs rows of one square matrix K, got shape \(3",
+    ),
+    "a mixture": (
+        [Precomputed(np.eye(5)), "gaussian"],
+        [0, 1],
+        [2, 3],
+        "cannot be combined with others, got Gauss",
+    ),
     "a seed": (None, np.eye(3), np.eye(3), "random_state must be None, a whole number from 0"),
 }
 
@@ -299,7 +385,10 @@ def test_the_seed_is_zero_by_default_and_may_be_a_generator():
     X, Y = samples(shift=0.3)
     first, again = (TwoSampleTest(**QUICK).test(X, Y) for _ in range(2))
     np.testing.assert_array_equal(first.permuted, again.permuted)
-    drawn = [TwoSampleTest(random_state=np.random.default_rng(1), **QUICK).test(X, Y).permuted for _ in range(2)]
+    drawn = [
+        TwoSampleTest(random_state=np.random.default_rng(1), **QUICK).test(X, Y).permuted
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(*drawn)
     assert DriftDetector().random_state == IndependenceTest().random_state == 0
 
@@ -308,7 +397,9 @@ def looped(X, Y, k, unbiased):
     """MMD² by the definition, pair by pair."""
 
     def mean(A, B, without):
-        values = [k(a, b) for i, a in enumerate(A) for j, b in enumerate(B) if not (without and i == j)]
+        values = [
+            k(a, b) for i, a in enumerate(A) for j, b in enumerate(B) if not (without and i == j)
+        ]
         return sum(values) / len(values)
 
     return mean(X, X, unbiased) + mean(Y, Y, unbiased) - 2 * mean(X, Y, False)
@@ -328,8 +419,12 @@ def test_mmd_is_the_plain_formula(unbiased, monkeypatch):
     ]
     for kernel, k in kernels:
         expected = looped(X, Y, k, unbiased)
-        assert mmd(X, Y, kernel, squared=True, unbiased=unbiased) == pytest.approx(expected, abs=CLOSE)
-        assert mmd(X, Y, kernel, unbiased=unbiased) == pytest.approx(np.sqrt(max(expected, 0)), abs=CLOSE)
+        assert mmd(X, Y, kernel, squared=True, unbiased=unbiased) == pytest.approx(
+            expected, abs=CLOSE
+        )
+        assert mmd(X, Y, kernel, unbiased=unbiased) == pytest.approx(
+            np.sqrt(max(expected, 0)), abs=CLOSE
+        )
     assert mmd(X, X) == 0
     assert mmd(X, X, unbiased=True) == 0 > mmd(X, X, unbiased=True, squared=True)
     K = Gaussian(sigma)(Z)
@@ -342,7 +437,10 @@ def test_mmd_is_the_plain_formula(unbiased, monkeypatch):
 
 def test_equal_pairs_of_rows_are_those_of_a_look_at_each():
     rng = np.random.default_rng(0)
-    x, y = rng.integers(3, size=(40, 2)).astype(float), rng.integers(-1, 1, size=(40, 1)) * 0.0  # 0 and −0 are equal
+    x, y = (
+        rng.integers(3, size=(40, 2)).astype(float),
+        rng.integers(-1, 1, size=(40, 1)) * 0.0,
+    )  # 0 and −0 are equal
     y[:20] = rng.normal(size=(20, 1))
     equal = EqualRows.from_pairs(x, y)
     rows = [(*a, *b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]

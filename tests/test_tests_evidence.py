@@ -27,7 +27,9 @@ def results():
     found = {}
     for name, experiment in PAGE.experiments.items():
         settings = experiment.settings(True)
-        rows = experiment.table(settings, [experiment.run(settings, task) for task in experiment.tasks(settings)])
+        rows = experiment.table(
+            settings, [experiment.run(settings, task) for task in experiment.tasks(settings)]
+        )
         found[name] = Results(settings, rows, PROVENANCE)
     return found
 
@@ -52,17 +54,31 @@ def test_every_route_of_every_test_is_in_the_table_of_levels(results):
 @pytest.mark.parametrize("test", ["TwoSampleTest", "IndependenceTest"])
 def test_a_gram_matrix_that_was_computed_before_is_a_route(test):
     X, Y = np.random.default_rng(0).normal(size=(2, 24, 2))
-    assert 0 < ROUTES[test][PRECOMPUTED](X, Y, {"n_permutations": 19, "random_state": 0, "n_jobs": 1}) <= 1
+    assert (
+        0
+        < ROUTES[test][PRECOMPUTED](X, Y, {"n_permutations": 19, "random_state": 0, "n_jobs": 1})
+        <= 1
+    )
 
 
 def test_a_cell_that_rejects_too_often_is_named_with_what_chance_makes_of_so_many():
     rows = [
-        {"test": "T", "route": "dense", "null": null, "draws": 400, "rejected": share, "error": 0.01, "smallest": 0.05}
+        {
+            "test": "T",
+            "route": "dense",
+            "null": null,
+            "draws": 400,
+            "rejected": share,
+            "error": 0.01,
+            "smallest": 0.05,
+        }
         for null, share in (("ties", 0.05), ("copies", 0.09), ("Cauchy", 0.01))
     ]
     rows = [{**row, "z": (row["rejected"] - 0.05) / row["error"]} for row in rows]
     largest, above, smallest = levels.findings(Results(levels.settings(False), rows, PROVENANCE))
-    assert largest.number.startswith("4.0 standard errors (0.0900: T, dense, copies); the largest of 3 ")
+    assert largest.number.startswith(
+        "4.0 standard errors (0.0900: T, dense, copies); the largest of 3 "
+    )
     assert largest.number.endswith("is 0.8 in the mean")
     assert above.number == "T, dense, copies: 0.090"
     assert smallest.number == "0.05"
@@ -99,24 +115,42 @@ def test_plain_tests_are_their_definitions():
 def test_plain_tests_find_what_is_there_and_hold_their_level():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(40, 1))
-    assert set(alternatives.plain_dependence(x, x + 0.3 * rng.normal(size=(40, 1)), 99, rng).values()) == {0.01}
+    assert set(
+        alternatives.plain_dependence(x, x + 0.3 * rng.normal(size=(40, 1)), 99, rng).values()
+    ) == {0.01}
     assert set(alternatives.plain_difference(x, x + 2, 99, rng).values()) == {0.01}
-    pairs = [alternatives.plain_dependence(*rng.normal(size=(2, 12, 1)), 19, rng) for _ in range(200)]
-    samples = [alternatives.plain_difference(*rng.normal(size=(2, 12, 1)), 19, rng) for _ in range(200)]
+    pairs = [
+        alternatives.plain_dependence(*rng.normal(size=(2, 12, 1)), 19, rng) for _ in range(200)
+    ]
+    samples = [
+        alternatives.plain_difference(*rng.normal(size=(2, 12, 1)), 19, rng) for _ in range(200)
+    ]
     for found in (pairs, samples):
         for name in found[0]:
-            assert np.mean([each[name] <= 0.05 for each in found]) < 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 200)
+            assert np.mean([each[name] <= 0.05 for each in found]) < 0.05 + 3.5 * np.sqrt(
+                0.05 * 0.95 / 200
+            )
 
 
 def test_the_default_stands_beside_the_better_plain_test():
     powers = {"default": 0.6, "distance covariance": 0.7, "HSIC": 0.5}
-    cell = {"problem": "independence", "alternative": "linear", "n": 30, "smooth": True, "draws": 100, "error": 0.05}
+    cell = {
+        "problem": "independence",
+        "alternative": "linear",
+        "n": 30,
+        "smooth": True,
+        "draws": 100,
+        "error": 0.05,
+    }
     rows = [{**cell, "test": test, "power": power} for test, power in powers.items()]
     (finding,) = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
     assert finding.number == "−0.100 in the mean of 1; least −0.100 (linear), most −0.100 (linear)"
     table = alternatives.table(
         {"cells": [["independence", "linear"]]},
-        [[{**cell, "test": "HSIC", "rejected": 3, "draws": 4}], [{**cell, "test": "HSIC", "rejected": 1, "draws": 4}]],
+        [
+            [{**cell, "test": "HSIC", "rejected": 3, "draws": 4}],
+            [{**cell, "test": "HSIC", "rejected": 1, "draws": 4}],
+        ],
     )
     assert one(table, test="HSIC")["power"] == 0.5
 
@@ -136,7 +170,9 @@ def test_perturbed_uniforms_have_their_density():
     for half in (0, 1):  # each half of each bump has more or less, by one sign
         inside = (half / 2 < X) & (half / 2 + 0.25 > X)
         gain = 2.7 / 2 * _bump(grid[grid < 0.25] * 2 - 1).sum() / 4000
-        assert min(abs(inside.mean() - 0.25 - gain), abs(inside.mean() - 0.25 + gain)) < 4 * np.sqrt(0.19 / 40_000)
+        assert min(
+            abs(inside.mean() - 0.25 - gain), abs(inside.mean() - 0.25 + gain)
+        ) < 4 * np.sqrt(0.19 / 40_000)
     Z = four_gaussians(20_000, 1.3, rng)
     wide = (Z > 0).all(axis=1)
     assert Z[wide].std(axis=0) == pytest.approx([1.3, 1.3], rel=0.03)

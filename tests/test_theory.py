@@ -70,7 +70,9 @@ def test_A_is_the_infimum_over_real_n_of_the_fraction_in_the_proof(c: float, bet
 
 @settings(max_examples=100, deadline=None)
 @given(c=cs, beta=betas)
-def test_A_is_the_formula_of_the_paper_attained_where_its_docstring_says(c: float, beta: float) -> None:
+def test_A_is_the_formula_of_the_paper_attained_where_its_docstring_says(
+    c: float, beta: float
+) -> None:
     root = 2 ** (1 / beta) * beta
     printed = root / (root + c ** (1 / beta) * (beta - 1) ** ((beta - 1) / beta))
     attained = (c / (2 * (beta - 1))) ** (1 / beta)
@@ -80,7 +82,9 @@ def test_A_is_the_formula_of_the_paper_attained_where_its_docstring_says(c: floa
 
 def test_A_tends_to_one_for_small_c_but_to_one_half_for_large_beta() -> None:
     assert admissible_fraction(1e-30, 2.0) > 1 - 1e-14
-    assert admissible_fraction(1.0, 1e12) == pytest.approx(0.5, abs=1e-9)  # the paper's remark says one
+    assert admissible_fraction(1.0, 1e12) == pytest.approx(
+        0.5, abs=1e-9
+    )  # the paper's remark says one
     assert admissible_fraction(1.0, 100.0, n=2) > 1 - 1e-14
     assert admissible_fraction(1.0, 1e12, n=1) == pytest.approx(3 / 4)  # λ = c at n = 1 whatever β
 
@@ -136,7 +140,9 @@ def largest_c(ratio: float, beta: float) -> float:
 def test_inside_the_class_simple_shrinkage_beats_the_empirical_mean_for_every_n(
     share: float, beta: float, kernel: Kernel, shift: float, variance: float, d: int
 ) -> None:
-    P = Mixture.isotropic([0.4, 0.6], [[shift] * d, [-shift] + [0.0] * (d - 1)], [variance, 2 * variance])
+    P = Mixture.isotropic(
+        [0.4, 0.6], [[shift] * d, [-shift] + [0.0] * (d - 1)], [variance, 2 * variance]
+    )
     moments = Moments.from_mixture(P, kernel)
     c = share * largest_c(moments.squared_norm / moments.mean_diagonal, beta)
     assert moments.squared_norm < admissible_fraction(c, beta) * moments.mean_diagonal
@@ -151,7 +157,12 @@ def test_inside_the_class_simple_shrinkage_beats_the_empirical_mean_for_every_n(
 
 
 @settings(max_examples=200, deadline=None)
-@given(c=st.floats(0.01, 100), beta=st.floats(1.05, 3), n=st.integers(1, 20), ratio=st.floats(0.001, 0.999))
+@given(
+    c=st.floats(0.01, 100),
+    beta=st.floats(1.05, 3),
+    n=st.integers(1, 20),
+    ratio=st.floats(0.001, 0.999),
+)
 def test_at_one_n_simple_shrinkage_is_better_exactly_below_the_fraction_at_n(
     c: float, beta: float, n: int, ratio: float
 ) -> None:
@@ -162,7 +173,9 @@ def test_at_one_n_simple_shrinkage_is_better_exactly_below_the_fraction_at_n(
 
 def test_outside_of_the_class_there_is_an_n_where_simple_shrinkage_is_worse() -> None:
     c, beta = 2000.0, 2.0
-    n = round((c / (2 * (beta - 1))) ** (1 / beta))  # where A is attained, nearly a whole number: 31.6
+    n = round(
+        (c / (2 * (beta - 1))) ** (1 / beta)
+    )  # where A is attained, nearly a whole number: 31.6
     moments = Moments(1.001 * admissible_fraction(c, beta), 1.0)
     assert moments.shrunk_risk(n, c, beta) > moments.kme_risk(n)
 
@@ -173,7 +186,9 @@ def test_the_exact_risk_of_simple_shrinkage_is_its_average_loss(kernel: Kernel) 
     n, c, beta, rng = 8, 3.0, 1.5, np.random.default_rng(SEED)
     weights = np.full(n, 1 / n / (1 + c * n**-beta))
     losses = [P.squared_distance(Embedding(kernel, P.sample(n, rng), weights)) for _ in range(2000)]
-    assert_is_the_average_of(np.array(losses), Moments.from_mixture(P, kernel).shrunk_risk(n, c, beta))
+    assert_is_the_average_of(
+        np.array(losses), Moments.from_mixture(P, kernel).shrunk_risk(n, c, beta)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -199,7 +214,9 @@ def test_the_estimates_of_theorem_1_are_the_means_off_and_on_the_diagonal() -> N
     assert answer.mean_diagonal == pytest.approx(np.diagonal(K).mean())
     assert answer.ratio == pytest.approx(answer.squared_norm / answer.mean_diagonal)
     estimated = Moments(answer.squared_norm, answer.mean_diagonal)
-    assert answer.risk_difference == pytest.approx(estimated.shrunk_risk(7, 1.0, 2.0) - estimated.kme_risk(7))
+    assert answer.risk_difference == pytest.approx(
+        estimated.shrunk_risk(7, 1.0, 2.0) - estimated.kme_risk(7)
+    )
 
 
 def test_a_point_of_mass_two_counts_as_much_as_its_share_of_all_pairs() -> None:
@@ -212,14 +229,22 @@ def test_a_point_of_mass_two_counts_as_much_as_its_share_of_all_pairs() -> None:
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)], ids=repr)
-def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_right(kernel: Kernel) -> None:
+def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_right(
+    kernel: Kernel,
+) -> None:
     P = Mixture.isotropic([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.3])
     n, c, beta, rng = 100, 50.0, 1.5, np.random.default_rng(SEED)
     moments = Moments.from_mixture(P, kernel)
-    answers = [theorem_1(DenseGram.from_sample(kernel, P.sample(n, rng)), c, beta) for _ in range(500)]
-    assert_is_the_average_of(np.array([answer.squared_norm for answer in answers]), moments.squared_norm)
+    answers = [
+        theorem_1(DenseGram.from_sample(kernel, P.sample(n, rng)), c, beta) for _ in range(500)
+    ]
+    assert_is_the_average_of(
+        np.array([answer.squared_norm for answer in answers]), moments.squared_norm
+    )
     if isinstance(kernel, Linear):
-        assert_is_the_average_of(np.array([answer.mean_diagonal for answer in answers]), moments.mean_diagonal)
+        assert_is_the_average_of(
+            np.array([answer.mean_diagonal for answer in answers]), moments.mean_diagonal
+        )
     difference = moments.shrunk_risk(n, c, beta) - moments.kme_risk(n)
     assert_is_the_average_of(np.array([answer.risk_difference for answer in answers]), difference)
     ratio = moments.squared_norm / moments.mean_diagonal
@@ -230,7 +255,9 @@ def test_the_estimates_of_theorem_1_are_unbiased_and_their_standard_error_is_rig
 def test_theorem_1_answers_yes_inside_and_no_outside() -> None:
     rng = np.random.default_rng(SEED)
     centred, distant = rng.normal(size=(200, 5)), 5 + rng.normal(size=(200, 5))
-    inside, outside = (theorem_1(DenseGram.from_sample(Linear(), X), c=100.0, beta=1.5) for X in (centred, distant))
+    inside, outside = (
+        theorem_1(DenseGram.from_sample(Linear(), X), c=100.0, beta=1.5) for X in (centred, distant)
+    )
     assert inside.inside
     assert not outside.inside
     assert outside.ratio > 0.9 > outside.bound
@@ -252,7 +279,9 @@ def test_the_l1_norm_of_the_kernel_is_its_integral(kernel: Kernel, d: int) -> No
 
 
 @settings(max_examples=200, deadline=None)
-@given(c=cs, beta=betas, share=st.floats(0.01, 1), d=st.integers(1, 6), bandwidth=st.floats(0.1, 10))
+@given(
+    c=cs, beta=betas, share=st.floats(0.01, 1), d=st.integers(1, 6), bandwidth=st.floats(0.1, 10)
+)
 def test_a_characteristic_function_below_the_bound_puts_a_distribution_into_the_class(
     c: float, beta: float, share: float, d: int, bandwidth: float
 ) -> None:
@@ -260,7 +289,9 @@ def test_a_characteristic_function_below_the_bound_puts_a_distribution_into_the_
     bound = characteristic_bound(kernel, d, c, beta)
     assert bound.bound < bound.widest
     for limit in (bound.bound, bound.widest):
-        variance = np.pi / (share * limit) ** (4 / d)  # ‖φ‖² = ∫ exp(−variance·‖ω‖²) dω = (π/variance)^(d/2)
+        variance = np.pi / (share * limit) ** (
+            4 / d
+        )  # ‖φ‖² = ∫ exp(−variance·‖ω‖²) dω = (π/variance)^(d/2)
         P = Mixture.isotropic([1.0], [[0.0] * d], [variance])
         assert P.inner(kernel, P) < admissible_fraction(c, beta)
 
@@ -268,7 +299,9 @@ def test_a_characteristic_function_below_the_bound_puts_a_distribution_into_the_
 def test_the_widest_bound_on_the_characteristic_function_cannot_be_widened() -> None:
     c, beta, kernel = 1e12, 2.0, Gaussian(1.0)
     widest = characteristic_bound(kernel, 1, c, beta).widest
-    beyond = Mixture.isotropic([1.0], [[0.0]], [np.pi / (1.01 * widest) ** 4])  # of norm 1.01 · widest
+    beyond = Mixture.isotropic(
+        [1.0], [[0.0]], [np.pi / (1.01 * widest) ** 4]
+    )  # of norm 1.01 · widest
     assert beyond.inner(kernel, beyond) > admissible_fraction(c, beta)
 
 
@@ -297,7 +330,9 @@ def test_within_the_range_of_theorem_2_shrinking_helps_and_outside_it_hurts(
 
 @settings(max_examples=200, deadline=None)
 @given(risk=positive_numbers, mean=numbers, target=numbers, step=st.floats(1e-3, 1))
-def test_the_optimum_of_theorem_2_is_half_of_its_range(risk: float, mean: float, target: float, step: float) -> None:
+def test_the_optimum_of_theorem_2_is_half_of_its_range(
+    risk: float, mean: float, target: float, step: float
+) -> None:
     answer = theorem_2(risk, mean, target)
     gap = (target - mean) ** 2
     assert answer.best == pytest.approx(risk / (risk + gap))
@@ -308,7 +343,11 @@ def test_the_optimum_of_theorem_2_is_half_of_its_range(risk: float, mean: float,
 
 def test_the_risk_difference_of_theorem_2_is_that_of_simulated_components() -> None:
     rng = np.random.default_rng(SEED)
-    risk, mean, target = np.array([0.5, 2.0, 0.1]), np.array([1.0, -0.5, 0.2]), np.array([0.0, 1.0, 0.2])
+    risk, mean, target = (
+        np.array([0.5, 2.0, 0.1]),
+        np.array([1.0, -0.5, 0.2]),
+        np.array([0.0, 1.0, 0.2]),
+    )
     answer = theorem_2(risk, mean, target)
     estimates = mean + np.sqrt(risk) * rng.normal(size=(200_000, 3))
     for alpha in (0.3 * answer.upper, answer.best, 1.2 * answer.upper):
@@ -364,7 +403,9 @@ def parameters_of(filter: Filter, kappa2: float) -> list[Any]:
 
 @pytest.mark.parametrize("kappa2", [1.0, 0.5, 4.0])
 @pytest.mark.parametrize("filter", STATED.values(), ids=STATED.keys())
-def test_every_filter_satisfies_definition_1_with_the_constants_it_states(filter: Filter, kappa2: float) -> None:
+def test_every_filter_satisfies_definition_1_with_the_constants_it_states(
+    filter: Filter, kappa2: float
+) -> None:
     check = check_definition_1(filter, parameters_of(filter, kappa2), kappa2)
     assert check.holds, check
     assert check.measured.B <= check.stated.B * (1 + 1e-6)
@@ -389,7 +430,9 @@ def test_every_filter_satisfies_definition_1_with_the_constants_it_states(filter
     ],
     ids=repr,
 )
-def test_the_measured_qualification_is_the_stated_one(filter: Filter, parameters: list[Any], kappa2: float) -> None:
+def test_the_measured_qualification_is_the_stated_one(
+    filter: Filter, parameters: list[Any], kappa2: float
+) -> None:
     scale = 1 if isinstance(filter, Landweber | NuMethod) else kappa2
     check = check_definition_1(filter, [scale * parameter for parameter in parameters], kappa2)
     assert check.measured.qualification == pytest.approx(filter.qualification, rel=0.1)
@@ -431,9 +474,13 @@ def test_beyond_its_qualification_a_filter_needs_ever_larger_constants() -> None
     ],
     ids=lambda value: repr(value) if isinstance(value, Filter) else "",
 )
-def test_measured_constants_are_those_found_by_algebra(filter: Filter, parameters: Any, least: Any) -> None:
+def test_measured_constants_are_those_found_by_algebra(
+    filter: Filter, parameters: Any, least: Any
+) -> None:
     check = check_definition_1(filter, parameters, exponents=[0.25, 0.5, 0.75])
-    np.testing.assert_allclose(check.measured.D, [least(eta) for eta in (0.25, 0.5, 0.75)], rtol=2e-3)
+    np.testing.assert_allclose(
+        check.measured.D, [least(eta) for eta in (0.25, 0.5, 0.75)], rtol=2e-3
+    )
 
 
 @pytest.mark.parametrize("nu", [0.3, 0.5, 1.0, 2.0, 5.0])
@@ -452,11 +499,15 @@ def test_a_filter_of_ones_own_is_measured_though_it_states_nothing() -> None:
 
     check = check_definition_1(Squared(), [1e-3, 1e-2, 0.1, 1.0])
     assert not check.holds
-    assert np.isnan([check.stated.B, check.stated.C, check.stated.qualification, *check.stated.D]).all()
+    assert np.isnan(
+        [check.stated.B, check.stated.C, check.stated.qualification, *check.stated.D]
+    ).all()
     np.testing.assert_allclose([check.measured.B, check.measured.C], 1, atol=1e-5)
     assert check.measured.qualification == pytest.approx(2, rel=1e-3)
     np.testing.assert_array_equal(check.exponents, [0.25, 0.5, 1.0, 2.0])
-    assert check.measured.D[-2:] == pytest.approx([0.5, 1.0], rel=1e-3)  # λ²γ^η/(γ²+λ²) ≤ λ^η/2 at η = 1, λ² at η = 2
+    assert check.measured.D[-2:] == pytest.approx(
+        [0.5, 1.0], rel=1e-3
+    )  # λ²γ^η/(γ²+λ²) ≤ λ^η/2 at η = 1, λ² at η = 2
 
 
 def test_a_constant_that_is_too_small_does_not_hold() -> None:
@@ -492,7 +543,10 @@ def test_the_three_terms_of_theorem_3_are_those_of_the_paper() -> None:
 def test_beyond_its_qualification_a_filter_gains_nothing_from_smoothness() -> None:
     smooth = [theorem_3(Tikhonov(), 0.01, n=100, beta=beta, source_norm=1.0) for beta in (1.0, 2.0)]
     assert smooth[0].bias == smooth[1].bias == pytest.approx(0.01)
-    iterated = [theorem_3(IteratedTikhonov(3), 0.01, n=100, beta=beta, source_norm=1.0) for beta in (1.0, 2.0)]
+    iterated = [
+        theorem_3(IteratedTikhonov(3), 0.01, n=100, beta=beta, source_norm=1.0)
+        for beta in (1.0, 2.0)
+    ]
     assert iterated[1].bias == pytest.approx(4 / 27 * 1e-4) == iterated[0].bias * 0.01
     landweber = theorem_3(Landweber(), 50, n=100, beta=2.0, source_norm=1.0, kappa2=4.0)
     assert landweber.bias == pytest.approx((2 / np.e) ** 2 * (4 / 50) ** 2)
@@ -500,12 +554,14 @@ def test_beyond_its_qualification_a_filter_gains_nothing_from_smoothness() -> No
 
 def test_tau_is_one_up_to_beta_one_and_a_lipschitz_constant_beyond() -> None:
     given_tau = theorem_3(Tikhonov(), 0.1, n=100, beta=3.0, source_norm=1.0, kappa2=2.0, tau=1.0)
-    assert theorem_3(Tikhonov(), 0.1, n=100, beta=3.0, source_norm=1.0, kappa2=2.0).operator == pytest.approx(
-        3 * 2.0**2 * given_tau.operator
-    )
+    assert theorem_3(
+        Tikhonov(), 0.1, n=100, beta=3.0, source_norm=1.0, kappa2=2.0
+    ).operator == pytest.approx(3 * 2.0**2 * given_tau.operator)
     rng = np.random.default_rng(SEED)
     for _ in range(50):
-        first, second = (factor @ factor.T for factor in rng.normal(size=(2, 4, 4)) * rng.uniform(0.01, 0.5))
+        first, second = (
+            factor @ factor.T for factor in rng.normal(size=(2, 4, 4)) * rng.uniform(0.01, 0.5)
+        )
         largest = max(np.linalg.norm(first, 2), np.linalg.norm(second, 2))
         for beta in (0.2, 0.5, 0.9, 1.0, 1.5, 3.0):
             gap = np.linalg.norm(power(first, beta) - power(second, beta), 2)
@@ -537,7 +593,13 @@ class Finite:
         return self.Phi.T @ self.Phi / len(self.Phi)
 
 
-PARAMETERS = [("kme", 1.0), ("f-kmse", 0.05), ("iterated-tikhonov", 0.1), ("landweber", 20), ("nu-method", 5)]
+PARAMETERS = [
+    ("kme", 1.0),
+    ("f-kmse", 0.05),
+    ("iterated-tikhonov", 0.1),
+    ("landweber", 20),
+    ("nu-method", 5),
+]
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 1.5])
@@ -558,7 +620,9 @@ def test_the_bound_of_theorem_3_holds_and_so_does_the_inequality_that_it_comes_f
         Phi = P.Phi[rng.integers(6, size=n)]
         C_hat, mu_hat = Phi.T @ Phi / n, Phi.mean(axis=0)
         gamma, U = np.linalg.eigh(C_hat)
-        estimate = U @ (filter.bounded_by(1.0).shrinkage(np.maximum(gamma, 0), parameter) * (U.T @ mu_hat))
+        estimate = U @ (
+            filter.bounded_by(1.0).shrinkage(np.maximum(gamma, 0), parameter) * (U.T @ mu_hat)
+        )
         errors.append(np.linalg.norm(estimate - P.mean))
         noise = stated.B * np.linalg.norm(mu_hat - P.mean)
         bias = stated.D[0] * filter.as_lambda(parameter) ** eta * h
@@ -581,18 +645,27 @@ def test_the_bound_of_theorem_3_holds_and_so_does_the_inequality_that_it_comes_f
         (Landweber(), 0.2, 0.1, 0.5),
     ],
 )
-def test_the_rates_are_those_of_theorem_3(filter: Filter, beta: float, error: float, lam: float) -> None:
+def test_the_rates_are_those_of_theorem_3(
+    filter: Filter, beta: float, error: float, lam: float
+) -> None:
     assert rates(filter, beta).of_error == pytest.approx(error)
     assert rates(filter, beta).of_lambda == pytest.approx(lam)
 
 
 def test_with_the_rate_of_theorem_3_the_bias_falls_as_fast_as_the_other_terms() -> None:
-    for filter, beta in [(Tikhonov(), 0.5), (Tikhonov(), 3.0), (IteratedTikhonov(2), 3.0), (TruncatedSVD(), 3.0)]:
+    for filter, beta in [
+        (Tikhonov(), 0.5),
+        (Tikhonov(), 3.0),
+        (IteratedTikhonov(2), 3.0),
+        (TruncatedSVD(), 3.0),
+    ]:
         bounds = [
             theorem_3(filter, n ** -rates(filter, beta).of_lambda, n=n, beta=beta, source_norm=1.0)
             for n in (10**4, 10**8)
         ]
-        fall = [getattr(bounds[1], term) / getattr(bounds[0], term) for term in ("bias", "operator")]
+        fall = [
+            getattr(bounds[1], term) / getattr(bounds[0], term) for term in ("bias", "operator")
+        ]
         np.testing.assert_allclose(fall, 1e-4 ** rates(filter, beta).of_error, rtol=1e-9)
 
 
@@ -607,7 +680,9 @@ def test_the_smooth_operator_maps_the_empirical_mean_to_the_spectral_estimate(
     X = np.random.default_rng(SEED).normal(size=(20, 3))
     filter = FILTERS[name]()
     assert isinstance(filter, Filter)
-    estimate = KernelMean(kernel=kernel, filter=filter, selection=Fixed(parameter)).fit(X).embedding_
+    estimate = (
+        KernelMean(kernel=kernel, filter=filter, selection=Fixed(parameter)).fit(X).embedding_
+    )
     F = SmoothOperator(kernel, X, filter, parameter)
     mu_hat = Embedding(kernel, X, np.full(20, 1 / 20))
     Y = np.random.default_rng(SEED + 1).normal(size=(10, 3))
@@ -622,7 +697,9 @@ def test_the_smooth_operator_is_linear_and_symmetric_on_the_whole_space() -> Non
         F = SmoothOperator(kernel, X, filter, 3)
         assert F(f).inner(g) == pytest.approx(f.inner(F(g)))
         np.testing.assert_allclose(F(f + 2 * g)(X), F(f)(X) + 2 * F(g)(X), rtol=1e-9)
-    np.testing.assert_allclose(SmoothOperator(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9)
+    np.testing.assert_allclose(
+        SmoothOperator(kernel, X, SimpleShrinkage(), 3)(f)(X), f(X) / 4, rtol=1e-9
+    )
 
 
 def test_the_smooth_operator_is_the_covariance_operator_times_the_filter() -> None:
@@ -646,7 +723,9 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
         return float(np.trace(R.T @ K @ R) / n + lam * np.trace(M.T @ K @ M @ K))
 
     F = SmoothOperator(Gaussian(1.0), X, Tikhonov(), lam)
-    images = np.column_stack([F(Embedding(F.kernel, X, e)).weights for e in np.eye(n)])  # F k(x_j, ·) = Σ_i (MK)_ij …
+    images = np.column_stack(
+        [F(Embedding(F.kernel, X, e)).weights for e in np.eye(n)]
+    )  # F k(x_j, ·) = Σ_i (MK)_ij …
     M = np.linalg.solve(K, images.T).T
     for _ in range(20):
         step = rng.normal(size=(n, n))
@@ -673,7 +752,11 @@ def test_whitening_is_the_textbooks() -> None:
 
 
 def test_whitening_leaves_a_direction_without_variance_alone() -> None:
-    X = np.random.default_rng(SEED).normal(size=(30, 2)) @ np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0]]) + 5
+    X = (
+        np.random.default_rng(SEED).normal(size=(30, 2))
+        @ np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0]])
+        + 5
+    )
     white = whitening(X)
     np.testing.assert_allclose(np.cov(white.T, bias=True), np.diag([1.0, 1.0, 0.0]), atol=1e-10)
     np.testing.assert_allclose(white[:, 2], 5)
@@ -692,7 +775,9 @@ def test_with_one_h_for_all_the_general_form_is_a_convex_combination() -> None:
     vector, target = rng.normal(size=(2, 4))
     basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     np.testing.assert_allclose(
-        shrink_components(vector, target, basis, np.full(4, 0.3)), 0.3 * target + 0.7 * vector, rtol=1e-10
+        shrink_components(vector, target, basis, np.full(4, 0.3)),
+        0.3 * target + 0.7 * vector,
+        rtol=1e-10,
     )
 
 
@@ -710,10 +795,16 @@ class Unstated(Filter):
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        (lambda: admissible_fraction(0.0, 2.0), "admissible_fraction: c must be positive and finite, got 0.0"),
+        (
+            lambda: admissible_fraction(0.0, 2.0),
+            "admissible_fraction: c must be positive and finite, got 0.0",
+        ),
         (lambda: admissible_fraction(1.0, 1.0), "beta must be above 1 and finite, got 1.0"),
         (lambda: admissible_fraction(1.0, 2.0, n=-1), "n must be positive"),
-        (lambda: theorem_1(DenseGram.from_sample(Gaussian(1.0), np.zeros((1, 1))), 1.0, 2.0), "at least 2 points"),
+        (
+            lambda: theorem_1(DenseGram.from_sample(Gaussian(1.0), np.zeros((1, 1))), 1.0, 2.0),
+            "at least 2 points",
+        ),
         (
             lambda: theorem_1(DenseGram.from_sample(Linear(), np.zeros((3, 1))), 1.0, 2.0),
             r"∫k\(x, x\)dP must be positive",
@@ -726,31 +817,60 @@ class Unstated(Filter):
         (lambda: theorem_1(np.full((3, 3), np.nan), 1.0, 2.0), "must be finite"),
         (lambda: theorem_1("K", 1.0, 2.0), "must be real numbers in two dimensions"),
         (lambda: theorem_2(["a"], [0.0]), "theorem_2: risk, mean and target must be numbers"),
-        (lambda: theorem_2([1.0, 2.0], [0.0] * 3), r"one for each component, got shapes \(2,\), \(3,\) and \(\)"),
+        (
+            lambda: theorem_2([1.0, 2.0], [0.0] * 3),
+            r"one for each component, got shapes \(2,\), \(3,\) and \(\)",
+        ),
         (
             lambda: shrink_components(np.ones(2), np.ones(2), np.eye(3), np.ones(3)),
             "shrink_components: vectors",
         ),
         (lambda: whitening([1.0, 2.0]), "points must be real numbers in two dimensions"),
-        (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0), "Gaussian and Laplacian .*pass l1_norm"),
-        (lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0), "bandwidth must be positive .* got 'median'"),
+        (
+            lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0),
+            "Gaussian and Laplacian .*pass l1_norm",
+        ),
+        (
+            lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0),
+            "bandwidth must be positive .* got 'median'",
+        ),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
-        (lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0, l1_norm=-1.0), "l1_norm must be positive"),
+        (
+            lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0, l1_norm=-1.0),
+            "l1_norm must be positive",
+        ),
         (lambda: theorem_2([-1.0], [0.0]), "must not be negative .*got Δ_i from -1.0"),
-        (lambda: theorem_3(Unstated(), 0.1, n=10, beta=1.0, source_norm=1.0), "states its constants .*measures them"),
-        (lambda: theorem_3(Tikhonov(), 2.0, n=10, beta=1.0, source_norm=1.0), "a λ of at most κ² = 1, got λ = 2"),
-        (lambda: theorem_3(Tikhonov(), -1.0, n=10, beta=1.0, source_norm=1.0), "λ must be positive"),
+        (
+            lambda: theorem_3(Unstated(), 0.1, n=10, beta=1.0, source_norm=1.0),
+            "states its constants .*measures them",
+        ),
+        (
+            lambda: theorem_3(Tikhonov(), 2.0, n=10, beta=1.0, source_norm=1.0),
+            "a λ of at most κ² = 1, got λ = 2",
+        ),
+        (
+            lambda: theorem_3(Tikhonov(), -1.0, n=10, beta=1.0, source_norm=1.0),
+            "λ must be positive",
+        ),
         (lambda: theorem_3(Tikhonov(), 0.1, n=0, beta=1.0, source_norm=1.0), "n must be positive"),
-        (lambda: theorem_3(Tikhonov(), 0.1, n=10, beta=1.0, source_norm=1.0, tau=-1.0), "tau must be positive"),
+        (
+            lambda: theorem_3(Tikhonov(), 0.1, n=10, beta=1.0, source_norm=1.0, tau=-1.0),
+            "tau must be positive",
+        ),
         (lambda: rates(Tikhonov(), 0.0), "beta must be positive"),
         (lambda: check_definition_1(Tikhonov(), [2.0]), "a λ of at most κ² = 1, got λ = 2"),
         (lambda: check_definition_1(Tikhonov(), [0.1], kappa2=0.0), "kappa2 must be positive"),
-        (lambda: check_definition_1(Tikhonov(), [0.1], exponents=[2.0]), "at most the filter's qualification 1"),
+        (
+            lambda: check_definition_1(Tikhonov(), [0.1], exponents=[2.0]),
+            "at most the filter's qualification 1",
+        ),
         (lambda: check_definition_1(Tikhonov(), [0.1], exponents=[]), "exponents must be some"),
         (lambda: check_definition_1(NuMethod(), [1.5]), "whole number"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(question: Any, sentence: str) -> None:
+def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(
+    question: Any, sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         question()
 
@@ -765,7 +885,9 @@ def test_theorem_1_does_not_contradict_itself_on_a_weighted_sample() -> None:
     for _ in range(200):
         X, masses = rng.normal(size=(6, 2)), rng.dirichlet(np.full(6, 0.5))
         answer = theorem_1(
-            DenseGram.from_sample(Gaussian(rng.uniform(0.3, 5)), X, masses), c=rng.uniform(0.1, 20), beta=1.5
+            DenseGram.from_sample(Gaussian(rng.uniform(0.3, 5)), X, masses),
+            c=rng.uniform(0.1, 20),
+            beta=1.5,
         )
         assert answer.inside_at_n == (answer.risk_difference < 0)
 

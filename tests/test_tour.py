@@ -18,7 +18,9 @@ def test_the_tour_shows_everything_and_leaves_pictures_a_report_and_a_model(tmp_
         assert step.question in result.stdout
         assert all(line in result.stdout for line in step.code.strip().splitlines())
     assert "amples differ" in result.stdout or "rows differ" in result.stdout
-    assert "The loaded model gives the same predictions: 442 of 442, to the last bit." in result.stdout
+    assert (
+        "The loaded model gives the same predictions: 442 of 442, to the last bit." in result.stdout
+    )
     for name in left:
         assert str(tmp_path / "tour" / name) in result.stdout
 

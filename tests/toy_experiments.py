@@ -34,7 +34,14 @@ def no_figure(results):
 
 
 def settings(log, changes, quick):
-    return {"seed": 7, "count": 6 if quick else 40, "seconds": 0.025, "log": log, "fails": None, **changes}
+    return {
+        "seed": 7,
+        "count": 6 if quick else 40,
+        "seconds": 0.025,
+        "log": log,
+        "fails": None,
+        **changes,
+    }
 
 
 def tasks(settings):
@@ -44,7 +51,10 @@ def tasks(settings):
 def run(settings, task):
     random = np.random.default_rng([settings["seed"], task["number"]])
     time.sleep(settings["seconds"] * (0.5 + random.random()))
-    if task["number"] == settings["fails"] and not Path(settings["log"]).with_name("repaired").exists():
+    if (
+        task["number"] == settings["fails"]
+        and not Path(settings["log"]).with_name("repaired").exists()
+    ):
         raise AwkwardError("no", "luck")
     with open(settings["log"], "a") as log:
         log.write(f"{task['number']}\n")
@@ -54,7 +64,10 @@ def run(settings, task):
 
 def table(settings, results):
     raw = [row for rows in results for row in rows]
-    return [{"n": row["n"], "largest": max(row["spectrum"]), "trace": sum(row["spectrum"])} for row in raw]
+    return [
+        {"n": row["n"], "largest": max(row["spectrum"]), "trace": sum(row["spectrum"])}
+        for row in raw
+    ]
 
 
 class AwkwardError(Exception):
@@ -89,7 +102,9 @@ def look_around(settings, task):
     blas = max(library["num_threads"] for library in threadpool_info())
     data = os.environ.get("MUHAT_DATA")
     interval = {"start": start, "end": time.perf_counter()}
-    return [{"process": os.getpid(), "threads": len(threads), "blas": blas, "data": data, **interval}]
+    return [
+        {"process": os.getpid(), "threads": len(threads), "blas": blas, "data": data, **interval}
+    ]
 
 
 def first_rows(settings, results):
@@ -98,7 +113,9 @@ def first_rows(settings, results):
 
 def deadly():
     """A task whose process is ended from outside."""
-    return Experiment(name="deadly", title="", text="", settings=three, tasks=tasks, run=die, figure=no_figure)
+    return Experiment(
+        name="deadly", title="", text="", settings=three, tasks=tasks, run=die, figure=no_figure
+    )
 
 
 def die(settings, task):

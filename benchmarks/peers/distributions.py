@@ -39,7 +39,9 @@ def process(X: Any, y: Any, new: Any) -> Any:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
     kernel = ConstantKernel() * RBF(np.sqrt(X.shape[1])) + WhiteKernel(0.1)
-    mean, deviation = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y).predict(new, return_std=True)
+    mean, deviation = (
+        GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y).predict(new, return_std=True)
+    )
     return mean[:, None] + deviation[:, None] * norm.ppf([*LEVELS, *MANY])
 
 
@@ -50,13 +52,19 @@ def ours(X: Any, y: Any, new: Any) -> Any:
 
 def ours_on_y(X: Any, y: Any, new: Any) -> Any:
     """Return quantiles with a Gaussian kernel on y."""
-    return ConditionalMean(kernel_y="gaussian").fit(X, y).predict_quantiles(new, [*LEVELS, *MANY.tolist()])
+    return (
+        ConditionalMean(kernel_y="gaussian")
+        .fit(X, y)
+        .predict_quantiles(new, [*LEVELS, *MANY.tolist()])
+    )
 
 
 def crps(y: Any, quantiles: Any) -> float:
     """Return the mean CRPS of distributions with equal probabilities on quantiles."""
     scores = [
-        ConditionalDistribution.from_weights(each[:, None], np.full((1, len(each)), 1 / len(each))).crps([value])[0, 0]
+        ConditionalDistribution.from_weights(
+            each[:, None], np.full((1, len(each)), 1 / len(each))
+        ).crps([value])[0, 0]
         for value, each in zip(y, quantiles, strict=True)
     ]
     return float(np.mean(scores))
@@ -71,7 +79,9 @@ def main(splits: int) -> None:
         f"scikit-learn {version('scikit-learn')} GP": process,
     }
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["dataset", "model", "splits", "pinball", "pinball_error", "crps", "crps_error"])
+    writer.writerow(
+        ["dataset", "model", "splits", "pinball", "pinball_error", "crps", "crps_error"]
+    )
     for name in SETS:
         found: dict[str, list[tuple[float, float]]] = {}
         for number in range(splits):
@@ -81,9 +91,14 @@ def main(splits: int) -> None:
                     warnings.simplefilter("ignore")
                     quantiles = fit(X, y, new)
                 few, many = np.split(quantiles, [len(LEVELS)], axis=1)
-                found.setdefault(model, []).append((pinball(true, few) / true.std(), crps(true, many) / true.std()))
+                found.setdefault(model, []).append(
+                    (pinball(true, few) / true.std(), crps(true, many) / true.std())
+                )
         for model, scores in found.items():
-            means, errors = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1) / np.sqrt(splits)
+            means, errors = (
+                np.mean(scores, axis=0),
+                np.std(scores, axis=0, ddof=1) / np.sqrt(splits),
+            )
             cells = [f"{value:.4f}" for pair in zip(means, errors, strict=True) for value in pair]
             writer.writerow([name, model, splits, *cells])
             sys.stdout.flush()

@@ -40,7 +40,9 @@ def skada(X: Any, Y: Any, sigma: float) -> Any:
     """Return skada's weights, by the more accurate of its solvers."""
     from skada import KMMReweightAdapter
 
-    adapter = KMMReweightAdapter(gamma=1 / (2 * sigma**2), B=BOUND, eps=SLACK, max_iter=10_000, solver="scipy")
+    adapter = KMMReweightAdapter(
+        gamma=1 / (2 * sigma**2), B=BOUND, eps=SLACK, max_iter=10_000, solver="scipy"
+    )
     domain = np.concatenate([np.ones(len(X)), -np.ones(len(Y))])
     return adapter.fit(np.concatenate([X, Y]), sample_domain=domain).source_weights_
 
@@ -52,10 +54,17 @@ def adapt(X: Any, Y: Any, sigma: float) -> Any:
         base.BaseAdaptEstimator, base.make_insert_doc = object, lambda *_: lambda kind: kind  # type: ignore[attr-defined]
         utils.set_random_seed = lambda _: None  # type: ignore[attr-defined]
         package = ModuleType("adapt")
-        package.__path__ = [next(f"{each}/adapt" for each in sys.path if _is_there(f"{each}/adapt/instance_based"))]
+        package.__path__ = [
+            next(f"{each}/adapt" for each in sys.path if _is_there(f"{each}/adapt/instance_based"))
+        ]
         inner = ModuleType("adapt.instance_based")
         inner.__path__ = [f"{package.__path__[0]}/instance_based"]
-        sys.modules |= {"adapt": package, "adapt.base": base, "adapt.utils": utils, "adapt.instance_based": inner}
+        sys.modules |= {
+            "adapt": package,
+            "adapt.base": base,
+            "adapt.utils": utils,
+            "adapt.instance_based": inner,
+        }
     from adapt.instance_based._kmm import KMM
 
     solver = KMM.__new__(KMM)
@@ -87,7 +96,9 @@ def named(package: str) -> str:
 def main() -> None:
     """Print a row for each problem and solver."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["n", "shift", "solver", "objective", "above_ours", "largest_weight", "cpu_seconds"])
+    writer.writerow(
+        ["n", "shift", "solver", "objective", "above_ours", "largest_weight", "cpu_seconds"]
+    )
     solvers: dict[str, Callable[..., Any]] = {"muhat": ours, "skada": skada, "adapt": adapt}
     for n in SIZES:
         for shift in SHIFTS:
@@ -104,7 +115,12 @@ def main() -> None:
                 seconds = process_time() - start
                 value = objective(X, Y, 1.0, weights)
                 least = value if least is None else least
-                cells = [f"{value:.9g}", f"{value - least:.2g}", f"{weights.max():.6g}", f"{seconds:.2f}"]
+                cells = [
+                    f"{value:.9g}",
+                    f"{value - least:.2g}",
+                    f"{weights.max():.6g}",
+                    f"{seconds:.2f}",
+                ]
                 writer.writerow([n, shift, named(name), *cells])
                 sys.stdout.flush()
 

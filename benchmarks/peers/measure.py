@@ -49,7 +49,9 @@ def frouros(X: Any, Y: Any, permutations: int) -> float:
     from frouros.callbacks import PermutationTestDistanceBased
     from frouros.detectors.data_drift import MMD
 
-    callback = PermutationTestDistanceBased(num_permutations=permutations, num_jobs=1, random_state=0, name="test")
+    callback = PermutationTestDistanceBased(
+        num_permutations=permutations, num_jobs=1, random_state=0, name="test"
+    )
     detector = MMD(callbacks=[callback])
     detector.fit(X=X)
     return float(detector.compare(X=Y)[1]["test"]["p_value"])
@@ -80,13 +82,20 @@ SAMPLES: dict[str, Callable[[np.random.Generator], tuple[Any, Any]]] = {
 }
 
 
-def levels(test: Callable[[Any, Any, int], float], draw: Callable[..., Any], draws: int) -> dict[str, Any]:
+def levels(
+    test: Callable[[Any, Any, int], float], draw: Callable[..., Any], draws: int
+) -> dict[str, Any]:
     """Return the shares of p-values up to each level, and of those that are zero."""
     rng = np.random.default_rng(12)
     np.random.seed(12)  # noqa: NPY002 — of packages that draw from it
     p = np.array([test(*draw(rng), PERMUTATIONS) for _ in range(draws)])
     rejected = {str(level): float((p <= level + 1e-9).mean()) for level in LEVELS}
-    return {"draws": draws, "permutations": PERMUTATIONS, "rejected": rejected, "zero": float((p == 0).mean())}
+    return {
+        "draws": draws,
+        "permutations": PERMUTATIONS,
+        "rejected": rejected,
+        "zero": float((p == 0).mean()),
+    }
 
 
 def seconds(test: Callable[[Any, Any, int], float], permutations: int) -> dict[str, Any]:
@@ -96,7 +105,11 @@ def seconds(test: Callable[[Any, Any, int], float], permutations: int) -> dict[s
     test(X[:20], Y[:20], 9)  # compiled, where it is
     start, cpu = time.perf_counter(), sum(os.times()[:4])
     test(X, Y, permutations)
-    return {"permutations": permutations, "wall": time.perf_counter() - start, "cpu": sum(os.times()[:4]) - cpu}
+    return {
+        "permutations": permutations,
+        "wall": time.perf_counter() - start,
+        "cpu": sum(os.times()[:4]) - cpu,
+    }
 
 
 def main(path: str, draws: int = DRAWS, permutations: int = 49) -> None:
@@ -114,7 +127,9 @@ def main(path: str, draws: int = DRAWS, permutations: int = 49) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                result["levels"] = {place: levels(test, draw, draws) for place, draw in SAMPLES.items()}
+                result["levels"] = {
+                    place: levels(test, draw, draws) for place, draw in SAMPLES.items()
+                }
                 if test is not hyppo_as_it_is:  # which permutes nothing beyond 20 rows
                     result["seconds"] = seconds(test, permutations)
         except Exception as problem:  # a peer's failure is a finding

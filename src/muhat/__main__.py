@@ -10,14 +10,29 @@ if TYPE_CHECKING:
     from typer import Typer
 
 COMMANDS = {
-    "compare": ("muhat.cli._compare:compare_command", "Does shrinkage improve the kernel mean of a sample?"),
+    "compare": (
+        "muhat.cli._compare:compare_command",
+        "Does shrinkage improve the kernel mean of a sample?",
+    ),
     "apply": ("muhat.cli._apply:apply_command", "Apply a saved model to new rows."),
-    "predict": ("muhat.cli._predict:predict_command", "Predict a column from the others, with intervals."),
-    "test": ("muhat.cli._testing:two_samples_command", "Do two samples come from one distribution?"),
-    "independence": ("muhat.cli._testing:independence_command", "Are two sets of columns independent?"),
+    "predict": (
+        "muhat.cli._predict:predict_command",
+        "Predict a column from the others, with intervals.",
+    ),
+    "test": (
+        "muhat.cli._testing:two_samples_command",
+        "Do two samples come from one distribution?",
+    ),
+    "independence": (
+        "muhat.cli._testing:independence_command",
+        "Are two sets of columns independent?",
+    ),
     "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
     "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
-    "reproduce": ("muhat.paper._command:reproduce_command", "Reproduce the paper's figures and tables."),
+    "reproduce": (
+        "muhat.paper._command:reproduce_command",
+        "Reproduce the paper's figures and tables.",
+    ),
 }
 """Where each command is, imported when it is used, and its line in the help."""
 
@@ -34,7 +49,9 @@ def main() -> None:
         import signal
 
         before = signal.getsignal(signal.SIGINT)
-        if before is signal.default_int_handler:  # else Ctrl-C is ignored, as in the background of a shell
+        if (
+            before is signal.default_int_handler
+        ):  # else Ctrl-C is ignored, as in the background of a shell
             signal.signal(signal.SIGINT, _leave)  # at once, as imports may lose an exception
         try:
             _run(lambda: signal.signal(signal.SIGINT, before))

@@ -48,11 +48,16 @@ def available_cores() -> int:
     cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
     limits = [cores, getattr(_THIS_THREAD, "cores", math.inf), cores // _threads_of_dask_worker()]
     backend, n_jobs = get_active_backend()
-    if multiprocessing.parent_process() is not None and os.environ.get("OMP_NUM_THREADS", "").isdecimal():
+    if (
+        multiprocessing.parent_process() is not None
+        and os.environ.get("OMP_NUM_THREADS", "").isdecimal()
+    ):
         limits.append(int(os.environ["OMP_NUM_THREADS"]))
     elif backend.nesting_level:
         limits.append(1)
-    elif n_jobs is not None and hasattr(joblib, "parallel_config"):  # older versions say 1 where nothing is set
+    elif n_jobs is not None and hasattr(
+        joblib, "parallel_config"
+    ):  # older versions say 1 where nothing is set
         limits.append(joblib.effective_n_jobs(n_jobs))
     return max(1, int(min(limits)))
 
@@ -86,11 +91,18 @@ def available_memory() -> float:
     """Return how many bytes this process may still take, infinite where the system does not say."""
     limits = [math.inf]
     with suppress(OSError, ValueError, IndexError):
-        line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
+        line = next(
+            line
+            for line in Path("/proc/meminfo").read_text().splitlines()
+            if line.startswith("MemAvailable")
+        )
         limits.append(1024.0 * float(line.split()[1]))
     with suppress(OSError, ValueError):  # a container's own limit
         group = Path("/sys/fs/cgroup")
-        limits.append(float((group / "memory.max").read_text()) - float((group / "memory.current").read_text()))
+        limits.append(
+            float((group / "memory.max").read_text())
+            - float((group / "memory.current").read_text())
+        )
     return max(min(limits), 0.0)
 
 

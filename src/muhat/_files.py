@@ -20,7 +20,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         temporary.touch(exist_ok=False)
 
 
-def atomic_write(path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object]) -> None:
+def atomic_write(
+    path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object]
+) -> None:
     """Write a file, or replace one, in one atomic step: beside its place first, then renamed to it.
 
     The content is bytes, or a function that writes it to the binary file it is given. A place that cannot be written to
@@ -45,7 +47,9 @@ def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
         _check_place(str(path), target)
         yield temporary
     except OSError as problem:
-        raise FileError(refusal(str(path), needed, problem.strerror or problem, advice)) from problem
+        raise FileError(
+            refusal(str(path), needed, problem.strerror or problem, advice)
+        ) from problem
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -54,9 +58,13 @@ def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
 def _check_place(who: str, target: Path) -> None:
     """Refuse a folder that is not there and a place taken by something that is no file."""
     if target.is_dir():
-        raise FileError(refusal(who, "a file name is needed to write to", "a folder", "add a name to it"))
+        raise FileError(
+            refusal(who, "a file name is needed to write to", "a folder", "add a name to it")
+        )
     if target.exists() and not target.is_file():
         raise FileError(refusal(who, "a file name is needed to write to", "a device or pipe"))
     if not target.parent.is_dir():
         advice = f"make {target.parent} first"
-        raise FileError(refusal(who, "a folder is needed to write into", "none of that name", advice))
+        raise FileError(
+            refusal(who, "a folder is needed to write into", "none of that name", advice)
+        )

@@ -161,7 +161,9 @@ def same_but_for_case(name: str, names: Iterable[str]) -> str | None:
     ('age ', None)
     """
     plain = str(name).strip().casefold()
-    return next((each for each in names if each != name and str(each).strip().casefold() == plain), None)
+    return next(
+        (each for each in names if each != name and str(each).strip().casefold() == plain), None
+    )
 
 
 def no_column(who: str, name: str, names: Iterable[str]) -> str:

@@ -16,7 +16,14 @@ from muhat.embedding import Element, Embedding
 from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker
 from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
 from muhat.gram._plan import access_of, check_batches
-from muhat.kernels import KERNELS, Function, Kernel, Precomputed, SklearnKernel, names_known_to_sklearn
+from muhat.kernels import (
+    KERNELS,
+    Function,
+    Kernel,
+    Precomputed,
+    SklearnKernel,
+    names_known_to_sklearn,
+)
 from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_of_rule
 from muhat.selection._base import Scored
 
@@ -32,7 +39,9 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
     if isinstance(kernel, str) and kernel not in KERNELS:
         if kernel in names_known_to_sklearn():
             return Function(kernel)
-        raise ValueError(unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()])))
+        raise ValueError(
+            unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()]))
+        )
     if callable(kernel) and not isinstance(kernel, Kernel | type):
         return SklearnKernel(kernel) if hasattr(kernel, "diag") else Function(kernel)
     needed = "a name, a kernel object or a function is needed"
@@ -53,7 +62,9 @@ class HasKernel:
         return super().set_params(**params)  # type: ignore[misc]
 
 
-def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: str, advice: str = "") -> Any:
+def _part(
+    who: str, given: Any, kind: type, known: Mapping[str, Any], needed: str, advice: str = ""
+) -> Any:
     """Return the part that a name or an object stands for."""
     if isinstance(given, kind):
         return given
@@ -62,7 +73,9 @@ def _part(who: str, given: Any, kind: type, known: Mapping[str, Any], needed: st
             return known[given]()
         raise ValueError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
     if isinstance(given, type):
-        raise TypeError(refusal(who, "an object is needed", f"the class {given.__name__}", "call it first"))
+        raise TypeError(
+            refusal(who, "an object is needed", f"the class {given.__name__}", "call it first")
+        )
     raise TypeError(refusal(who, needed, f"{type(given).__name__} {given!r}", advice))
 
 
@@ -146,11 +159,15 @@ class Parts:
         if best_of and len(filters) > 1:
             if not rule.comparable or getattr(rule, "grid", None) is not None:
                 have_one = "'loo', 'kfold' and 'gcv' have one"
-                needed = f"several filters are compared by a score on grids of their own: {have_one}"
+                needed = (
+                    f"several filters are compared by a score on grids of their own: {have_one}"
+                )
                 raise ValueError(refusal("selection", needed, rule, "name one filter"))
             if isinstance(filter, str):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
-        if k.positive_semidefinite:  # ours, and proven: what is wrong with its parameters shows on any points
+        if (
+            k.positive_semidefinite
+        ):  # ours, and proven: what is wrong with its parameters shows on any points
             with np.errstate(all="ignore"):
                 k.resolve(PAIR)(PAIR)
         if np.isfinite(k.bound):
@@ -173,11 +190,17 @@ class Parts:
         """
         rules = rules_for(self.rule, self.filters, access, n)
         usual = next((rule for rule in rules if type(rule) is type(self.rule)), rules[0])
-        odd = [type(each).__name__ for each, rule in zip(self.filters, rules, strict=True) if rule is not usual]
+        odd = [
+            type(each).__name__
+            for each, rule in zip(self.filters, rules, strict=True)
+            if rule is not usual
+        ]
         if self.best_of and odd:
             needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
             advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
-            raise ValueError(refusal(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice))
+            raise ValueError(
+                refusal(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice)
+            )
         return rules
 
     def check_batches(self, rows_again: bool) -> None:
@@ -217,7 +240,10 @@ class Parts:
         who = f"{self.who}(target=…)"
         if isinstance(target, Element):
             if target.kernel != kernel:
-                needed, advice = f"the target must have the kernel {kernel!r}", "pass kernel=target.kernel"
+                needed, advice = (
+                    f"the target must have the kernel {kernel!r}",
+                    "pass kernel=target.kernel",
+                )
                 raise ValueError(refusal(who, needed, repr(target.kernel), advice))
             if isinstance(target, Embedding) and target.points.shape[1] != columns:
                 needed = f"the target's points must have {columns} features, as X has"
@@ -231,7 +257,9 @@ class Parts:
         weights = np.asarray(target)
         if weights.shape != (len(points),):
             needed = f"an Embedding or {len(points)} finite weights on the sample are needed"
-            raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))
+            raise ValueError(
+                refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}")
+            )
         return Embedding(kernel, points, weights.astype(np.result_type(points.dtype, np.float32)))
 
     def _check_target(self) -> None:
@@ -240,14 +268,21 @@ class Parts:
         if target is None:
             return
         if isinstance(target, Element):
-            if type(target.kernel) is not type(self.kernel) and not isinstance(self.kernel, Precomputed):
-                needed, advice = f"the target must have the kernel {self.kernel!r}", "pass kernel=target.kernel"
+            if type(target.kernel) is not type(self.kernel) and not isinstance(
+                self.kernel, Precomputed
+            ):
+                needed, advice = (
+                    f"the target must have the kernel {self.kernel!r}",
+                    "pass kernel=target.kernel",
+                )
                 raise ValueError(refusal(who, needed, repr(target.kernel), advice))
             return
         weights = as_array(target)
         if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
             needed = "an Embedding or finite weights, one for each row of the sample, are needed"
-            raise ValueError(refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}"))
+            raise ValueError(
+                refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}")
+            )
 
 
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
@@ -267,12 +302,16 @@ def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -
     return [one_of_each.setdefault(repr(each), each) for each in rules]
 
 
-def choices_by(rules: Sequence[Rule], problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
+def choices_by(
+    rules: Sequence[Rule], problem: Problem, filters: Sequence[Shrinker]
+) -> list[Choice]:
     """Return each filter's choice by its rule; what filters with the same rule share is computed once."""
     found: dict[int, Choice] = {}
     for rule in {id(rule): rule for rule in rules}.values():
         places = [place for place, own in enumerate(rules) if own is rule]
-        found.update(zip(places, rule.choices(problem, [filters[place] for place in places]), strict=True))
+        found.update(
+            zip(places, rule.choices(problem, [filters[place] for place in places]), strict=True)
+        )
     return [found[place] for place in range(len(filters))]
 
 
@@ -280,7 +319,11 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
     if filter.parameterless and not (isinstance(rule, Scored) and rule.grid is None):
         rule = LeaveOneOut()  # there is nothing to choose, and a score is all that is wanted
     for candidate in (rule, _stand_in(rule, filter, n)):
-        if candidate is not None and access.covers(candidate.needs(filter)) and candidate.can_choose(filter, n):
+        if (
+            candidate is not None
+            and access.covers(candidate.needs(filter))
+            and candidate.can_choose(filter, n)
+        ):
             return candidate
     name = type(filter).__name__
     needed = f"{type(rule).__name__} needs all eigenpairs for {name}"
@@ -290,14 +333,22 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
     advice = "use selection='kfold'"
     if Access.PRODUCTS in access:
         only_spectrum = filter.needs == Access.SPECTRUM
-        advice = "use gram='dense' or 'nystrom'" if only_spectrum else "use selection='kfold' or gram='dense'"
-    raise ValueError(refusal("gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice))
+        advice = (
+            "use gram='dense' or 'nystrom'"
+            if only_spectrum
+            else "use selection='kfold' or gram='dense'"
+        )
+    raise ValueError(
+        refusal("gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice)
+    )
 
 
 def _stand_in(rule: Rule, filter: Shrinker, n: int) -> Rule | None:
     """Return the rule that chooses where the one asked for cannot, with the same grid."""
     if isinstance(rule, LeaveOneOut):
         if filter.needs == Access.PRODUCTS:
-            return KFold(max(2, min(KFold.n_splits, n)), grid=rule.grid, bias_factor=rule.bias_factor)
+            return KFold(
+                max(2, min(KFold.n_splits, n)), grid=rule.grid, bias_factor=rule.bias_factor
+            )
         return GCV(rule.grid)
     return LeaveOneOut(rule.grid) if isinstance(rule, GCV) and filter.constant else None

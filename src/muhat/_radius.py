@@ -31,7 +31,15 @@ from muhat._arrays import Array, slices
 from muhat._messages import refusal, unknown_name
 from muhat._validation import positive
 from muhat.embedding import Element, Embedding
-from muhat.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Matern, RationalQuadratic, Scaled
+from muhat.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Matern,
+    RationalQuadratic,
+    Scaled,
+)
 
 METHODS = ("empirical-bernstein", "bernstein", "mcdiarmid", "asymptotic")
 
@@ -88,7 +96,10 @@ class SampleMean:
     def eigenvalues(self) -> Array:
         """Those of the limit law, ascending, with sum v̂; without the small ones, so that their sum may be less."""
         if self.gamma is not None and self.mean is not None:
-            gamma, total = np.linalg.eigvalsh(np.diag(self.gamma) - np.outer(self.mean, self.mean)), self.spread
+            gamma, total = (
+                np.linalg.eigvalsh(np.diag(self.gamma) - np.outer(self.mean, self.mean)),
+                self.spread,
+            )
         else:
             assert isinstance(self.element, Embedding)
             X = self.element.points[self.element.weights > 0]
@@ -102,7 +113,9 @@ class SampleMean:
         return gamma[np.cumsum(gamma) > SMALL * self.variance]
 
 
-def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any, variance: Any) -> float:
+def radius_of(
+    mean: SampleMean, estimate: Element, confidence: Any, method: Any, variance: Any
+) -> float:
     """Return r with ‖estimate − μ‖ ≤ r at that confidence: that of μ̂, and how far the estimate is from it."""
     who = "KernelMean.radius"
     if not isinstance(method, str) or method not in METHODS:
@@ -117,7 +130,10 @@ def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any,
         got = f"{mean.n} row" if mean.n < 2 else "sample_weight"
         raise ValueError(refusal(who, "at least 2 rows that all weigh the same are needed", got))
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
-        needed, advice = "the error of features in the norm of the RKHS is needed", "use gram='nystrom' or 'dense'"
+        needed, advice = (
+            "the error of features in the norm of the RKHS is needed",
+            "use gram='nystrom' or 'dense'",
+        )
         raise ValueError(refusal(who, needed, "random features, of which it is not known", advice))
     delta, kernel = 1 - share, mean.element.kernel
     if method == "asymptotic":
@@ -125,7 +141,9 @@ def radius_of(mean: SampleMean, estimate: Element, confidence: Any, method: Any,
     else:
         if not np.isfinite(kernel.bound):
             advice = "use method='asymptotic'"
-            raise ValueError(refusal(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice))
+            raise ValueError(
+                refusal(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice)
+            )
         v = kernel.bound if variance is None else positive(who, "variance", variance)
         r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
     moved = 0.0 if estimate is mean.element else (estimate - mean.element).norm()
@@ -188,7 +206,10 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     total = float(gamma.sum())
     if not total:
         return mean
-    share, step = gamma[::-1] / total, np.pi / REACH  # 2π/step = 2·REACH, of which the quantile takes no half
+    share, step = (
+        gamma[::-1] / total,
+        np.pi / REACH,
+    )  # 2π/step = 2·REACH, of which the quantile takes no half
     count = 64
     while count < MOST and _modulus(share, step * count) / count > ACCURATE:
         count *= 2
@@ -225,7 +246,10 @@ class HasRadius:
     _spread: Any
 
     def radius(
-        self, confidence: float = 0.95, method: str = "empirical-bernstein", variance: float | None = None
+        self,
+        confidence: float = 0.95,
+        method: str = "empirical-bernstein",
+        variance: float | None = None,
     ) -> float:
         """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
 
@@ -245,5 +269,7 @@ class HasRadius:
             E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
         """
         check_is_fitted(self, "embedding_")
-        mean = SampleMean(self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread)
+        mean = SampleMean(
+            self._mean, self.n_samples_seen_, self.approximation_error_, *self._spread
+        )
         return radius_of(mean, self.embedding_, confidence, method, variance)

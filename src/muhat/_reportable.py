@@ -49,7 +49,9 @@ class Reportable:
         if path is not None:
             check_writable(path)
         report = import_module("muhat.report")  # which is made of results, and so comes after them
-        page = report.render(report.report_of(self, report.Context(data, code, settings or {}, warnings, level)))
+        page = report.render(
+            report.report_of(self, report.Context(data, code, settings or {}, warnings, level))
+        )
         if path is not None:
             atomic_write(path, page.encode())
         return page

@@ -33,5 +33,7 @@ class ShownEstimator:
 
 
 def _summary(shown: object) -> str:
-    summary: str = import_module("muhat.notebook").summary(shown)  # which is made of results, and so comes after them
+    summary: str = import_module("muhat.notebook").summary(
+        shown
+    )  # which is made of results, and so comes after them
     return summary

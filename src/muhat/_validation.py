@@ -19,7 +19,9 @@ from muhat._arrays import Array, has_finite_sum, rounding
 from muhat._messages import refusal
 
 
-def positive(part: object, name: str, value: object, alternative: str = "", above: float = 0.0) -> float:
+def positive(
+    part: object, name: str, value: object, alternative: str = "", above: float = 0.0
+) -> float:
     """Return a parameter as a float, or refuse it unless it is finite and above a number, zero if none is given.
 
     ``part`` is the object whose parameter it is, or its name.
@@ -34,7 +36,9 @@ def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
     """Return a parameter as an int, or refuse it unless it is a whole number of at least ``least``."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
         return int(value)
-    raise ValueError(refusal(part, f"{name} must be a whole number of at least {least}", repr(value)))
+    raise ValueError(
+        refusal(part, f"{name} must be a whole number of at least {least}", repr(value))
+    )
 
 
 class ColumnFrame:
@@ -109,7 +113,9 @@ def _arrow_column(column: Any) -> Array:
     is_boolean_with_gaps = types.is_boolean(kind) and column.null_count
     if types.is_decimal(kind) or is_boolean_with_gaps or types.is_null(kind):
         column = column.cast("float64")
-    values = column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    values = (
+        column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    )
     return np.asarray(values)
 
 
@@ -131,7 +137,9 @@ def as_array(values: Any) -> Array:
 def is_dask(X: Any) -> bool:
     """Whether X is one of dask's collections; dask is not imported to say so."""
     kinds = type(X).__mro__
-    return hasattr(type(X), "__dask_graph__") and any(kind.__module__.partition(".")[0] == "dask" for kind in kinds)
+    return hasattr(type(X), "__dask_graph__") and any(
+        kind.__module__.partition(".")[0] == "dask" for kind in kinds
+    )
 
 
 def as_points(X: Any) -> Array:
@@ -140,7 +148,9 @@ def as_points(X: Any) -> Array:
         values = np.asarray(as_frame(X))
         values = values.astype(np.float64) if values.dtype.kind == "O" else values
     except (TypeError, ValueError) as error:
-        raise ValueError(refusal("kernel", POINTS, f"{type(X).__name__} of something else")) from error
+        raise ValueError(
+            refusal("kernel", POINTS, f"{type(X).__name__} of something else")
+        ) from error
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         got = f"shape {values.shape} and type {values.dtype}"
         advice = "reshape one feature with X.reshape(-1, 1)" if values.ndim == 1 else ""
@@ -154,7 +164,9 @@ def as_two_samples(X: Any, Y: Any) -> tuple[Array, Array]:
     Y = X if Y is None else as_points(Y)
     if X.shape[1] != Y.shape[1]:
         got = f"shapes {X.shape} and {Y.shape}"
-        raise ValueError(refusal("kernel", "points with the same number of features are needed", got))
+        raise ValueError(
+            refusal("kernel", "points with the same number of features are needed", got)
+        )
     return X, Y
 
 
@@ -184,9 +196,13 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
     who = type(estimator).__name__
     if is_dask(X):
         advice = "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
-        raise TypeError(refusal(who, f"{name} must be in memory here", f"dask's {type(X).__name__}", advice))
+        raise TypeError(
+            refusal(who, f"{name} must be in memory here", f"dask's {type(X).__name__}", advice)
+        )
     if issparse(X):
-        raise TypeError(refusal(who, f"{name} must be dense", "a sparse matrix", f"use {name}.toarray()"))
+        raise TypeError(
+            refusal(who, f"{name} must be dense", "a sparse matrix", f"use {name}.toarray()")
+        )
     X = as_frame(X if hasattr(X, "shape") else _as_array(estimator, X, name))
     _check_not_masked(who, X, name)
     if len(X.shape) == 1:
@@ -194,7 +210,12 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
     _check_columns(who, X, name)
     _check_numeric(who, X, name)
     _check_exact(who, X, name)
-    options = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False, "ensure_min_samples": 0}
+    options = {
+        "dtype": [np.float64, np.float32],
+        "order": "C",
+        "ensure_all_finite": False,
+        "ensure_min_samples": 0,
+    }
     # scikit-learn finds the names of a pyarrow table's columns, but not those of a class of ours.
     named = X.to_arrow() if isinstance(X, ColumnFrame) else X
     values: Array = validate_data(estimator, named, reset=reset, **options)
@@ -210,9 +231,15 @@ def _as_array(estimator: Any, X: Any, name: str) -> Array:
     needed = f"{name} must be an array, a data frame or lists of equal lengths, points in rows"
     takes_batches = hasattr(estimator, "fit_batches")
     if isinstance(X, str | PathLike):
-        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"))
+        raise TypeError(
+            refusal(
+                who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"
+            )
+        )
     if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
-        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", _advice_for_others(X, takes_batches)))
+        raise TypeError(
+            refusal(who, needed, f"a {type(X).__name__}", _advice_for_others(X, takes_batches))
+        )
     try:
         return np.asarray(X)
     except ValueError:
@@ -232,14 +259,23 @@ def _advice_for_others(X: Any, takes_batches: bool) -> str:
     if isinstance(X, range):
         return "give an array of two dimensions, as by numpy.arange(n).reshape(-1, 1)"
     if hasattr(X, "__iter__"):
-        return "give rows as a list, as by list(X)" + (", or batches to fit_batches" if takes_batches else "")
+        return "give rows as a list, as by list(X)" + (
+            ", or batches to fit_batches" if takes_batches else ""
+        )
     return ""
 
 
 def _check_not_masked(who: str, values: Any, name: str) -> None:
     """Refuse a masked array in which something is masked: NumPy would use the hidden values."""
     if np.ma.is_masked(values):
-        raise ValueError(refusal(who, f"{name} must have a value everywhere", "masked ones", "fill or drop them first"))
+        raise ValueError(
+            refusal(
+                who,
+                f"{name} must have a value everywhere",
+                "masked ones",
+                "fill or drop them first",
+            )
+        )
 
 
 def _one_dimension(who: str, X: Any, name: str) -> str:
@@ -248,7 +284,9 @@ def _one_dimension(who: str, X: Any, name: str) -> str:
         advice = f"Reshape your data with {name}.to_frame() for one feature"
     else:
         advice = f"Reshape your data with {name}.reshape(-1, 1) for one feature, or {name}.reshape(1, -1) for one point"
-    return refusal(who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice)
+    return refusal(
+        who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice
+    )
 
 
 def _check_columns(who: str, X: Any, name: str) -> None:
@@ -262,7 +300,9 @@ def _check_columns(who: str, X: Any, name: str) -> None:
         raise ValueError(refusal(who, needed, f"{twice!r} twice", "rename or drop one of them"))
     if any(type(kind).__name__ == "SparseDtype" for kind in getattr(X, "dtypes", ())):
         advice = f"use {name}.sparse.to_dense()"
-        raise TypeError(refusal(who, f"{name} must be dense", "a data frame with sparse columns", advice))
+        raise TypeError(
+            refusal(who, f"{name} must be dense", "a data frame with sparse columns", advice)
+        )
 
 
 ENCODE = "encode text with pandas.get_dummies or scikit-learn's OneHotEncoder, or drop it"
@@ -274,15 +314,24 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
     if hasattr(X, "columns"):
         words = [str(column) for column in X.columns if not _is_numeric(np.asarray(X[column]))]
         if words:
-            got = "text or dates in " + ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+            got = (
+                "text or dates in "
+                + ", ".join(map(repr, words[:5]))
+                + (", …" if len(words) > 5 else "")
+            )
             raise ValueError(refusal(who, f"every column of {name} must be numeric", got, ENCODE))
         return
     values = np.asarray(X)
     if values.dtype.kind == "c":
-        needed, got = f"{name} must be real: Complex data not supported", f"values of type {values.dtype}"
+        needed, got = (
+            f"{name} must be real: Complex data not supported",
+            f"values of type {values.dtype}",
+        )
         raise ValueError(refusal(who, needed, got))
     if not _is_numeric(values):
-        first = next((number for number, column in enumerate(values.T) if not _is_numeric(column)), 0)
+        first = next(
+            (number for number, column in enumerate(values.T) if not _is_numeric(column)), 0
+        )
         got = f"text, dates or lists in column {first}"
         raise ValueError(refusal(who, f"{name} must be numeric", got, ENCODE))
 
@@ -303,14 +352,18 @@ def _check_exact(who: str, X: Any, name: str) -> None:
     if after < before:
         needed = f"rows of {name} that differ must differ as floats, which are exact up to 2**53"
         got = f"{before} different rows of larger whole numbers, of which {after} are left"
-        raise ValueError(refusal(who, needed, got, "subtract a constant, or drop the column if it is an id"))
+        raise ValueError(
+            refusal(who, needed, got, "subtract a constant, or drop the column if it is an id")
+        )
 
 
 def _is_numeric(column: Array) -> bool:
     """Whether a column can be read as numbers; all but text and lists is left to scikit-learn."""
     if column.dtype.kind not in "USO":
         return column.dtype.kind not in "Mm"
-    if column.dtype.kind == "O" and not any(isinstance(value, str | list | np.ndarray) for value in column.flat):
+    if column.dtype.kind == "O" and not any(
+        isinstance(value, str | list | np.ndarray) for value in column.flat
+    ):
         return True
     try:
         column.astype(np.float64)
@@ -327,7 +380,9 @@ def _check_finite(who: str, X: Array, name: str) -> None:
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:
             got = f"{rows.size} row{'s' if rows.size > 1 else ''} with {kind} (first: {name}[{rows[0]}])"
-            raise ValueError(refusal(who, f"{name} must be finite", got, "drop or impute them first"))
+            raise ValueError(
+                refusal(who, f"{name} must be finite", got, "drop or impute them first")
+            )
 
 
 def checked_target(who: str, y: Any, n: int | None = None) -> Array:
@@ -338,7 +393,9 @@ def checked_target(who: str, y: Any, n: int | None = None) -> Array:
     _check_not_masked(who, y, "y")
     values = _as_target(who, as_frame(y))
     if values.ndim not in (1, 2) or not values.size:
-        raise ValueError(refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}"))
+        raise ValueError(
+            refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}")
+        )
     if n is not None and len(values) != n:
         got = f"{n} rows of X and {len(values)} of y: inconsistent numbers of samples"
         raise ValueError(refusal(who, "X and y must have as many rows", got))
@@ -357,11 +414,15 @@ def _as_target(who: str, y: Any) -> Array:
         raise ValueError(refusal(who, "y must be real numbers", "dates or times", advice))
     values = as_array(y)
     if values.dtype.kind == "c":
-        raise ValueError(refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs"))
+        raise ValueError(
+            refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs")
+        )
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(refusal(who, "y must be real numbers", "text or objects", "encode it first")) from None
+        raise ValueError(
+            refusal(who, "y must be real numbers", "text or objects", "encode it first")
+        ) from None
 
 
 def _columns_of(values: Any) -> list[Array]:
@@ -376,13 +437,18 @@ def _columns_of(values: Any) -> list[Array]:
 def _is_date(values: Array) -> bool:
     """Whether values are dates, times or spans of time, also as Python's objects."""
     if values.dtype.kind == "O":
-        return any(isinstance(value, date | time | timedelta | np.datetime64 | np.timedelta64) for value in values.flat)
+        return any(
+            isinstance(value, date | time | timedelta | np.datetime64 | np.timedelta64)
+            for value in values.flat
+        )
     return values.dtype.kind in "Mm"
 
 
 def check_is_random_state(who: object, random_state: Any) -> None:
     """Refuse what is no random state, without drawing from one that is."""
-    if random_state is None or isinstance(random_state, np.random.Generator | np.random.RandomState):
+    if random_state is None or isinstance(
+        random_state, np.random.Generator | np.random.RandomState
+    ):
         return
     is_number = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not is_number or not 0 <= int(random_state) < 2**32:
@@ -424,10 +490,16 @@ def check_range(who: str, X: Array, name: str = "X") -> None:
         spread = X.max(axis=0) - X.min(axis=0)
         # Scaled first, as the squares of large numbers overflow before their distance does.
         largest = float(spread.max())
-        distance = largest * float(np.sqrt(np.sum((spread / largest) ** 2))) if 0 < largest < inf else largest
+        distance = (
+            largest * float(np.sqrt(np.sum((spread / largest) ** 2)))
+            if 0 < largest < inf
+            else largest
+        )
     if not np.isfinite(distance):
         needed = f"distances between rows of {name} must be finite"
-        raise ValueError(refusal(who, needed, "rows further apart than the largest float", f"rescale {name}"))
+        raise ValueError(
+            refusal(who, needed, "rows further apart than the largest float", f"rescale {name}")
+        )
 
 
 def check_scale(who: str, largest: float, dtype: Any, X: Array) -> None:
@@ -458,7 +530,9 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     if weights.ndim == 0:
         weights = np.full(n, weights)
     if weights.shape != (n,):
-        raise ValueError(refusal(who, f"sample_weight must have one weight for each of {n} rows", weights.shape))
+        raise ValueError(
+            refusal(who, f"sample_weight must have one weight for each of {n} rows", weights.shape)
+        )
     if not np.isfinite(weights).all() or weights.min() < 0:
         rows = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
         got = f"{weights[rows[0]]} in sample_weight[{rows[0]}]"
@@ -471,7 +545,9 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
 def checked_gram(who: str, K: Array) -> Array:
     """Return a precomputed Gram matrix, exactly symmetric, or refuse it."""
     if K.shape[0] != K.shape[1]:
-        raise ValueError(refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}"))
+        raise ValueError(
+            refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}")
+        )
     check_symmetric(who, "a precomputed kernel must be symmetric", K)
     return (K + K.T) / 2
 
@@ -488,7 +564,9 @@ def check_finite(total: float, kernel: Any) -> None:
     """Refuse the values of a kernel if their sum is not finite."""
     if not np.isfinite(total):
         needed, got = "values k(x, y) must be finite", "NaN or infinite ones"
-        raise ValueError(refusal(type(kernel).__name__, needed, got, "rescale X or choose another kernel"))
+        raise ValueError(
+            refusal(type(kernel).__name__, needed, got, "rescale X or choose another kernel")
+        )
 
 
 def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram matrix") -> None:
@@ -496,7 +574,10 @@ def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram 
     allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
     if np.any(gamma[..., 0] < -allowed):
         share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
-        got, advice = f"an eigenvalue of {share:.2g} times the largest", "use one that is, or clip its spectrum"
+        got, advice = (
+            f"an eigenvalue of {share:.2g} times the largest",
+            "use one that is, or clip its spectrum",
+        )
         raise ValueError(refusal(who, f"{what} must be positive semi-definite", got, advice))
 
 

@@ -99,7 +99,9 @@ def compare(
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return replace(Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize)
+        return replace(
+            Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize
+        )
     solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
     comparison = replace(Comparison.from_solution(solution, parts), standardize=standardize)
     if filters is not None or solution.accumulated is not None:
@@ -111,7 +113,9 @@ def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
     """Return what ``compare`` passes over batches for, in order, beyond 300 points."""
     shrinkers = as_filters(_with_kme(filters), tuple(FILTERS))
     left_out = any(filter.analytic and not filter.constant for filter in shrinkers)
-    return ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
+    return (
+        ("standardizing",) * standardize + ("drawing", "summing up") + ("leaving out",) * left_out
+    )
 
 
 def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
@@ -130,7 +134,9 @@ def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
         raise ValueError(refusal("compare", needed, "'precomputed'", advice))
     if parts.gram == "blocks":
         needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
-        raise ValueError(refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"))
+        raise ValueError(
+            refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter")
+        )
     return parts
 
 
@@ -150,14 +156,18 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
         return source
     rows = checked_sample(KernelMean(), X, reset=True)
     if len(rows) < LeaveOneOut.least_points:
-        raise ValueError(refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}"))
+        raise ValueError(
+            refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}")
+        )
     return rows
 
 
 def _one_column(X: Any) -> Any:
     """Return what has one dimension, as a Series or a list of numbers, as one column; anything else as it is."""
     X = as_frame(X)
-    if isinstance(X, range) or (isinstance(X, list | tuple) and all(isinstance(each, Real) for each in X)):
+    if isinstance(X, range) or (
+        isinstance(X, list | tuple) and all(isinstance(each, Real) for each in X)
+    ):
         X = np.asarray(X)
     if len(getattr(X, "shape", ())) != 1:
         return X
@@ -211,7 +221,9 @@ class Row:
     @property
     def symbol(self) -> str:
         """The parameter's letter: λ, or t for iterations; empty without a parameter."""
-        return "" if self.filter.parameterless else "t" if isinstance(self.filter, Iteration) else "λ"
+        return (
+            "" if self.filter.parameterless else "t" if isinstance(self.filter, Iteration) else "λ"
+        )
 
     @property
     def setting(self) -> str:
@@ -228,7 +240,16 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row in JSON's types, None for what is not finite."""
-        numbers = ("name", "symbol", "parameter", "selection", "score", "improvement", "standard_error", "strength")
+        numbers = (
+            "name",
+            "symbol",
+            "parameter",
+            "selection",
+            "score",
+            "improvement",
+            "standard_error",
+            "strength",
+        )
         arrays = ("grid", "strengths", "scores", "improvements")
         return {name: _json_safe(getattr(self, name)) for name in (*numbers, "at_edge", *arrays)}
 
@@ -292,7 +313,11 @@ class Comparison(Reportable, Shown):
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
         """Score every choice by leave-one-out and measure it against KME, the first."""
-        problem, choices, rule = cast(SpectralProblem, solution.problem), solution.choices, LeaveOneOut()
+        problem, choices, rule = (
+            cast(SpectralProblem, solution.problem),
+            solution.choices,
+            LeaveOneOut(),
+        )
         for choice in choices:
             warn_of_open_end(choice)
         scored = _by_leave_one_out(problem, choices)
@@ -300,7 +325,10 @@ class Comparison(Reportable, Shown):
         rows, threshold = _rows_of(solution, choices, scored, risk)
         best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
-        sizes = problem.n, solution.features.dimension if solution.features else solution.points.shape[1]  # type: ignore[union-attr]
+        sizes = (
+            problem.n,
+            solution.features.dimension if solution.features else solution.points.shape[1],  # type: ignore[union-attr]
+        )
         about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
         known: dict[str, Any] = {"gram_reason": solution.plan.reason, "threshold": threshold}
         if winner.improvement is not None:
@@ -321,7 +349,9 @@ class Comparison(Reportable, Shown):
             gram=names.get(cast(Any, kind), kind.__name__),
             n_components=features.size,
             approximation_error=cast(Any, solution.accumulated).error,
-            error_unit="the norm of the RKHS" if features.projects else "its values (root mean square)",
+            error_unit="the norm of the RKHS"
+            if features.projects
+            else "its values (root mean square)",
             kept=float(problem.spectrum.trace) * problem.sums.total_mass / own if own else 1.0,
         )
 
@@ -331,7 +361,11 @@ class Comparison(Reportable, Shown):
         check_is_fitted(estimator)
         if estimator.gram_ != "dense":
             needed = "an estimator that holds its Gram matrix is needed"
-            got = "one fitted by products" if estimator.features_ is None else "one fitted by features"
+            got = (
+                "one fitted by products"
+                if estimator.features_ is None
+                else "one fitted by features"
+            )
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
         filters = [choice.filter for choice in estimator.choices_]
         is_auto = isinstance(estimator.filter, str) and estimator.filter == "auto"
@@ -343,7 +377,10 @@ class Comparison(Reportable, Shown):
         weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
-            needed, got = "an estimator fitted without target and sample_weight is needed", "one fitted with"
+            needed, got = (
+                "an estimator fitted without target and sample_weight is needed",
+                "one fitted with",
+            )
             raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X)"))
         return cls.from_solution(solution, parts)
 
@@ -362,15 +399,21 @@ class Comparison(Reportable, Shown):
                 )
         stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
-            notes.append("Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained.")
+            notes.append(
+                "Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained."
+            )
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
             price = f"{self.n} eigendecompositions"
-            notes.append(f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {price}.")
+            notes.append(
+                f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {price}."
+            )
         for row in self.rows:
             if row.selection not in ("", self.selection):
-                notes.append(f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}.")
+                notes.append(
+                    f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}."
+                )
         return tuple(notes)
 
     def default_verdict(self) -> str:
@@ -396,7 +439,9 @@ class Comparison(Reportable, Shown):
             return False
         if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
             return False
-        excess = best.strength**2 * self.extra_bias  # infinite where the variance is that of two components or fewer
+        excess = (
+            best.strength**2 * self.extra_bias
+        )  # infinite where the variance is that of two components or fewer
         return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
 
     @property
@@ -411,7 +456,9 @@ class Comparison(Reportable, Shown):
         if best.improvement is None:
             return "All rows are equal to the kernel: the plain average is exact, and there is nothing to improve."
         if self.n < LEAST_ROWS:
-            return f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
+            return (
+                f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
+            )
         if best.improvement <= 0:
             return f"No filter{among} is better than the plain average on {on}: shrinkage does not help here."
         if self.helps and best.improvement >= 100:
@@ -419,7 +466,10 @@ class Comparison(Reportable, Shown):
                 f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, which shrinks it to zero, "
                 "is estimated to save all of the plain average's risk."
             )
-        gain, tried = f"{best.gain_text} %", sum(len(row.grid) for row in self.rows if row.scores is not None)
+        gain, tried = (
+            f"{best.gain_text} %",
+            sum(len(row.grid) for row in self.rows if row.scores is not None),
+        )
         many = f"best of {tried:,} tried{among}" if tried > 2 else f"{best}{among}"  # KME is one
         edge = ""
         if best.at_edge:
@@ -439,7 +489,17 @@ class Comparison(Reportable, Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""
-        numbers = ("n", "d", "gram", "gram_reason", "approximation_error", "kept", "selection", "risk", "eigenvalues")
+        numbers = (
+            "n",
+            "d",
+            "gram",
+            "gram_reason",
+            "approximation_error",
+            "kept",
+            "selection",
+            "risk",
+            "eigenvalues",
+        )
         return {
             **{name: _json_safe(getattr(self, name)) for name in numbers},
             "n_components": self.n_components or None,
@@ -464,7 +524,10 @@ def _rows_of(
     solution: Solution, choices: Sequence[Choice], scored: Sequence[Choice | None], risk: float
 ) -> tuple[tuple[Row, ...], float]:
     """Return a row for each choice, gains being shares of KME's risk, and how many errors make the best one clear."""
-    problem, names = cast(SpectralProblem, solution.problem), [name_of(choice.filter) for choice in choices]
+    problem, names = (
+        cast(SpectralProblem, solution.problem),
+        [name_of(choice.filter) for choice in choices],
+    )
     is_risk = risk > ROUNDED * float(problem.trace) * problem.mass_range[1]
     errors, threshold = _errors(solution, scored) if is_risk else ([None] * len(choices), np.inf)
     rows = (
@@ -490,14 +553,21 @@ def _rows_of(
 
 def _default_row(solution: Solution, risk: float) -> Row:
     """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out as all others are."""
-    problem, rule = cast(SpectralProblem, solution.problem), cast(LeaveOneOut, without_harm(LeaveOneOut()))
-    filters = [each.bounded_by(problem.kappa2(solution.kernel.bound)) for each in as_filters(list(AUTO))]
+    problem, rule = (
+        cast(SpectralProblem, solution.problem),
+        cast(LeaveOneOut, without_harm(LeaveOneOut())),
+    )
+    filters = [
+        each.bounded_by(problem.kappa2(solution.kernel.bound)) for each in as_filters(list(AUTO))
+    ]
     choice = rule.best(problem, rule.choices(problem, filters))
     rows, _ = _rows_of(solution, [choice], _by_leave_one_out(problem, [choice]), risk)
     return rows[0]
 
 
-def _errors(solution: Solution, scored: Sequence[Choice | None]) -> tuple[list[float | None], float]:
+def _errors(
+    solution: Solution, scored: Sequence[Choice | None]
+) -> tuple[list[float | None], float]:
     """Return the standard error of each gain, from at most a thousand rows, None without a score; and the threshold."""
     problem = solution.problem
     if isinstance(problem, FeatureProblem):
@@ -506,7 +576,9 @@ def _errors(solution: Solution, scored: Sequence[Choice | None]) -> tuple[list[f
     else:
         every = slice(None, None, -(-problem.n // SAMPLED))
         rows = cast(DenseProblem, problem).rows[every]
-    found = gain_errors(cast(SpectralProblem, problem), rows, [each for each in scored if each is not None])
+    found = gain_errors(
+        cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]
+    )
     errors = iter(found.standard_errors)
     return [None if each is None else next(errors) for each in scored], found.threshold
 
@@ -515,10 +587,14 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
     """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
     scored: list[Choice | None] = [each if _is_plain(each.rule) else None for each in choices]
     others = {
-        place: Candidates(choices[place].filter, choices[place].grid) for place, own in enumerate(scored) if not own
+        place: Candidates(choices[place].filter, choices[place].grid)
+        for place, own in enumerate(scored)
+        if not own
     }
     if problem.n > REFIT_UP_TO:
-        others = {place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)}
+        others = {
+            place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)
+        }
     scores = LeaveOneOut().prepare(problem, list(others.values()))
     for number, (place, each) in enumerate(others.items()):
         gains = scores.gains(number, each.grid)

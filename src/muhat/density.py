@@ -18,7 +18,13 @@ from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._messages import refusal
 from muhat._parts import as_gram, as_kernel
 from muhat._shown import ShownEstimator
-from muhat._validation import as_random_state, check_is_random_state, checked_sample, positive, whole_number
+from muhat._validation import (
+    as_random_state,
+    check_is_random_state,
+    checked_sample,
+    positive,
+    whole_number,
+)
 from muhat.embedding import Embedding
 from muhat.gram import RandomFeatures
 from muhat.kernels import Gaussian, Kernel, Mixture
@@ -120,7 +126,10 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         mean = KernelMean() if self.mean is None else clone(self.mean)
         _gaussians(as_kernel(mean.kernel))
         if isinstance(as_gram(mean.gram), RandomFeatures):
-            needed, advice = "mean must estimate in the RKHS of its kernel", "use gram='nystrom' instead"
+            needed, advice = (
+                "mean must estimate in the RKHS of its kernel",
+                "use gram='nystrom' instead",
+            )
             raise ValueError(refusal("MatchedMixture", needed, f"gram={mean.gram!r}", advice))
         return self._match(_on_points(mean.fit(X).embedding_))
 
@@ -150,17 +159,29 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         objective = _Objective.from_embedding(embedding)
         centre, unit = objective.centre, objective.unit
         if start is None:
-            first = _vector(kmeans_start(objective.points, self.n_components, self.n_init, self.random_state))
+            first = _vector(
+                kmeans_start(objective.points, self.n_components, self.n_init, self.random_state)
+            )
         else:
             first = _vector(start, centre, unit)
         bounds = objective.bounds(self.n_components, self.min_variance)
         first = np.clip(first, bounds.lb, bounds.ub)
         stop = _Stop(self.tol) if self.early_stopping is None else None
-        options: dict[str, Any] = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "gtol": 0.0}
+        options: dict[str, Any] = {
+            "maxiter": self.max_iter,
+            "maxfun": 10 * self.max_iter,
+            "gtol": 0.0,
+        }
         options |= {"ftol": 0.0, "maxcor": MEMORY} if stop else {"ftol": self.early_stopping}
         with BLAS_ON_ONE_THREAD:
             solution = minimize(
-                objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop
+                objective,
+                first,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options=options,
+                callback=stop,
             )
         value, gradient = objective(solution.x)
         downhill = np.clip(solution.x - gradient, bounds.lb, bounds.ub) - solution.x
@@ -178,7 +199,9 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         by_tol = solution.status == 0 or (stop is not None and stop.reached)
         self.converged_ = not early and (by_tol or (solution.status == 2 and flat))
         if not self.converged_ and not early:
-            message = f"MatchedMixture: not converged after {self.n_iter_} steps; raise max_iter or tol."
+            message = (
+                f"MatchedMixture: not converged after {self.n_iter_} steps; raise max_iter or tol."
+            )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return self
 
@@ -207,7 +230,10 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     def sample(self, n_samples: int = 1) -> tuple[Array, Array]:
         """Draw points from Q; return them, of shape (n_samples, d), and the component of each."""
         check_is_fitted(self, "weights_")
-        random, n = as_random_state(self, self.random_state), whole_number(self, "n_samples", n_samples)
+        random, n = (
+            as_random_state(self, self.random_state),
+            whole_number(self, "n_samples", n_samples),
+        )
         y = random.choice(len(self.weights_), size=n, p=self.weights_)
         noise = random.standard_normal((n, self.means_.shape[1]))
         return self.means_[y] + np.sqrt(self.variances_[y])[:, None] * noise, y
@@ -230,7 +256,10 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         check_is_fitted(self, "weights_")
         squared = cdist(checked_sample(self, X, reset=False), self.means_, "sqeuclidean")
         d = self.means_.shape[1]
-        return np.log(self.weights_) - (squared / self.variances_ + d * np.log(2 * np.pi * self.variances_)) / 2
+        return (
+            np.log(self.weights_)
+            - (squared / self.variances_ + d * np.log(2 * np.pi * self.variances_)) / 2
+        )
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "n_init", "max_iter"):
@@ -240,13 +269,20 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         if self.early_stopping is not None:
             positive(self, "early_stopping", self.early_stopping)
         if positive(self, "min_variance", self.min_variance) > 1:
-            raise ValueError(refusal("MatchedMixture", "min_variance must be at most 1", self.min_variance))
+            raise ValueError(
+                refusal("MatchedMixture", "min_variance must be at most 1", self.min_variance)
+            )
         if self.mean is not None and not isinstance(self.mean, KernelMean):
-            needed, advice = "mean must be a KernelMean or None", "fit_embedding takes any embedding"
+            needed, advice = (
+                "mean must be a KernelMean or None",
+                "fit_embedding takes any embedding",
+            )
             raise TypeError(refusal("MatchedMixture", needed, type(self.mean).__name__, advice))
 
 
-def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: Any = None) -> Mixture:
+def kmeans_start(
+    X: Array, n_components: int, n_init: int = 50, random_state: Any = None
+) -> Mixture:
     """Return the mixture of the best of many K-means runs: a component for each cluster, with its share and variance.
 
     Where points coincide there may be fewer clusters than asked for; those left over count as one point.
@@ -264,7 +300,9 @@ def kmeans_start(X: Array, n_components: int, n_init: int = 50, random_state: An
     member = np.eye(n_components)[clusters.labels_]
     counts = np.maximum(member.sum(axis=0), 1)
     squared = ((X - clusters.cluster_centers_[clusters.labels_]) ** 2).mean(axis=1)
-    return Mixture.isotropic(counts / counts.sum(), clusters.cluster_centers_, squared @ member / counts)
+    return Mixture.isotropic(
+        counts / counts.sum(), clusters.cluster_centers_, squared @ member / counts
+    )
 
 
 class _Stop:
@@ -306,18 +344,29 @@ class _Objective:
     @classmethod
     def from_embedding(cls, embedding: Embedding) -> _Objective:
         """Return the objective of an embedding; points of weight zero do not take part."""
-        gaussians = [(factor, positive(k, "bandwidth", k.bandwidth)) for factor, k in _gaussians(embedding.kernel)]
+        gaussians = [
+            (factor, positive(k, "bandwidth", k.bandwidth))
+            for factor, k in _gaussians(embedding.kernel)
+        ]
         points, weights = embedding.points.astype(np.float64), embedding.weights.astype(np.float64)
         squared_norm = Embedding(embedding.kernel, points, weights).squared_norm()
         if not 0 < squared_norm < np.inf:
-            raise ValueError(refusal("MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)))
+            raise ValueError(
+                refusal(
+                    "MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)
+                )
+            )
         points, weights = points[weights != 0], weights[weights != 0]
         moved = points - points[0]  # so that equal rows have no spread at all
         size = float(np.abs(moved).max())
-        spread = size * float(np.sqrt((moved / size).var(axis=0).mean())) if 0 < size < np.inf else size
+        spread = (
+            size * float(np.sqrt((moved / size).var(axis=0).mean())) if 0 < size < np.inf else size
+        )
         unit = spread or min(sigma for _, sigma in gaussians)
         if not 1 / LARGEST < unit < LARGEST:
-            needed = f"points must vary by {1 / LARGEST:g} to {LARGEST:g}, for variances to be numbers"
+            needed = (
+                f"points must vary by {1 / LARGEST:g} to {LARGEST:g}, for variances to be numbers"
+            )
             raise ValueError(refusal("MatchedMixture", needed, f"{unit:.3g}", "rescale X"))
         terms = [(factor, (sigma / unit) ** 2) for factor, sigma in gaussians]
         middle = moved.mean(axis=0)
@@ -330,17 +379,26 @@ class _Objective:
         pi, theta, v = softmax(table[:, 0]), table[:, 1:-1], np.exp(table[:, -1])
         atoms, masses = np.vstack([self.points, theta]), np.append(-self.weights, pi)[:, None]
         widths, squared = np.append(np.zeros(n), v)[:, None] + v, cdist(atoms, theta, "sqeuclidean")
-        value, by_pi, by_theta, by_v = self.squared_norm, np.zeros_like(pi), np.zeros_like(theta), np.zeros_like(v)
+        value, by_pi, by_theta, by_v = (
+            self.squared_norm,
+            np.zeros_like(pi),
+            np.zeros_like(theta),
+            np.zeros_like(v),
+        )
         for factor, tau in self.terms:
             c = tau + widths
-            felt = factor * masses * np.exp(-squared / (2 * c) - d / 2 * np.log(c / tau))  # b_a κ(y_a − θ_j; w_a + v_j)
+            felt = (
+                factor * masses * np.exp(-squared / (2 * c) - d / 2 * np.log(c / tau))
+            )  # b_a κ(y_a − θ_j; w_a + v_j)
             value += pi @ (felt[:n].sum(axis=0) + felt.sum(axis=0))
             by_pi += felt.sum(axis=0)
             pull = felt / c
             by_theta += pull.T @ atoms - pull.sum(axis=0)[:, None] * theta
             by_v += (pull * (squared / c - d)).sum(axis=0) / 2
         columns = pi * (by_pi - pi @ by_pi), pi[:, None] * by_theta, pi * v * by_v
-        return float(value) / self.squared_norm, 2 / self.squared_norm * np.column_stack(columns).ravel()
+        return float(value) / self.squared_norm, 2 / self.squared_norm * np.column_stack(
+            columns
+        ).ravel()
 
     def bounds(self, n_components: int, min_variance: float) -> Bounds:
         """Return the solver's bounds: weights above rounding, means near the points, variances of a sensible size."""
@@ -354,7 +412,10 @@ def _on_points(embedding: Any) -> Embedding:
     """Return an embedding, or refuse it unless it is a sum of k(x_i, ·) on points."""
     if isinstance(embedding, Embedding):
         return embedding
-    needed, advice = "an Embedding on points is needed", "use fit(X) for points, and gram='nystrom' for many of them"
+    needed, advice = (
+        "an Embedding on points is needed",
+        "use fit(X) for points, and gram='nystrom' for many of them",
+    )
     raise TypeError(refusal("MatchedMixture", needed, type(embedding).__name__, advice))
 
 
@@ -362,7 +423,11 @@ def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) ->
     """Return the solver's vector: of each component log π, θ and log v, in the objective's units."""
     variances = np.trace(mixture.covariances, axis1=1, axis2=2) / mixture.means.shape[1]
     with np.errstate(divide="ignore"):  # the bounds make zeros finite
-        columns = np.log(mixture.weights), (mixture.means - centre) / unit, np.log(variances / unit**2)
+        columns = (
+            np.log(mixture.weights),
+            (mixture.means - centre) / unit,
+            np.log(variances / unit**2),
+        )
     return np.column_stack(columns).ravel()
 
 
@@ -371,5 +436,7 @@ def _gaussians(kernel: Kernel) -> list[tuple[float, Gaussian]]:
     others = [part for _, part in terms(kernel) if not isinstance(part, Gaussian)]
     if others:
         needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"
-        raise ValueError(refusal("MatchedMixture", needed, repr(others[0]), "use KernelMean(kernel='gaussian')"))
+        raise ValueError(
+            refusal("MatchedMixture", needed, repr(others[0]), "use KernelMean(kernel='gaussian')")
+        )
     return [(factor, part) for factor, part in terms(kernel) if isinstance(part, Gaussian)]

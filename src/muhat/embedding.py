@@ -109,16 +109,23 @@ class Embedding(Element):
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
-            needed, advice = "kernel must be a kernel with every parameter a number", "pass for example Gaussian(1.0)"
+            needed, advice = (
+                "kernel must be a kernel with every parameter a number",
+                "pass for example Gaussian(1.0)",
+            )
             raise TypeError(refusal("Embedding", needed, repr(self.kernel), advice))
         points, weights = as_points(self.points), as_array(self.weights)
         if weights.shape != (len(points),) or weights.dtype.kind not in "fiub":
             needed = f"weights must be real numbers, one for each of {len(points)} points"
-            raise ValueError(refusal("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}"))
+            raise ValueError(
+                refusal("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}")
+            )
         weights = weights if weights.dtype.kind == "f" else weights.astype(np.float64)
         for name, values in (("points", points), ("weights", weights)):
             if not has_finite_sum(values) and not np.isfinite(values).all():
-                raise ValueError(refusal("Embedding", f"{name} must be finite", "NaN or infinite values"))
+                raise ValueError(
+                    refusal("Embedding", f"{name} must be finite", "NaN or infinite values")
+                )
         vars(self).update(points=frozen(points), weights=frozen(weights))
 
     def __call__(self, Y: Array) -> Array:
@@ -136,14 +143,22 @@ class Embedding(Element):
 
     def squared_norm(self) -> float:
         """Return ‖f‖² in double, as gains are differences of norms; zero where rounding would make it negative."""
-        points = self.points.astype(np.float64 if self.points.dtype.kind == "f" else self.points.dtype)
+        points = self.points.astype(
+            np.float64 if self.points.dtype.kind == "f" else self.points.dtype
+        )
         squared = float(self.weights @ self.kernel.product(points, self.weights))
         if not squared < 0:
             return squared
-        largest = float(np.abs(self.weights) @ np.sqrt(np.maximum(self.kernel.diagonal(points), 0))) ** 2
-        if -squared > rounding(self.weights) ** 0.5 * largest:  # which bounds every sum that was cancelled
+        largest = (
+            float(np.abs(self.weights) @ np.sqrt(np.maximum(self.kernel.diagonal(points), 0))) ** 2
+        )
+        if (
+            -squared > rounding(self.weights) ** 0.5 * largest
+        ):  # which bounds every sum that was cancelled
             advice = "use a positive semi-definite kernel"
-            raise ValueError(refusal("Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice))
+            raise ValueError(
+                refusal("Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice)
+            )
         return 0.0
 
     def loss(self, P: Mixture) -> float:
@@ -171,7 +186,9 @@ class Embedding(Element):
             return
         if not isinstance(other, Embedding):
             advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
-            raise ValueError(refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice))
+            raise ValueError(
+                refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice)
+            )
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with one kernel, its bandwidth a number"

@@ -45,7 +45,15 @@ END = b"PK\x05\x06"
 
 CLASSES = {
     "muhat.kernels": (
-        *("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial"),
+        *(
+            "Gaussian",
+            "Laplacian",
+            "Matern",
+            "RationalQuadratic",
+            "InverseMultiquadric",
+            "Linear",
+            "Polynomial",
+        ),
         *("Sum", "Product", "Scaled", "Function", "SklearnKernel", "Precomputed", "Mixture"),
     ),
     "muhat.embedding": ("Embedding",),
@@ -57,20 +65,43 @@ CLASSES = {
     "muhat.gram._exact_mean": ("ExactMeanFeatures",),
     "muhat.gram._plan": ("Plan",),
     "muhat.filters": (
-        *("KME", "SimpleShrinkage", "Tikhonov", "IteratedTikhonov", "Landweber", "NuMethod", "Showalter"),
+        *(
+            "KME",
+            "SimpleShrinkage",
+            "Tikhonov",
+            "IteratedTikhonov",
+            "Landweber",
+            "NuMethod",
+            "Showalter",
+        ),
         *("TruncatedSVD", "Componentwise"),
     ),
     "muhat.selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
     "muhat._parts": ("Parts",),
     "muhat.mean": ("KernelMean", "_Stream"),
     "muhat.stacking": (
-        *("StackedMean", "PlainMean", "NuSteps", "GaussianFit", "WardMixtures", "IndependentBlocks"),
+        *(
+            "StackedMean",
+            "PlainMean",
+            "NuSteps",
+            "GaussianFit",
+            "WardMixtures",
+            "IndependentBlocks",
+        ),
         *("ClusterJitter", "LeftOutMoments", "MixedEmbedding"),
     ),
     "muhat.comparison": ("Comparison", "Row"),
     "muhat.density": ("MatchedMixture",),
     "muhat.testing": (
-        *("TwoSampleTest", "IndependenceTest", "DriftDetector", "MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance"),
+        *(
+            "TwoSampleTest",
+            "IndependenceTest",
+            "DriftDetector",
+            "MMD",
+            "Spectral",
+            "ShrunkMeans",
+            "ShrunkCovariance",
+        ),
         *("TwoSampleResult", "IndependenceResult", "DriftResult", "SingleTest"),
     ),
     "muhat.testing._distances": ("Distance", "_ResolvedDistance"),
@@ -85,7 +116,15 @@ CLASSES = {
     "sklearn.pipeline": ("Pipeline",),
     "sklearn.preprocessing": ("StandardScaler",),
     "sklearn.gaussian_process.kernels": (
-        *("RBF", "ConstantKernel", "WhiteKernel", "ExpSineSquared", "DotProduct", "PairwiseKernel", "Exponentiation"),
+        *(
+            "RBF",
+            "ConstantKernel",
+            "WhiteKernel",
+            "ExpSineSquared",
+            "DotProduct",
+            "PairwiseKernel",
+            "Exponentiation",
+        ),
         *("Matern", "RationalQuadratic", "Sum", "Product"),
     ),
 }
@@ -136,7 +175,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     root = encoder.value(model, type(model).__name__)
     if "object" not in (root if isinstance(root, dict) else {}):
         needed = "an estimator or a result is needed"
-        raise ValueError(refusal("muhat.save", needed, f"a {type(model).__name__}", "numpy.save keeps arrays"))
+        raise ValueError(
+            refusal("muhat.save", needed, f"a {type(model).__name__}", "numpy.save keeps arrays")
+        )
     document = {"format": FORMAT, "muhat": __version__, "model": root, "objects": encoder.objects}
     atomic_write(path, lambda file: _write(file, document, encoder.arrays))
 
@@ -176,7 +217,9 @@ def _class_of(name: str) -> type | None:
 
 def _name_of(kind: type) -> str | None:
     """Return what files call a class; None if it is not on the list."""
-    name = ("sklearn." if kind.__module__.startswith("sklearn.") else "") + kind.__name__.lstrip("_")
+    name = ("sklearn." if kind.__module__.startswith("sklearn.") else "") + kind.__name__.lstrip(
+        "_"
+    )
     return name if _class_of(name) is kind else None
 
 
@@ -199,13 +242,18 @@ class _Encoder:
             items = [self.value(each, f"{place}[{number}]") for number, each in enumerate(value)]
             return items if type(value) is list else {"tuple": items}
         if type(value) is dict:
-            items = [[self.value(key, place), self.value(each, f"{place}[{key!r}]")] for key, each in value.items()]
+            items = [
+                [self.value(key, place), self.value(each, f"{place}[{key!r}]")]
+                for key, each in value.items()
+            ]
             return {"dict": items}
         if isinstance(value, np.dtype):
             return {"dtype": value.str}
         if isinstance(value, np.generic):
             return {"scalar": self._array(np.asarray(value), place)["array"]}
-        return self._once(value, self._array if type(value) in (np.ndarray, np.memmap) else self._object, place)
+        return self._once(
+            value, self._array if type(value) in (np.ndarray, np.memmap) else self._object, place
+        )
 
     def _once(self, value: Any, encode: Callable[[Any, str], Reference], place: str) -> Reference:
         """Return the reference to an array or object, made when it is first met."""
@@ -214,15 +262,23 @@ class _Encoder:
             self.known[id(value)] = (value, encode(value, place))
         reference = self.known[id(value)][1]
         if reference is None:
-            raise ValueError(refusal(f"muhat.save: {place}", "objects inside others are needed", "one inside itself"))
+            raise ValueError(
+                refusal(
+                    f"muhat.save: {place}", "objects inside others are needed", "one inside itself"
+                )
+            )
         return reference
 
     def _array(self, array: Array, place: str) -> Reference:
         if array.dtype == object and all(type(each) is str for each in array.flat):
             return {"strings": array.ravel().tolist(), "shape": list(array.shape)}
         if array.dtype.kind not in NUMBERS + "U":
-            raise ValueError(refusal(f"muhat.save: {place}", "arrays of numbers or text are needed", array.dtype))
-        self.arrays.append(array if array.dtype.itemsize else array.astype("U1"))  # text of no letters has no size
+            raise ValueError(
+                refusal(f"muhat.save: {place}", "arrays of numbers or text are needed", array.dtype)
+            )
+        self.arrays.append(
+            array if array.dtype.itemsize else array.astype("U1")
+        )  # text of no letters has no size
         return {"array": len(self.arrays) - 1, "writeable": bool(array.flags.writeable)}
 
     def _object(self, value: Any, place: str) -> Reference:
@@ -246,7 +302,10 @@ class _Encoder:
 def _not_kept(value: Any, place: str) -> str:
     """Return the sentence that refuses what is code, or none of ours."""
     if callable(value) and hasattr(value, "__code__"):
-        got, advice = "a function of your own", "keep its code in a module, and fit again where the model is needed"
+        got, advice = (
+            "a function of your own",
+            "keep its code in a module, and fit again where the model is needed",
+        )
     else:
         got = f"a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
         advice = ""
@@ -276,18 +335,26 @@ class _Decoder:
         match value:
             case {"object": int(number)} if 0 <= number < len(self.objects):
                 return self.objects[number]
-            case {"array": int(number), "writeable": bool(writeable)} if 0 <= number < len(self.arrays):
+            case {"array": int(number), "writeable": bool(writeable)} if (
+                0 <= number < len(self.arrays)
+            ):
                 array = self.arrays[number]
                 array.flags.writeable = writeable
                 return array
-            case {"scalar": int(number)} if 0 <= number < len(self.arrays) and self.arrays[number].ndim == 0:
+            case {"scalar": int(number)} if (
+                0 <= number < len(self.arrays) and self.arrays[number].ndim == 0
+            ):
                 return self.arrays[number][()]
-            case {"strings": list(words), "shape": list(shape)} if all(type(word) is str for word in words):
+            case {"strings": list(words), "shape": list(shape)} if all(
+                type(word) is str for word in words
+            ):
                 return np.array(words, dtype=object).reshape(shape)
             case {"tuple": list(items)}:
                 return tuple(self.value(each, depth + 1) for each in items)
             case {"dict": list(items)}:
-                return {self.value(key, depth + 1): self.value(each, depth + 1) for key, each in items}
+                return {
+                    self.value(key, depth + 1): self.value(each, depth + 1) for key, each in items
+                }
             case {"float": "nan" | "inf" | "-inf" as text}:
                 return float(text)
             case {"dtype": str(text)}:
@@ -350,9 +417,13 @@ def _write(file: BinaryIO, document: dict[str, Any], arrays: list[Array]) -> Non
         for number, array in enumerate(arrays):
             with archive.open(zipfile.ZipInfo(_member(number)), "w", force_zip64=True) as member:
                 hashed = _Hashed(member)
-                np.lib.format.write_array(hashed, np.asarray(array), version=(1, 0), allow_pickle=False)
+                np.lib.format.write_array(
+                    hashed, np.asarray(array), version=(1, 0), allow_pickle=False
+                )
             digests.append(hashed.digest.hexdigest())
-        text = json.dumps({**document, "arrays": digests}, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(
+            {**document, "arrays": digests}, allow_nan=False, separators=(",", ":")
+        ).encode()
         archive.writestr(zipfile.ZipInfo("model.json"), text)
         archive.writestr(zipfile.ZipInfo("model.sha256"), hashlib.sha256(text).hexdigest())
 
@@ -397,7 +468,9 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], list[Array]]:
         digests = document["arrays"]
         if len(digests) != len(members) - 2:
             raise _ModelError("another number of arrays")
-        return document, [_read_array(archive, number, digest) for number, digest in enumerate(digests)]
+        return document, [
+            _read_array(archive, number, digest) for number, digest in enumerate(digests)
+        ]
 
 
 def _names(arrays: int) -> list[str]:
@@ -411,7 +484,8 @@ def _check_version(document: Any) -> None:
         raise _ModelError(f"format {number!r}")
     if number > FORMAT:
         raise _ModelError(
-            f"one of format {number}, saved by muhat {version}", "load it with that version or a newer one"
+            f"one of format {number}, saved by muhat {version}",
+            "load it with that version or a newer one",
         )
 
 

@@ -30,12 +30,28 @@ from muhat._validation import (
     checked_weights,
     is_dask,
 )
-from muhat.data import ArraySource, DaskSource, ReservoirSample, Source, StreamSource, checked_batch, is_empty
+from muhat.data import (
+    ArraySource,
+    DaskSource,
+    ReservoirSample,
+    Source,
+    StreamSource,
+    checked_batch,
+    is_empty,
+)
 from muhat.data._sources import ROWS
 from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
 from muhat.filters import KME
-from muhat.gram import Accumulation, Approximation, BlockGram, BlockProblem, DenseGram, DenseProblem, FeatureMap
+from muhat.gram import (
+    Accumulation,
+    Approximation,
+    BlockGram,
+    BlockProblem,
+    DenseGram,
+    DenseProblem,
+    FeatureMap,
+)
 from muhat.gram._auto import as_exact_as_needed
 from muhat.gram._feature_problem import FeatureProblem, Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
@@ -94,7 +110,9 @@ class Solution:
         shrunk, rest = self._element(choice.weights(self.problem)), 1 - choice.shrinkage_at_zero
         if self.target is None:
             return shrunk
-        return shrunk + rest * (self.target if self.features is None else self.features.compatible(self.target))
+        return shrunk + rest * (
+            self.target if self.features is None else self.features.compatible(self.target)
+        )
 
     def _element(self, weights: Array) -> Element:
         """Return the function with these weights on the rows that take part, or on the features."""
@@ -129,11 +147,23 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
         kernel, points = parts.kernel.resolve(X[present]), X
     target = parts.target_on(kernel, points.shape[1], points)
     problem = _held(plan, kernel, points, masses, present, target)
-    return Solution(kernel, plan, problem, _chosen(parts, rules, problem, kernel, points), target, points, present)
+    return Solution(
+        kernel,
+        plan,
+        problem,
+        _chosen(parts, rules, problem, kernel, points),
+        target,
+        points,
+        present,
+    )
 
 
 def solve_source(
-    parts: Parts, source: Source, plan: Plan | None = None, points: Array | None = None, present: Array | None = None
+    parts: Parts,
+    source: Source,
+    plan: Plan | None = None,
+    points: Array | None = None,
+    present: Array | None = None,
 ) -> Solution:
     """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
 
@@ -162,11 +192,18 @@ def solve_source(
     target = parts.target_on(kernel, accumulated.features.dimension, points)
     problem = accumulated.problem(source, target, target_weights(target, points, present))
     choices = _chosen(parts, rules, problem, kernel, drawn.rows)
-    return Solution(kernel, plan, problem, choices, target, accumulated=accumulated, drawn=drawn.rows)
+    return Solution(
+        kernel, plan, problem, choices, target, accumulated=accumulated, drawn=drawn.rows
+    )
 
 
 def _solve_dense(
-    parts: Parts, plan: Plan, source: Source, drawn: Array, points: Array | None, present: Array | None
+    parts: Parts,
+    plan: Plan,
+    source: Source,
+    drawn: Array,
+    points: Array | None,
+    present: Array | None,
 ) -> Solution:
     """Hold the Gram matrix of rows after all, which are in memory or were all drawn."""
     if points is None or present is None:
@@ -184,16 +221,22 @@ def folds_of_rules(rules: Sequence[Rule]) -> Folds:
     return Folds() if rule is None else Folds(rule.n_splits, rule.random_state)
 
 
-def target_weights(target: Element | None, points: Array | None, present: Array | None) -> TargetWeights | None:
+def target_weights(
+    target: Element | None, points: Array | None, present: Array | None
+) -> TargetWeights | None:
     """Return the weights that a target has on the sample's own rows, of those that have a mass."""
     if not isinstance(target, Embedding) or points is None or present is None:
         return None
     places, tau = places_of(target.points, points), np.zeros(len(points))
     tau[places[places >= 0]] = target.weights[places >= 0]
-    return TargetWeights(tau[present], float(target.weights.sum()) if (target.weights >= 0).all() else None)
+    return TargetWeights(
+        tau[present], float(target.weights.sum()) if (target.weights >= 0).all() else None
+    )
 
 
-def _held(plan: Plan, kernel: Kernel, rows: Array, masses: Array, present: Array, target: Element | None) -> Problem:
+def _held(
+    plan: Plan, kernel: Kernel, rows: Array, masses: Array, present: Array, target: Element | None
+) -> Problem:
     """Return the problem of points in memory."""
     points, own = rows[present], masses[present]
     weights, on_sample = None if np.ptp(own) == 0 else own, target_weights(target, rows, present)
@@ -206,7 +249,9 @@ def _held(plan: Plan, kernel: Kernel, rows: Array, masses: Array, present: Array
     return problem
 
 
-def _chosen(parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array) -> list[Choice]:
+def _chosen(
+    parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array
+) -> list[Choice]:
     """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
     check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
     filters = [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
@@ -220,7 +265,9 @@ def warn_of_open_end(choice: Choice) -> None:
     if choice.has_open_end:
         place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
         advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
-        warnings.warn(f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4)
+        warnings.warn(
+            f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4
+        )
 
 
 class _AvailableForBatches:
@@ -234,7 +281,9 @@ class _AvailableForBatches:
         if estimator is None:
             return self.method
         try:
-            check_batches(as_gram(estimator.gram), as_kernel(estimator.kernel), type(estimator).__name__)
+            check_batches(
+                as_gram(estimator.gram), as_kernel(estimator.kernel), type(estimator).__name__
+            )
         except (TypeError, ValueError) as problem:
             raise AttributeError(str(problem)) from None
         return MethodType(self.method, estimator)
@@ -358,8 +407,15 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         """
         parts = self._parts()
         parts.check_batches(rows_again=not isinstance(batches, Iterator))
-        if hasattr(batches, "shape") or isinstance(batches, str | PathLike) or not isinstance(batches, Iterable):
-            needed, got = "batches must be an iterable of arrays or data frames", f"a {type(batches).__name__}"
+        if (
+            hasattr(batches, "shape")
+            or isinstance(batches, str | PathLike)
+            or not isinstance(batches, Iterable)
+        ):
+            needed, got = (
+                "batches must be an iterable of arrays or data frames",
+                f"a {type(batches).__name__}",
+            )
             advice = "give an array to fit, and a path to muhat.open_batches"
             raise ValueError(refusal("KernelMean.fit_batches", needed, got, advice))
         self._stream = None
@@ -391,14 +447,26 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         if stream is not None and getattr(X, "shape", (1,))[0] == 0:
             return self
         X = checked_sample(self, X, reset=stream is None)
-        if stream is not None and np.shape(sample_weight) == (len(X),) and not np.any(sample_weight):
+        if (
+            stream is not None
+            and np.shape(sample_weight) == (len(X),)
+            and not np.any(sample_weight)
+        ):
             return self  # rows without mass do not take part
-        weights = None if sample_weight is None else checked_weights("KernelMean", sample_weight, len(X))
+        weights = (
+            None if sample_weight is None else checked_weights("KernelMean", sample_weight, len(X))
+        )
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
             if not 1 / LARGE < weights.min() <= weights.max() < LARGE:
-                needed = f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
-                raise ValueError(refusal("KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"))
+                needed = (
+                    f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
+                )
+                raise ValueError(
+                    refusal(
+                        "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
+                    )
+                )
         return self._continue(before.add(X, weights))
 
     def merge(self, other: KernelMean) -> Self:
@@ -408,7 +476,10 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         """
         mine, its = (getattr(each, "_stream", None) for each in (self, other))
         if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
-            needed, got = "both estimators must be fitted by partial_fit", "one that was not, or to very few rows"
+            needed, got = (
+                "both estimators must be fitted by partial_fit",
+                "one that was not, or to very few rows",
+            )
             raise ValueError(refusal("KernelMean.merge", needed, got, "fit both so"))
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
@@ -436,7 +507,9 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)
-        own = 0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
+        own = (
+            0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
+        )
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -450,7 +523,9 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
+            self.kernel, Precomputed
+        )
         return tags
 
     def _parts(self) -> Parts:
@@ -461,7 +536,10 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         """Fit to a dask array or data frame, whose rows stay where they are."""
         parts.check_batches(rows_again=True)
         if sample_weight is not None:
-            needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
+            needed, advice = (
+                "rows on a cluster all weigh the same",
+                "repeat rows, or fit with weights in memory",
+            )
             raise ValueError(refusal(parts.who, needed, "sample_weight", advice))
         source = DaskSource.from_collection(X)
         checked_sample(self, source.example, reset=True)  # learns the names of the features
@@ -477,13 +555,17 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
                 try:
                     stream = stream.add(batch.X)
                 except ValueError:
-                    if len(batch.X) < ROWS:  # a stream that yields so few is at its end, or was cut short
+                    if (
+                        len(batch.X) < ROWS
+                    ):  # a stream that yields so few is at its end, or was cut short
                         next(rows, None)  # raises what cut it short
                     raise
         except BaseException as problem:
             if stream.accumulated is not None:
                 self._continue(stream)
-                problem.add_note(f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit.")
+                problem.add_note(
+                    f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit."
+                )
             raise
         return self._continue(stream)
 
@@ -509,23 +591,43 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         """Keep the estimate of the best choice."""
         choice, features = solution.best, solution.features
         warn_of_open_end(choice)
-        self.kernel_, self.gram_, self.gram_reason_ = solution.kernel, solution.plan.gram, solution.plan.reason
+        self.kernel_, self.gram_, self.gram_reason_ = (
+            solution.kernel,
+            solution.plan.gram,
+            solution.plan.reason,
+        )
         self.choices_, self.choice_ = solution.choices, choice
-        self.filter_, self.rule_, self.n_samples_seen_ = choice.filter, choice.rule, solution.problem.n
-        self.embedding_, self._mean, self._spread = solution.embedding(choice), solution.mean, solution.spread
+        self.filter_, self.rule_, self.n_samples_seen_ = (
+            choice.filter,
+            choice.rule,
+            solution.problem.n,
+        )
+        self.embedding_, self._mean, self._spread = (
+            solution.embedding(choice),
+            solution.mean,
+            solution.spread,
+        )
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
-            self.weights_ = features.embedding(choice.weights(solution.problem).astype(features.precision)).weights
+            self.weights_ = features.embedding(
+                choice.weights(solution.problem).astype(features.precision)
+            ).weights
         elif solution.points is not None:
             self.weights_ = self.weights_[: len(solution.points)]
         self.features_ = features
-        self.approximation_error_ = 0.0 if solution.accumulated is None else solution.accumulated.error
+        self.approximation_error_ = (
+            0.0 if solution.accumulated is None else solution.accumulated.error
+        )
         known = vars(solution.problem).get("spectrum")
         self.eigenvalues_ = None if known is None else known.gamma
         return self
 
     def _values(self, X: Array) -> Array:
-        return X @ self.embedding_.weights if isinstance(self.kernel_, Precomputed) else self.embedding_(X)
+        return (
+            X @ self.embedding_.weights
+            if isinstance(self.kernel_, Precomputed)
+            else self.embedding_(X)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -557,13 +659,17 @@ class _Stream:
         some = (*self.first, (X, weights))
         rows = np.concatenate([each for each, _ in some])
         assert isinstance(self.plan.gram, Approximation)
-        accumulated = Accumulation.from_rows(self.parts.kernel, self.plan.gram, folds_of_rules(self.rules), rows)
+        accumulated = Accumulation.from_rows(
+            self.parts.kernel, self.plan.gram, folds_of_rules(self.rules), rows
+        )
         for each in some:
             accumulated = accumulated.add_rows(*each)
         assert accumulated.sums is not None
         in_folds = accumulated.folds.n_splits == 1 or np.count_nonzero(accumulated.sums.count) > 1
         is_learnt = len(rows) > 1 or accumulated.features.kernel == self.parts.kernel
-        enough = in_folds and is_learnt and len(rows) >= max(rule.least_points for rule in self.rules)
+        enough = (
+            in_folds and is_learnt and len(rows) >= max(rule.least_points for rule in self.rules)
+        )
         return replace(self, accumulated=accumulated, first=() if enough else some)
 
     def solution(self) -> Solution:

@@ -33,7 +33,13 @@ BINS = 30
 LISTED = 8
 """The most rows of a table."""
 
-BADGE_COLOURS = {"good": "#0b7a57", "bad": "#c43c1c", "unsure": "#b07a00", "found": "#2a7fc0", "neutral": "#8a929c"}
+BADGE_COLOURS = {
+    "good": "#0b7a57",
+    "bad": "#c43c1c",
+    "unsure": "#b07a00",
+    "found": "#2a7fc0",
+    "neutral": "#8a929c",
+}
 """The edge of a verdict, by its kind, as on the pages of reports; each is visible on light and on dark pages."""
 
 SECONDS = 0.2
@@ -59,9 +65,16 @@ class Summary:
     def html(self) -> str:
         """Return it as HTML."""
         head = "".join(f"<th>{escape(each)}</th>" for each in self.header)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        edge = f' style="border-left:4px solid {BADGE_COLOURS[self.kind]};padding-left:0.7em"' if self.kind else ""
+        edge = (
+            f' style="border-left:4px solid {BADGE_COLOURS[self.kind]};padding-left:0.7em"'
+            if self.kind
+            else ""
+        )
         return f'<div class="muhat-summary"><p{edge}>{escape(self.sentence)}</p>{self.curve}{table}</div>'
 
 
@@ -75,7 +88,10 @@ def line(values: Array, chosen: int, description: str) -> str:
     y = _scaled(values, values[kept])
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[kept], y[kept], strict=True))
     dot = f'<circle cx="{x[chosen]:.1f}" cy="{y[chosen]:.1f}" r="3.5" fill="#d55e00"/>'
-    return _svg(f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/>{dot}', description)
+    return _svg(
+        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/>{dot}',
+        description,
+    )
 
 
 def bars(heights: Array, description: str, mark: float | None = None) -> str:
@@ -89,7 +105,9 @@ def bars(heights: Array, description: str, mark: float | None = None) -> str:
     ]
     if mark is not None:
         at = 4 + mark * (WIDTH - 8)
-        shapes.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="2" y2="{HEIGHT - 2}" stroke="#d55e00" stroke-width="2"/>')
+        shapes.append(
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="2" y2="{HEIGHT - 2}" stroke="#d55e00" stroke-width="2"/>'
+        )
     return _svg("".join(shapes), description)
 
 
@@ -100,14 +118,14 @@ def _scaled(values: Array, finite: Array) -> Array:
 
 def _svg(shapes: str, description: str) -> str:
     box = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    return (
-        f'<svg {box} role="img" aria-label="{escape(description)}"><title>{escape(description)}</title>{shapes}</svg>'
-    )
+    return f'<svg {box} role="img" aria-label="{escape(description)}"><title>{escape(description)}</title>{shapes}</svg>'
 
 
 def _facts(**facts: object) -> list[tuple[str, str]]:
     """Return facts as rows of a table of two columns."""
-    return [(name.replace("_", " "), _text(value)) for name, value in facts.items() if value is not None]
+    return [
+        (name.replace("_", " "), _text(value)) for name, value in facts.items() if value is not None
+    ]
 
 
 def _text(value: object) -> str:
@@ -119,34 +137,50 @@ def _text(value: object) -> str:
 def _of_mean(mean: KernelMean) -> Summary:
     choice = mean.choice_
     rows = [
-        (name_of(each.filter), _text(each.parameter), _text(float(each.gain)), f"{100 * each.strength:.3g} %")
+        (
+            name_of(each.filter),
+            _text(each.parameter),
+            _text(float(each.gain)),
+            f"{100 * each.strength:.3g} %",
+        )
         for each in mean.choices_
     ]
     kernel = _text(repr(mean.kernel_))
     sentence = f"{_text(repr(mean.filter_))} on {mean.n_samples_seen_:,} rows with {kernel}; {mean.gram_reason_}."
     curve = line(
-        choice.gains, choice.index, f"gain over KME along the grid of {name_of(choice.filter)}, the best marked"
+        choice.gains,
+        choice.index,
+        f"gain over KME along the grid of {name_of(choice.filter)}, the best marked",
     )
     return Summary(sentence, ("filter", "λ or t", "gain over KME", "shrunk"), rows[:LISTED], curve)
 
 
 def _of_stack(mean: StackedMean) -> Summary:
     order = np.argsort(-mean.weights_, kind="stable")
-    rows = [(mean.names_[place], f"{mean.weights_[place]:.3f}", f"{100 * mean.gains_[place]:.3g} %") for place in order]
+    rows = [
+        (mean.names_[place], f"{mean.weights_[place]:.3f}", f"{100 * mean.gains_[place]:.3g} %")
+        for place in order
+    ]
     gain = f"{gain_text(100 * mean.gain_, 100 * mean.gain_error_)} %"
     sentence = (
         f"Stacked mean of {mean.n_samples_seen_:,} rows: estimated gain over the plain average {gain} of its risk, "
         "on held-out rows."
     )
-    return Summary(sentence, ("candidate", "weight", "alone"), rows[:LISTED], bars(mean.weights_, "weights"))
+    return Summary(
+        sentence, ("candidate", "weight", "alone"), rows[:LISTED], bars(mean.weights_, "weights")
+    )
 
 
 def _of_conditional(model: ConditionalMean) -> Summary:
     choice = model.choice_
-    rows = [(name_of(each.filter), _text(each.parameter), _text(each.score)) for each in model.choices_]
+    rows = [
+        (name_of(each.filter), _text(each.parameter), _text(each.score)) for each in model.choices_
+    ]
     where = "" if _is_linear(model) else " in the RKHS of y"
     sentence = f"Leave-one-out R² {model.loo_score_:.3g}{where} ({_text(repr(choice.filter))})."
-    curve = line(-choice.scores, choice.index, f"minus the score along the grid of {name_of(choice.filter)}")
+    curve = line(
+        -choice.scores, choice.index, f"minus the score along the grid of {name_of(choice.filter)}"
+    )
     return Summary(sentence, ("filter", "λ or t", "leave-one-out error"), rows[:LISTED], curve)
 
 
@@ -157,17 +191,26 @@ def _is_linear(model: ConditionalMean) -> bool:
 def _of_matching(matching: KernelMeanMatching) -> Summary:
     n = len(matching.weights_)
     sentence = f"{n:,} weighted rows; effective sample size {matching.effective_size_:.4g}."
-    facts = _facts(distance_left=matching.distance_, largest_weight=float(matching.weights_.max()), gap=matching.gap_)
+    facts = _facts(
+        distance_left=matching.distance_,
+        largest_weight=float(matching.weights_.max()),
+        gap=matching.gap_,
+    )
     counts = np.histogram(matching.weights_, BINS)[0]
     return Summary(sentence, ("", ""), facts, bars(counts, "histogram of the weights"))
 
 
 def _of_mixture(mixture: MatchedMixture) -> Summary:
     order = np.argsort(-mixture.weights_, kind="stable")[:LISTED]
-    rows = [(f"{mixture.weights_[j]:.3f}", f"{mixture.variances_[j]:.4g}", _numbers(mixture.means_[j])) for j in order]
+    rows = [
+        (f"{mixture.weights_[j]:.3f}", f"{mixture.variances_[j]:.4g}", _numbers(mixture.means_[j]))
+        for j in order
+    ]
     state = "converged" if mixture.converged_ else "stopped"
     sentence = f"{len(mixture.weights_)} Gaussians, {state} after {mixture.n_iter_} steps."
-    return Summary(sentence, ("weight", "variance", "mean"), rows, bars(mixture.weights_, "weights"))
+    return Summary(
+        sentence, ("weight", "variance", "mean"), rows, bars(mixture.weights_, "weights")
+    )
 
 
 def _numbers(values: Array) -> str:
@@ -179,7 +222,10 @@ def _verdicts(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _of_comparison(comparison: Comparison) -> Summary:
-    rows = [(row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %") for row in comparison.rows]
+    rows = [
+        (row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %")
+        for row in comparison.rows
+    ]
     best = comparison.best
     words = f"gain over KME along the grid of {best.name}, the best marked"
     curve = "" if best.improvements is None else line(best.improvements, best.index, words)
@@ -189,7 +235,10 @@ def _of_comparison(comparison: Comparison) -> Summary:
 
 
 def _of_test(result: Result) -> Summary:
-    low, high = min(result.permuted.min(), result.statistic), max(result.permuted.max(), result.statistic)
+    low, high = (
+        min(result.permuted.min(), result.statistic),
+        max(result.permuted.max(), result.statistic),
+    )
     span = (float(low), float(high) if high > low else float(low) + 1)
     counts = np.histogram(result.permuted, BINS, span)[0]
     p = p_value_text(result.p_value, result.n_permutations, result.is_complete)
@@ -198,7 +247,11 @@ def _of_test(result: Result) -> Summary:
     kind = "found" if result.p_value <= LEVEL else "neutral"
     if isinstance(result, TwoSampleResult):
         rows = [
-            (each.name, shift_text(each.shift), p_value_text(each.p_value, result.n_permutations, result.is_complete))
+            (
+                each.name,
+                shift_text(each.shift),
+                p_value_text(each.p_value, result.n_permutations, result.is_complete),
+            )
             for each in result.features[:LISTED]
         ]
         first, second = getattr(result, "names", None) or ("X", "Y")
@@ -211,19 +264,32 @@ def _of_test(result: Result) -> Summary:
 
 
 def _shift_header(first: str, second: str) -> tuple[str, str, str]:
-    return ("column", f"mean of {second} − mean of {first}, in standard deviations", "p, corrected for all columns")
+    return (
+        "column",
+        f"mean of {second} − mean of {first}, in standard deviations",
+        "p, corrected for all columns",
+    )
 
 
 def _of_batch(result: DriftResult) -> Summary:
-    rows = [(each.name, shift_text(each.shift), f"p = {each.p_value:.2g}") for each in result.features]
+    rows = [
+        (each.name, shift_text(each.shift), f"p = {each.p_value:.2g}") for each in result.features
+    ]
     kind = "bad" if result.is_alarm else "neutral"
     return Summary(result.verdict(), _shift_header("the reference", result.name), rows, kind=kind)
 
 
 def _of_detector(detector: DriftDetector) -> Summary:
     latest = detector.history_[-LISTED:]
-    rows = [(each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", "drift" * each.is_alarm) for each in latest]
-    curve = line(-np.log10([each.p_value for each in detector.history_]), -1, "−log p of every batch, the last marked")
+    rows = [
+        (each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", "drift" * each.is_alarm)
+        for each in latest
+    ]
+    curve = line(
+        -np.log10([each.p_value for each in detector.history_]),
+        -1,
+        "−log p of every batch, the last marked",
+    )
     kind = "bad" if detector.n_alarms_ else "neutral"
     return Summary(detector.verdict(), ("batch", "p", "level", ""), rows, curve, kind)
 
@@ -286,7 +352,11 @@ class ShownBatches:
             rows += len(batch)
             if monotonic() - shown > SECONDS:
                 shown = monotonic()
-                show(self._state(rows, monotonic() - start), rows, self.total or getattr(self.batches, "n", None))
+                show(
+                    self._state(rows, monotonic() - start),
+                    rows,
+                    self.total or getattr(self.batches, "n", None),
+                )
         show = show or self._begin()
         show(self._state(rows, monotonic() - start) + ", done", rows, rows)
 
@@ -306,7 +376,9 @@ def _display() -> Callable[[str, int, int | None], object]:
         handle = ipython.display.display(ipython.display.HTML(""), display_id=True)
         return lambda text, done, of: handle.update(ipython.display.HTML(_bar(text, done, of)))
     if sys.stderr is not None and sys.stderr.isatty():
-        return lambda text, done, of: sys.stderr.write(f"\r{text:<60}" + "\n" * text.endswith("done"))
+        return lambda text, done, of: sys.stderr.write(
+            f"\r{text:<60}" + "\n" * text.endswith("done")
+        )
     return lambda text, done, of: None
 
 

@@ -53,10 +53,16 @@ def check_names(who: str, names: Sequence[str]) -> None:
     """Refuse a name that two columns have: columns are found by their names later."""
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise ValueError(refusal(who, "every column must have a name of its own", f"{twice!r} twice", "rename one"))
+        raise ValueError(
+            refusal(
+                who, "every column must have a name of its own", f"{twice!r} twice", "rename one"
+            )
+        )
 
 
-def fitted_winner(comparison: Comparison, sample: DataSet | FileBatches, options: dict[str, Any]) -> Any:
+def fitted_winner(
+    comparison: Comparison, sample: DataSet | FileBatches, options: dict[str, Any]
+) -> Any:
     """Return the estimator that did best in ``compare(sample, **options)``, fitted to the same rows.
 
     Where the rows were standardized, a pipeline does the same to new ones.
@@ -68,7 +74,9 @@ def fitted_winner(comparison: Comparison, sample: DataSet | FileBatches, options
         selection=options.get("selection", "loo"),
         gram=options.get("gram", "auto"),
     )
-    if stacked is not None and 100 * stacked.gain_ > max(best.improvement or 0.0, 100 * stacked.gain_error_):
+    if stacked is not None and 100 * stacked.gain_ > max(
+        best.improvement or 0.0, 100 * stacked.gain_error_
+    ):
         mean = StackedMean(kernel=comparison.kernel)
     rows: Any = sample.data if isinstance(sample, DataSet) else sample
     scaler = StandardScaler(with_mean=comparison.kernel.translation_invariant)
@@ -97,24 +105,46 @@ class _Scaled:
 
 
 def apply_command(
-    model: Annotated[Path, Argument(metavar="MODEL", show_default=False, help="A file of muhat.save or --save.")],
+    model: Annotated[
+        Path, Argument(metavar="MODEL", show_default=False, help="A file of muhat.save or --save.")
+    ],
     file: Annotated[
-        Path, Argument(metavar="FILE", show_default=False, help="New rows, in a file that muhat compare reads, or -.")
+        Path,
+        Argument(
+            metavar="FILE",
+            show_default=False,
+            help="New rows, in a file that muhat compare reads, or -.",
+        ),
     ],
     out: Annotated[
-        Path | None, Option(metavar="FILE", show_default="standard output", help="Where to: .csv or .json.")
+        Path | None,
+        Option(metavar="FILE", show_default="standard output", help="Where to: .csv or .json."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of CSV.")] = False,
     confidence: Annotated[
         float | None,
-        Option("--interval", metavar="LEVEL", show_default=False, help="Also intervals that hold so many y: 0.9."),
+        Option(
+            "--interval",
+            metavar="LEVEL",
+            show_default=False,
+            help="Also intervals that hold so many y: 0.9.",
+        ),
     ] = None,
     quantiles: Annotated[
-        str | None, Option(metavar="Q,Q,...", show_default=False, help="Also quantiles of y, such as 0.05,0.5,0.95.")
+        str | None,
+        Option(
+            metavar="Q,Q,...",
+            show_default=False,
+            help="Also quantiles of y, such as 0.05,0.5,0.95.",
+        ),
     ] = None,
     drop: Annotated[
         list[str] | None,
-        Option(metavar="COLUMN", show_default=False, help="A column to leave out, where the model knows no names."),
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="A column to leave out, where the model knows no names.",
+        ),
     ] = None,
     missing: Missing = "error",
     separator: Separator = None,
@@ -124,7 +154,11 @@ def apply_command(
     if out is not None:
         if out.suffix.lower() not in ENDINGS:
             raise ValueError(
-                refusal("--out", f"a file name ending in {' or '.join(ENDINGS)} is needed", repr(str(out)))
+                refusal(
+                    "--out",
+                    f"a file name ending in {' or '.join(ENDINGS)} is needed",
+                    repr(str(out)),
+                )
             )
         check_writable(out)
     check_outputs([model, file], out=out)
@@ -137,11 +171,17 @@ def apply_command(
     else:
         batches = open_like(file, asked.columns, reading)
     if asked.columns is not None:
-        check_names(batches.name, [name for name in (*batches.columns, *batches.left_out) if name in asked.columns])
+        check_names(
+            batches.name,
+            [name for name in (*batches.columns, *batches.left_out) if name in asked.columns],
+        )
     asked.read_numbers(batches if missing == "drop" else None)
     is_json = as_json or (out is not None and out.suffix.lower() == ".json")
     write = _write_json if is_json else _write_csv
-    words = {"ConditionalMean.predict_interval": "--interval", "ConditionalMean.predict_quantiles": "--quantiles"}
+    words = {
+        "ConditionalMean.predict_interval": "--interval",
+        "ConditionalMean.predict_quantiles": "--quantiles",
+    }
     shown = out is not None and sys.stderr.isatty()
     with in_own_words(words), ProgressBatches(batches, ["applying"], shown=shown) as rows:
         if out is None:
@@ -184,7 +224,9 @@ def _training_rows(model: Any) -> Array | None:
 class _Asked:
     """A model, and what is asked of it for each row."""
 
-    def __init__(self, model: Any, who: str, confidence: float | None, quantiles: list[float]) -> None:
+    def __init__(
+        self, model: Any, who: str, confidence: float | None, quantiles: list[float]
+    ) -> None:
         self.model, self.who = model, who
         self.last = model[-1] if isinstance(model, Pipeline) else model
         self.confidence, self.quantiles = confidence, quantiles
@@ -210,7 +252,9 @@ class _Asked:
         for batch in batches:
             numbers = {} if self.rows is None else {"row": self.rows[start : start + len(batch)]}
             if self.training is not None:
-                some = ReservoirSample.from_batch(SampleBatch(self._transformed(batch), start), ROWS_COMPARED)
+                some = ReservoirSample.from_batch(
+                    SampleBatch(self._transformed(batch), start), ROWS_COMPARED
+                )
                 self.seen = some if self.seen is None else self.seen + some
             start += len(batch)
             yield numbers | self.answers(batch)
@@ -219,23 +263,35 @@ class _Asked:
         """Warn of rows that are distributed differently from those that the model was fitted to, if it has them."""
         if self.training is None or self.seen is None:
             return
-        names = self.columns or [f"column {place}" for place in range(1, self.training.shape[1] + 1)]
+        names = self.columns or [
+            f"column {place}" for place in range(1, self.training.shape[1] + 1)
+        ]
         with warnings.catch_warnings(action="ignore"):
             drift = Drift.from_rows(self.training, self.seen.rows, names)
         if drift is not None and drift.is_found:
             sentence = drift.sentence("the rows that the model was fitted to", file)
-            warnings.warn(f"{sentence} What it says there is extrapolation.", UserWarning, stacklevel=2)
+            warnings.warn(
+                f"{sentence} What it says there is extrapolation.", UserWarning, stacklevel=2
+            )
 
     def _transformed(self, rows: Array) -> Array:
         """Return rows in the units of the model's training rows."""
         if not isinstance(self.model, Pipeline):
             return rows
-        X = rows if self.columns is None else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        X = (
+            rows
+            if self.columns is None
+            else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        )
         return np.asarray(self.model[:-1].transform(X))
 
     def answers(self, rows: Array) -> dict[str, Array]:
         """Return what the model says of rows, by the names of the columns to write."""
-        X = rows if self.columns is None else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        X = (
+            rows
+            if self.columns is None
+            else pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
+        )
         if isinstance(self.model, Pipeline):
             X = self.model[:-1].transform(X)
         model = self.last
@@ -254,13 +310,19 @@ class _Asked:
 
     def _of_conditional(self, model: ConditionalMean, X: Any) -> dict[str, Array]:
         """Return predictions, and the intervals and quantiles that are asked for, for each output."""
-        found = {"prediction": model.predict(X)} if not self.quantiles or isinstance(model.kernel_y_, Linear) else {}
+        found = (
+            {"prediction": model.predict(X)}
+            if not self.quantiles or isinstance(model.kernel_y_, Linear)
+            else {}
+        )
         if self.confidence is not None:
             ends = model.predict_interval(X, self.confidence)
             found |= {"lower": ends[..., 0], "upper": ends[..., 1]}
         if self.quantiles:
             values = model.predict_quantiles(X, self.quantiles)
-            found |= {f"q{level:g}": values[..., place] for place, level in enumerate(self.quantiles)}
+            found |= {
+                f"q{level:g}": values[..., place] for place, level in enumerate(self.quantiles)
+            }
         return {
             name if values.ndim == 1 else f"{name}_{output}": column
             for name, values in found.items()

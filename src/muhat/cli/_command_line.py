@@ -31,7 +31,11 @@ REFUSAL = re.compile(r".+: .+, got .+[.?]", re.DOTALL)
 
 TRACEBACK = "--traceback"
 
-PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+PLAIN: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+}
 """Help in two columns, which fits 80 characters; help in boxes does not."""
 
 
@@ -39,7 +43,8 @@ def about(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     show_traceback: Annotated[
-        bool, typer.Option(TRACEBACK, help="Also print the traceback of an error; may follow a command.")
+        bool,
+        typer.Option(TRACEBACK, help="Also print the traceback of an error; may follow a command."),
     ] = False,
 ) -> None:
     """Compare distributions with kernels: two-sample, independence and drift tests, regression with prediction
@@ -50,12 +55,16 @@ def about(
         typer.echo(context.get_help())
 
 
-def app_of(commands: Mapping[str, tuple[str, str]], imported: Callable[[], object] = lambda: None) -> typer.Typer:
+def app_of(
+    commands: Mapping[str, tuple[str, str]], imported: Callable[[], object] = lambda: None
+) -> typer.Typer:
     """Return the command line of some commands: where the function of each is (``module:name``), and a line of help.
 
     A command is imported when it is used; then ``imported`` is called, before it runs.
     """
-    group = type("Commands", (CommandLine,), {"places": commands, "imported": staticmethod(imported)})
+    group = type(
+        "Commands", (CommandLine,), {"places": commands, "imported": staticmethod(imported)}
+    )
     app = typer.Typer(cls=group, **PLAIN)
     app.callback(invoke_without_command=True)(about)
     return app
@@ -89,7 +98,11 @@ class CommandLine(TyperGroup):
         name = args[0]
         if name not in self.places and not name.startswith("-"):
             close = get_close_matches(name.lower(), self.places, n=1, cutoff=0.5)
-            advice = f"Did you mean {close[0]!r}?" if close else f"The commands are {', '.join(self.places)}."
+            advice = (
+                f"Did you mean {close[0]!r}?"
+                if close
+                else f"The commands are {', '.join(self.places)}."
+            )
             ctx.fail(f"No such command {name!r}. {advice}")
         return super().resolve_command(ctx, args)
 
@@ -131,7 +144,10 @@ def _explained(problem: Exception) -> tuple[int, str]:
     if hasattr(problem, "format_message"):  # errors of the parser
         return USER_ERROR, problem.format_message()
     if isinstance(problem, MemoryError):
-        needed, advice = "the matrix of all pairs of points must fit in memory", "use --gram nystrom, or fewer points"
+        needed, advice = (
+            "the matrix of all pairs of points must fit in memory",
+            "use --gram nystrom, or fewer points",
+        )
         return USER_ERROR, refusal("muhat", needed, "too many points", advice)
     if isinstance(problem, OSError):
         file = "" if problem.filename is None else f"{problem.filename}: "
@@ -140,7 +156,10 @@ def _explained(problem: Exception) -> tuple[int, str]:
     if ours or (isinstance(problem, ValueError | TypeError) and REFUSAL.fullmatch(str(problem))):
         return USER_ERROR, str(problem)
     what = f"{type(problem).__name__}: {problem}".rstrip(": .")
-    return BUG, f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints."
+    return (
+        BUG,
+        f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints.",
+    )
 
 
 @contextmanager
@@ -169,7 +188,9 @@ def standard_output() -> Iterator[None]:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
         needed = "a place that can be written to is needed"
-        raise ValueError(refusal("standard output", needed, problem.strerror or problem)) from problem
+        raise ValueError(
+            refusal("standard output", needed, problem.strerror or problem)
+        ) from problem
 
 
 @contextmanager

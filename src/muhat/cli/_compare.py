@@ -51,7 +51,11 @@ QUIET_UP_TO = 1000
 
 Bandwidth = Annotated[
     str | None,
-    Option(metavar="NUMBER|median", show_default="median", help="The kernel's bandwidth σ, or the median distance."),
+    Option(
+        metavar="NUMBER|median",
+        show_default="median",
+        help="The kernel's bandwidth σ, or the median distance.",
+    ),
 ]
 
 
@@ -67,31 +71,56 @@ def compare_command(
     ] = None,
     out: Annotated[
         Path | None,
-        Option(metavar="FILE", show_default=str(DEFAULT_FIGURE), help="Write the figure: .png, .svg or .pdf."),
+        Option(
+            metavar="FILE",
+            show_default=str(DEFAULT_FIGURE),
+            help="Write the figure: .png, .svg or .pdf.",
+        ),
     ] = None,
     report: ReportFile = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")
+    ] = False,
     filter: Annotated[
         list[str] | None,
-        Option(metavar="NAME", show_default="all", help=f"An estimator, repeatable: {', '.join(FILTERS)}."),
+        Option(
+            metavar="NAME",
+            show_default="all",
+            help=f"An estimator, repeatable: {', '.join(FILTERS)}.",
+        ),
     ] = None,
     kernel: Annotated[
-        str, Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn.")
+        str,
+        Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn."),
     ] = "gaussian",
     bandwidth: Bandwidth = None,
-    selection: Annotated[str, Option(metavar="NAME", help=f"How parameters are selected: {', '.join(RULES)}.")] = "loo",
+    selection: Annotated[
+        str, Option(metavar="NAME", help=f"How parameters are selected: {', '.join(RULES)}.")
+    ] = "loo",
     standardize: Annotated[
         bool,
-        Option("--standardize/--no-standardize", help="Scale every column to mean 0 and variance 1, or do not."),
+        Option(
+            "--standardize/--no-standardize",
+            help="Scale every column to mean 0 and variance 1, or do not.",
+        ),
     ] = True,
     drop: Annotated[
         list[str] | None,
-        Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable, such as a class label."),
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="A column to leave out, repeatable, such as a class label.",
+        ),
     ] = None,
     columns: Annotated[
-        str | None, Option(metavar="A,B,...", show_default="all", help="The columns to use, separated by commas.")
+        str | None,
+        Option(
+            metavar="A,B,...", show_default="all", help="The columns to use, separated by commas."
+        ),
     ] = None,
-    only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
+    only_numeric: Annotated[
+        bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
+    ] = False,
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
@@ -105,11 +134,21 @@ def compare_command(
     ] = "auto",
     features: Annotated[
         int | None,
-        Option(min=1, metavar="NUMBER", show_default="by the rows", help="Number of landmarks or random features."),
+        Option(
+            min=1,
+            metavar="NUMBER",
+            show_default="by the rows",
+            help="Number of landmarks or random features.",
+        ),
     ] = None,
     model: Annotated[
         Path | None,
-        Option("--save", metavar="FILE", show_default=False, help="Save the best estimate, for muhat apply."),
+        Option(
+            "--save",
+            metavar="FILE",
+            show_default=False,
+            help="Save the best estimate, for muhat apply.",
+        ),
     ] = None,
 ) -> None:
     """Compare shrinkage estimators of the kernel mean with the plain average, by leave-one-out."""
@@ -151,7 +190,9 @@ def compare_command(
         save(comparison_figure(comparison), figure)
     if report is not None:
         settings = {name: value for name, value in reading.items() if value}
-        comparison.to_html(report, data=sample, code="\n".join(lines), settings=settings, warnings=warned)
+        comparison.to_html(
+            report, data=sample, code="\n".join(lines), settings=settings, warnings=warned
+        )
     with standard_output():
         if as_json:
             path = None if figure is None else str(figure)
@@ -165,13 +206,17 @@ def compare_command(
             print_written(Figure=figure, Report=report, Saved=model)
 
 
-def _compared(sample: DataSet | FileBatches, options: dict[str, Any], standardize: bool, shown: bool) -> Comparison:
+def _compared(
+    sample: DataSet | FileBatches, options: dict[str, Any], standardize: bool, shown: bool
+) -> Comparison:
     """Compare on rows in memory or in batches, and show how far it is."""
     if isinstance(sample, FileBatches):
         titles = passes(options.get("filters"), standardize)
         with ProgressBatches(sample, titles, shown=shown) as batches:
             return compare(batches, **options)
-    with spinner(f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO):
+    with spinner(
+        f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO
+    ):
         return compare(sample.data, **options)
 
 
@@ -186,11 +231,15 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
         return name
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
-        raise ValueError(refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"))
+        raise ValueError(
+            refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out")
+        )
     try:
         return type(kernel)(bandwidth=float(bandwidth))
     except ValueError:
-        raise ValueError(refusal("--bandwidth", "a number or 'median' is needed", repr(bandwidth))) from None
+        raise ValueError(
+            refusal("--bandwidth", "a number or 'median' is needed", repr(bandwidth))
+        ) from None
 
 
 def _gram(name: str, features: int | None) -> str | Approximation:
@@ -201,7 +250,9 @@ def _gram(name: str, features: int | None) -> str | Approximation:
         return name
     if name not in APPROXIMATIONS:
         needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
-        raise ValueError(refusal("--features", needed, f"--gram {name}", "name one, or leave it out"))
+        raise ValueError(
+            refusal("--features", needed, f"--gram {name}", "name one, or leave it out")
+        )
     return APPROXIMATIONS[name](n_components=features)
 
 
@@ -213,7 +264,9 @@ def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatch
     if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():
         with ProgressBatches(batches, ["reading"], shown=shown) as rows:
             values = np.concatenate(list(rows))
-        return DataSet(batches.name, values, batches.columns, left_out=batches.left_out, notes=batches.notes)
+        return DataSet(
+            batches.name, values, batches.columns, left_out=batches.left_out, notes=batches.notes
+        )
     return batches
 
 
@@ -232,15 +285,24 @@ def check_figure(path: Path) -> None:
     check_writable(path)
 
 
-def python_lines(file: Path | None, reading: dict[str, Any], options: dict[str, Any], in_batches: bool) -> list[str]:
+def python_lines(
+    file: Path | None, reading: dict[str, Any], options: dict[str, Any], in_batches: bool
+) -> list[str]:
     """Return three lines of Python that give the same comparison, with every option that is not the default."""
     if file is None:
         names, sample = ["compare", "load_dataset"], 'load_dataset("wine").data'
     else:
         reader = "open_batches" if in_batches else "read_table"
         arguments = [repr(str(file)), *(f"{name}={value!r}" for name, value in reading.items())]
-        names, sample = ["compare", reader], f"{reader}({', '.join(arguments)}){'' if in_batches else '.data'}"
-    parts = [type(value).__name__ for value in options.values() if isinstance(value, Kernel | Approximation)]
+        names, sample = (
+            ["compare", reader],
+            f"{reader}({', '.join(arguments)}){'' if in_batches else '.data'}",
+        )
+    parts = [
+        type(value).__name__
+        for value in options.values()
+        if isinstance(value, Kernel | Approximation)
+    ]
     arguments = ["X", *(f"{name}={value!r}" for name, value in options.items())]
     return [
         f"from muhat import {', '.join(sorted({*names, *parts}))}",
@@ -284,7 +346,9 @@ def _table(comparison: Comparison) -> Table:
         strength = 100 * row.strength
         shrunk = f"{strength:.3g}" if strength >= TINY_PERCENT else "0"
         marks = ", ".join(["best"] * best + ["edge"] * row.at_edge)
-        table.add_row(row.name, row.setting, row.gain_text, shrunk, marks, style="bold" if best else None)
+        table.add_row(
+            row.name, row.setting, row.gain_text, shrunk, marks, style="bold" if best else None
+        )
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last that was tried")
     return table

@@ -66,10 +66,18 @@ def drift_command(
         ),
     ],
     alpha: Annotated[
-        float, Option(metavar="LEVEL", help="Probability of any false alarm over all batches ever tested.")
+        float,
+        Option(
+            metavar="LEVEL", help="Probability of any false alarm over all batches ever tested."
+        ),
     ] = 0.05,
     horizon: Annotated[
-        int, Option(min=1, metavar="NUMBER", help="Number of batches over which half of alpha is spread evenly.")
+        int,
+        Option(
+            min=1,
+            metavar="NUMBER",
+            help="Number of batches over which half of alpha is spread evenly.",
+        ),
     ] = 100,
     block_length: Annotated[
         int | None,
@@ -81,16 +89,26 @@ def drift_command(
         ),
     ] = None,
     resume: Annotated[
-        Path | None, Option(metavar="STATE", show_default=False, help="Continue from a state that --save wrote.")
+        Path | None,
+        Option(
+            metavar="STATE", show_default=False, help="Continue from a state that --save wrote."
+        ),
     ] = None,
     save_to: Annotated[
         Path | None,
-        Option("--save", metavar="STATE", show_default=False, help="Save the state here after every batch."),
+        Option(
+            "--save",
+            metavar="STATE",
+            show_default=False,
+            help="Save the state here after every batch.",
+        ),
     ] = None,
     fail_below: Annotated[
         float | None,
         Option(
-            metavar="LEVEL", show_default=False, help=f"As --alpha, and exit with status {FOUND} on an alarm (for CI)."
+            metavar="LEVEL",
+            show_default=False,
+            help=f"As --alpha, and exit with status {FOUND} on an alarm (for CI).",
         ),
     ] = None,
     random_state: RandomState = 0,
@@ -112,12 +130,16 @@ def drift_command(
     check_report(report)
     check_model_file(save_to)
     check_outputs([*files, resume], out=out, report=report)
-    check_outputs(files, out=out, report=report, save=save_to)  # a state is continued in its own file
+    check_outputs(
+        files, out=out, report=report, save=save_to
+    )  # a state is continued in its own file
     reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
     reading |= {"missing": missing, "decimal": decimal}
     if resume is None:
         if len(files) < 2:
-            raise ValueError(refusal("muhat drift", "a reference and at least one new file are needed", "1 file"))
+            raise ValueError(
+                refusal("muhat drift", "a reference and at least one new file are needed", "1 file")
+            )
         detector, new = (
             DriftDetector(
                 alpha=alpha if fail_below is None else fail_below,
@@ -134,7 +156,9 @@ def drift_command(
         _check_same_options(context, detector, resume)
     readings = readings_of(files, reading)
     with noted_warnings() as warned:
-        reference = _reference(files[0], readings[0], one_hot, block_length) if resume is None else None
+        reference = (
+            _reference(files[0], readings[0], one_hot, block_length) if resume is None else None
+        )
         if reference is not None:
             with in_own_words({"DriftDetector": str(files[0])}):
                 detector.fit(reference)
@@ -153,10 +177,19 @@ def drift_command(
     with standard_output():
         if as_json:
             batches = [each.to_dict() for each in results]
-            totals = {"n_batches": detector.n_batches_, "n_alarms": detector.n_alarms_, "alpha": detector.alpha}
+            totals = {
+                "n_batches": detector.n_batches_,
+                "n_alarms": detector.n_alarms_,
+                "alpha": detector.alpha,
+            }
             echo(
                 json.dumps(
-                    {"batches": batches, **totals, "spent": detector.spent_, "verdict": detector.verdict()},
+                    {
+                        "batches": batches,
+                        **totals,
+                        "spent": detector.spent_,
+                        "verdict": detector.verdict(),
+                    },
                     allow_nan=False,
                 )
             )
@@ -184,7 +217,9 @@ def _updates(
         with in_own_words({"DriftDetector": str(file)}):
             before = detector.result_of(batch)
         if before is not None:
-            say(f"{file} has been tested before and is skipped{'; it had drifted' * before.is_alarm}.")
+            say(
+                f"{file} has been tested before and is skipped{'; it had drifted' * before.is_alarm}."
+            )
             yield before, False
             continue
         with spinner(f"testing {file}", shown=sys.stderr.isatty()):
@@ -198,7 +233,9 @@ def _updates(
         yield result, True
 
 
-def _reference(file: Path, reading: dict[str, Any], one_hot: bool, block_length: int | None) -> DataSet | FileBatches:
+def _reference(
+    file: Path, reading: dict[str, Any], one_hot: bool, block_length: int | None
+) -> DataSet | FileBatches:
     """Return the rows of the reference, or a file to draw them from."""
     if are_large([file]) and not one_hot and block_length is None:
         return opened(file, reading)
@@ -238,12 +275,29 @@ def _resumed(path: Path) -> DriftDetector:
 
 def _check_same_options(context: Context, detector: DriftDetector, state: Path) -> None:
     """Refuse an option that was given and is another than the state's, which goes on with its own."""
-    for option in ("alpha", "fail_below", "horizon", "block_length", "standardize", "distinct", "random_state"):
+    for option in (
+        "alpha",
+        "fail_below",
+        "horizon",
+        "block_length",
+        "standardize",
+        "distinct",
+        "random_state",
+    ):
         name = "alpha" if option == "fail_below" else option
-        source, given, kept = context.get_parameter_source(option), context.params[option], getattr(detector, name)
+        source, given, kept = (
+            context.get_parameter_source(option),
+            context.params[option],
+            getattr(detector, name),
+        )
         if source is not None and source.name == "COMMANDLINE" and given != kept:
-            who, needed = f"--{option.replace('_', '-')}", f"the {name} of {state} is needed, {kept}"
-            raise ValueError(refusal(who, needed, given, "leave it out, or begin anew without --resume"))
+            who, needed = (
+                f"--{option.replace('_', '-')}",
+                f"the {name} of {state} is needed, {kept}",
+            )
+            raise ValueError(
+                refusal(who, needed, given, "leave it out, or begin anew without --resume")
+            )
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
@@ -264,20 +318,30 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
         p = f"{'≤ ' * each.is_at_floor}{each.p_value:.2g}"
         numbers = (f"{each.n:,}", f"{each.mmd:.2g}", p, f"{each.level:.2g}")
         style = ALERT if each.is_alarm else None
-        table.add_row(each.name, *numbers, each.features[0].name, "drifted" * each.is_alarm, style=style)
+        table.add_row(
+            each.name, *numbers, each.features[0].name, "drifted" * each.is_alarm, style=style
+        )
     if results:
         console.print(table)
     for each in results:
         if each.is_alarm:
             print_sentence(console, as_option(each.verdict()))
     _print_horizon(console, detector, results)
-    print_sentence(console, detector.verdict(), ALERT if any(each.is_alarm for each in results) else "bold")
+    print_sentence(
+        console, detector.verdict(), ALERT if any(each.is_alarm for each in results) else "bold"
+    )
 
 
-def _print_horizon(console: Console, detector: DriftDetector, results: Sequence[DriftResult]) -> None:
+def _print_horizon(
+    console: Console, detector: DriftDetector, results: Sequence[DriftResult]
+) -> None:
     """Say how few batches could be tested at higher levels, where one has a p-value that alone would be small."""
-    if any(each.is_alarm for each in results) or not any(each.p_value <= detector.alpha for each in results):
+    if any(each.is_alarm for each in results) or not any(
+        each.p_value <= detector.alpha for each in results
+    ):
         return
     planned = f"Alarm levels are set for {detector.horizon:,} batches and more"
     if detector.n_batches_ < detector.horizon:
-        print_sentence(console, f"{planned}; where fewer are planned, say so before testing: --horizon NUMBER.")
+        print_sentence(
+            console, f"{planned}; where fewer are planned, say so before testing: --horizon NUMBER."
+        )

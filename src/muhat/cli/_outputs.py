@@ -29,7 +29,9 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
         place = path.resolve()
         if place in seen:
             needed = "every output needs a file of its own"
-            raise ValueError(refusal(option, needed, f"{str(path)!r}, as {seen[place]}", "name another"))
+            raise ValueError(
+                refusal(option, needed, f"{str(path)!r}, as {seen[place]}", "name another")
+            )
         seen[place] = option
 
 
@@ -38,7 +40,9 @@ def check_model_file(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() != MODEL:
-        raise ValueError(refusal("--save", f"a file name ending in {MODEL} is needed", repr(str(path))))
+        raise ValueError(
+            refusal("--save", f"a file name ending in {MODEL} is needed", repr(str(path)))
+        )
     check_writable(path)
 
 

@@ -38,7 +38,14 @@ from muhat.cli._reading import (
 )
 from muhat.cli._report import ReportFile, check_report, noted_warnings, predict_lines
 from muhat.conditional import ConditionalMean
-from muhat.conditional._evaluation import Drift, Evaluation, LeftOutFit, copies_text, effects, r2_text
+from muhat.conditional._evaluation import (
+    Drift,
+    Evaluation,
+    LeftOutFit,
+    copies_text,
+    effects,
+    r2_text,
+)
 from muhat.conditional._intervals import INTERVALS, checked_confidence
 from muhat.data import DataSet
 from muhat.data._copies import row_hashes
@@ -78,37 +85,62 @@ def predict_command(
     new: Annotated[
         Path | None,
         Argument(
-            metavar="[NEW]", show_default=False, help="Rows to predict; without, each row of FILE from all others."
+            metavar="[NEW]",
+            show_default=False,
+            help="Rows to predict; without, each row of FILE from all others.",
         ),
     ] = None,
-    target: Annotated[str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")] = "",
-    confidence: Annotated[float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")] = 0.9,
+    target: Annotated[
+        str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")
+    ] = "",
+    confidence: Annotated[
+        float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")
+    ] = 0.9,
     intervals: Annotated[
         str, Option(metavar="NAME", help=f"How those of NEW are made: {', '.join(INTERVALS)}.")
     ] = "residuals",
     bandwidth: Annotated[
         str,
-        Option(metavar="NUMBER|median|loo", help="A number, 'median', or 'loo' to choose it by leave-one-out."),
+        Option(
+            metavar="NUMBER|median|loo",
+            help="A number, 'median', or 'loo' to choose it by leave-one-out.",
+        ),
     ] = "median",
     standardize: Annotated[
-        bool, Option("--standardize/--no-standardize", help="Bring features to mean 0 and variance 1, or not.")
+        bool,
+        Option(
+            "--standardize/--no-standardize",
+            help="Bring features to mean 0 and variance 1, or not.",
+        ),
     ] = True,
     drop: Annotated[
-        list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
+        list[str] | None,
+        Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable."),
     ] = None,
-    only_numeric: Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")] = False,
+    only_numeric: Annotated[
+        bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
+    ] = False,
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
     decimal: Decimal = ".",
     out: Annotated[
-        Path | None, Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf.")
+        Path | None,
+        Option(metavar="FILE", show_default=False, help="A figure to draw: .png, .svg or .pdf."),
     ] = None,
     save_predictions: Annotated[
-        Path | None, Option(metavar="FILE", show_default=False, help="A .csv file for all predictions and intervals.")
+        Path | None,
+        Option(
+            metavar="FILE",
+            show_default=False,
+            help="A .csv file for all predictions and intervals.",
+        ),
     ] = None,
     keep: Annotated[
-        Path | None, Option("--save", metavar="FILE", show_default=False, help="Keep the model, for muhat apply.")
+        Path | None,
+        Option(
+            "--save", metavar="FILE", show_default=False, help="Keep the model, for muhat apply."
+        ),
     ] = None,
     report: ReportFile = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON only.")] = False,
@@ -125,7 +157,11 @@ def predict_command(
         files = [file] if new is None else [file, new]
         readings, names = readings_of(files, reading), sample_names(files)
         sample = _Sample.from_file(file, names[0], target, readings[0])
-        later = None if new is None else _Sample.from_file(new, names[1], target, readings[1], like=sample)
+        later = (
+            None
+            if new is None
+            else _Sample.from_file(new, names[1], target, readings[1], like=sample)
+        )
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
     words = {"ConditionalMean.predict_interval": "--confidence", "ConditionalMean": str(file)}
     words |= {"give more rows, or the parameter, as in selection=Fixed(0.1)": "give more rows"}
@@ -141,7 +177,12 @@ def predict_command(
     if report is not None:
         data = tuple(each.as_data_set() for each in (sample, later) if each is not None)
         lines = predict_lines(file, target, readings[0], model)
-        settings = {"y": target, "confidence": confidence, "intervals": result.intervals, "standardize": standardize}
+        settings = {
+            "y": target,
+            "confidence": confidence,
+            "intervals": result.intervals,
+            "standardize": standardize,
+        }
         context = Context(data, lines, settings, warned, sections=result.sections())
         page = report_of(model, context)
         atomic_write(report, render(page if later is None else result.on_page(page)).encode())
@@ -154,7 +195,12 @@ def predict_command(
             echo(json.dumps({**result.to_dict(), "figure": figure}, allow_nan=False))
         else:
             result.print()
-            written = {"Figure": out, "Predictions": save_predictions, "Report": report, "Saved": keep}
+            written = {
+                "Figure": out,
+                "Predictions": save_predictions,
+                "Report": report,
+                "Saved": keep,
+            }
             for name, path in written.items():
                 if path is not None:
                     echo(f"{name}: {path}")
@@ -174,7 +220,9 @@ def _bandwidth(text: str) -> float | str:
 def _check(target: str, intervals: str, out: Path | None, *files: Path | None) -> None:
     """Refuse, before the work, what is missing and places where a file cannot go."""
     if not target:
-        raise ValueError(refusal("--target", "the column to predict is needed", "none", "name it by --target"))
+        raise ValueError(
+            refusal("--target", "the column to predict is needed", "none", "name it by --target")
+        )
     if intervals not in INTERVALS:
         raise ValueError(unknown_name("--intervals", intervals, INTERVALS))
     if out is not None:
@@ -200,7 +248,12 @@ class _Sample:
 
     @classmethod
     def from_file(
-        cls, file: Path, name: str, target: str, reading: dict[str, Any], like: _Sample | None = None
+        cls,
+        file: Path,
+        name: str,
+        target: str,
+        reading: dict[str, Any],
+        like: _Sample | None = None,
     ) -> _Sample:
         """Read a file, called by a name; that a target looks like a label is no reason to warn."""
         with warnings.catch_warnings(record=True) as caught:
@@ -208,23 +261,35 @@ class _Sample:
             if like is None:
                 table, numbers = read_with_target(file, target, reading)
             else:
-                batches = open_like(file, like.names, reading, optional=[target], whose=f"{like.name} has")
+                batches = open_like(
+                    file, like.names, reading, optional=[target], whose=f"{like.name} has"
+                )
                 table, numbers = batches.read(), row_numbers(batches)
         for each in caught:
             if repr(target) not in str(each.message):
                 warnings.warn(each.message, each.category, stacklevel=2)
         show_notes(table)
         check_names(name, table.feature_names)
-        wanted = like.names if like else tuple(name for name in table.feature_names if name != target)
+        wanted = (
+            like.names if like else tuple(name for name in table.feature_names if name != target)
+        )
         columns = [table.feature_names.index(name) for name in wanted]
         has_target = target in table.feature_names
-        y = table.data[:, table.feature_names.index(target)] if has_target else np.full(len(table.data), np.nan)
+        y = (
+            table.data[:, table.feature_names.index(target)]
+            if has_target
+            else np.full(len(table.data), np.nan)
+        )
         return cls(name, table.data[:, columns], y, wanted, target, numbers + 1, table.left_out)
 
     def is_part_of(self, train: _Sample) -> bool:
         """Whether all rows, with their targets, are among those of another sample, of which few are equal."""
         mine, its = (row_hashes(np.column_stack([each.X, each.y])) for each in (self, train))
-        return not np.isnan(self.y).any() and len(np.unique(its)) > 0.9 * len(its) and bool(np.isin(mine, its).all())
+        return (
+            not np.isnan(self.y).any()
+            and len(np.unique(its)) > 0.9 * len(its)
+            and bool(np.isin(mine, its).all())
+        )
 
     def as_data_set(self) -> DataSet:
         """Return the features by themselves."""
@@ -267,14 +332,21 @@ class _Result:
 
     def on_new(self, new: _Sample, intervals: str) -> _Result:
         """Return what the same model says of new rows."""
-        ends, predicted = self.model.predict_interval(new.X, self.confidence, intervals), self.model.predict(new.X)
+        ends, predicted = (
+            self.model.predict_interval(new.X, self.confidence, intervals),
+            self.model.predict(new.X),
+        )
         true = None if np.isnan(new.y).any() else new.y
         evaluation = None
         if true is not None:
             left_out = self.model.loo_residuals_, self.model.loo_score_
-            evaluation = Evaluation.from_predictions(true, predicted, ends, *left_out, self.confidence)
+            evaluation = Evaluation.from_predictions(
+                true, predicted, ends, *left_out, self.confidence
+            )
         drift = Drift.from_rows(self.sample.X, new.X, self.sample.names)
-        shown = replace(self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows, new=new)
+        shown = replace(
+            self, shown=new.name, predicted=predicted, ends=ends, true=true, rows=new.rows, new=new
+        )
         return replace(
             shown,
             intervals=intervals,
@@ -304,7 +376,9 @@ class _Result:
                 if len(self.predicted) == len(self.sample.X)
                 else "has training rows only"
             )
-            sentences.append(f"But {self.shown} {what}: this does not show how new rows are predicted.")
+            sentences.append(
+                f"But {self.shown} {what}: this does not show how new rows are predicted."
+            )
         if self.drift is not None and self.drift.is_found:
             sentences.append(self.drift.sentence(self.sample.name, self.shown))
             if self.evaluation is None:
@@ -325,14 +399,23 @@ class _Result:
         facts = list(page.facts)
         rows = count(len(self.predicted), "row")
         if self.evaluation is not None and self.evaluation.r2 is not None:
-            facts.insert(1, Fact(f"R² on {self.shown}", as_text(self.evaluation.r2), f"{rows}, none of them fitted"))
+            facts.insert(
+                1,
+                Fact(
+                    f"R² on {self.shown}",
+                    as_text(self.evaluation.r2),
+                    f"{rows}, none of them fitted",
+                ),
+            )
         else:
             facts.insert(1, Fact("new rows", f"{len(self.predicted):,}", self.shown))
         sections = list(page.sections)
         if self.true is not None:
             plot = new_rows_plot(self.sample.target, self.shown, self.true, self.predicted)
             sections.insert(0, Section("New rows", (), (), [plot]))
-        return replace(page, verdict=self.verdict(), badge=badge, tone=tone, facts=facts, sections=sections)
+        return replace(
+            page, verdict=self.verdict(), badge=badge, tone=tone, facts=facts, sections=sections
+        )
 
     def badge(self, page: Report) -> tuple[str, str]:
         """Return the verdict on new rows in a few words, and its kind; that of the model where no more is known."""
@@ -340,7 +423,11 @@ class _Result:
             return "No new rows: these are training rows", UNSURE
         has_drift = self.drift is not None and self.drift.is_found
         if self.evaluation is None:
-            return ("New rows are distributed differently", UNSURE) if has_drift else (page.badge, page.tone)
+            return (
+                ("New rows are distributed differently", UNSURE)
+                if has_drift
+                else (page.badge, page.tone)
+            )
         match self.evaluation.standing:
             case "far worse":
                 return "Far worse on new rows", BAD
@@ -366,7 +453,9 @@ class _Result:
         points[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
         quantiles = self.model.predict_quantiles(points, LEVELS)
         name = f"{self.sample.names[column]}, other features at their medians"
-        QuantileDisplay(points[:, column], LEVELS, quantiles, X[:, column], self.sample.y, name).plot(right)
+        QuantileDisplay(
+            points[:, column], LEVELS, quantiles, X[:, column], self.sample.y, name
+        ).plot(right)
         right.set_ylabel(self.sample.target)
         return figure
 
@@ -400,7 +489,9 @@ class _Result:
 
     def share_explained(self) -> float | None:
         """Return R² on the rows shown, where their true values are known and vary."""
-        return self.model.loo_score_ if self.intervals == OWN else getattr(self.evaluation, "r2", None)
+        return (
+            self.model.loo_score_ if self.intervals == OWN else getattr(self.evaluation, "r2", None)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, as JSON can hold it."""
@@ -464,11 +555,20 @@ class _Result:
         order = np.argsort(-self.importance, kind="stable")[:LISTED]
         largest = float(self.importance[order[0]]) or 1.0
         bars = [
-            Bar(self.sample.names[place], float(self.importance[place]) / largest, as_text(self.importance[place]))
+            Bar(
+                self.sample.names[place],
+                float(self.importance[place]) / largest,
+                as_text(self.importance[place]),
+            )
             for place in order
         ]
         caption = "The standard deviation of the prediction along each feature, all others at their medians."
-        looked = Bars("What the prediction follows", caption, ("feature", f"in units of {self.sample.target}"), bars)
+        looked = Bars(
+            "What the prediction follows",
+            caption,
+            ("feature", f"in units of {self.sample.target}"),
+            bars,
+        )
         return [Section("Predictions", [said], (), [table]), Section("Features", (), (), [looked])]
 
     def print(self) -> None:
@@ -489,15 +589,27 @@ class _Result:
         for place in np.argsort(-self.importance)[:LISTED]:
             looked.add_row(sample.names[place], f"{self.importance[place]:.4g}")
         console.print(looked)
-        say(f"{self.shown}, {100 * self.confidence:g} % intervals by {_how(self.intervals)}; rows counted from 1:")
+        say(
+            f"{self.shown}, {100 * self.confidence:g} % intervals by {_how(self.intervals)}; rows counted from 1:"
+        )
         console.print(self._table())
 
     def _table(self) -> Table:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for title in ("row", "predicted", "lower", "upper", *(["true"] if self.true is not None else [])):
+        for title in (
+            "row",
+            "predicted",
+            "lower",
+            "upper",
+            *(["true"] if self.true is not None else []),
+        ):
             table.add_column(title, justify="right")
         for number in range(min(LISTED, len(self.predicted))):
-            values = [self.predicted[number], *self.ends[number], *([] if self.true is None else [self.true[number]])]
+            values = [
+                self.predicted[number],
+                *self.ends[number],
+                *([] if self.true is None else [self.true[number]]),
+            ]
             table.add_row(str(self.rows[number]), *(f"{value:.5g}" for value in values))
         if len(self.predicted) > LISTED:
             table.caption = f"… and {len(self.predicted) - LISTED:,} more"

@@ -49,7 +49,9 @@ class ProgressBatches:
         self.passes = passes
         self.done = 0
         self.shown = shown
-        self.bars = progress_bars(BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True))
+        self.bars = progress_bars(
+            BarColumn(bar_width=20), RowsColumn(), TimeRemainingColumn(compact=True)
+        )
 
     def __enter__(self) -> Self:
         if self.shown:

@@ -18,18 +18,33 @@ from muhat.data._files import STANDARD_INPUT, base_name
 from muhat.data._formats import NoColumnError, RowsError, Wanted
 
 Drop = Annotated[
-    list[str] | None, Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable.")
+    list[str] | None,
+    Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable."),
 ]
-OnlyNumeric = Annotated[bool, Option("--only-numeric", help="Leave out columns that are not numbers.")]
-OneHot = Annotated[bool, Option("--one-hot", help="Turn columns of text or categories into 0/1 indicators.")]
+OnlyNumeric = Annotated[
+    bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
+]
+OneHot = Annotated[
+    bool, Option("--one-hot", help="Turn columns of text or categories into 0/1 indicators.")
+]
 Missing = Annotated[
-    str, Option(metavar="error|drop", help="Missing values: stop with an error, or drop these rows and say how many.")
+    str,
+    Option(
+        metavar="error|drop",
+        help="Missing values: stop with an error, or drop these rows and say how many.",
+    ),
 ]
 Separator = Annotated[
     str | None,
-    Option(metavar="CHARACTER", show_default="detected", help="Field separator of text files; also 'tab' or 'space'."),
+    Option(
+        metavar="CHARACTER",
+        show_default="detected",
+        help="Field separator of text files; also 'tab' or 'space'.",
+    ),
 ]
-Decimal = Annotated[str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")]
+Decimal = Annotated[
+    str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")
+]
 
 
 def show_notes(*samples: DataSet | FileBatches) -> None:
@@ -48,7 +63,9 @@ def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
         return [file.name for file in files]
     folders = [file.absolute().parent.parts[1:] for file in files]
     for depth in range(1, 1 + max(map(len, folders))):
-        names = ["/".join([*parts[-depth:], name]) for parts, name in zip(folders, short, strict=True)]
+        names = [
+            "/".join([*parts[-depth:], name]) for parts, name in zip(folders, short, strict=True)
+        ]
         if len({*names}) == len(files):
             return names
     return short  # one of them is there twice
@@ -66,14 +83,19 @@ def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str
     for name in drop:
         if not any(names is None or name in names for names in columns):
             raise FileError(no_column(str(files[0]), name, columns[0] or ()))
-    return [{**reading, "drop": tuple(name for name in drop if names is None or name in names)} for names in columns]
+    return [
+        {**reading, "drop": tuple(name for name in drop if names is None or name in names)}
+        for names in columns
+    ]
 
 
 def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
     """Return the names of a file's columns without reading its rows; None for standard input, which is read once."""
     if str(file) == STANDARD_INPUT:
         return None
-    nothing = Wanted(("\0",), decimal=reading["decimal"])  # a name that no column has: the answer names all there are
+    nothing = Wanted(
+        ("\0",), decimal=reading["decimal"]
+    )  # a name that no column has: the answer names all there are
     try:
         with warnings.catch_warnings(action="ignore"):
             FileBatches(file, nothing, ROWS, reading["separator"])
@@ -83,7 +105,9 @@ def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
 
 
 def left_out_text(
-    columns: Iterable[str], dropped: Sequence[tuple[str, int, int]], copies: Sequence[tuple[str, int, int]] = ()
+    columns: Iterable[str],
+    dropped: Sequence[tuple[str, int, int]],
+    copies: Sequence[tuple[str, int, int]] = (),
 ) -> tuple[str, ...]:
     """Return sentences on what of samples was not tested: columns, rows with gaps, and copies of rows.
 
@@ -91,10 +115,16 @@ def left_out_text(
     """
     columns = list(dict.fromkeys(columns))
     found = [f"Not tested: {listed_names(columns)}."] if columns else []
-    parts = [f"{n:,} of {of:,} row{'s' * (of != 1)}{f' of {name}' * bool(name)}" for name, n, of in dropped if n]
+    parts = [
+        f"{n:,} of {of:,} row{'s' * (of != 1)}{f' of {name}' * bool(name)}"
+        for name, n, of in dropped
+        if n
+    ]
     if parts:
         is_one = sum(n for _, n, _ in dropped) == 1
-        found.append(f"{' and '.join(parts)} with missing values {'was' if is_one else 'were'} dropped.")
+        found.append(
+            f"{' and '.join(parts)} with missing values {'was' if is_one else 'were'} dropped."
+        )
     for name, n, of in copies:
         if n:
             are = "is an exact copy" if n == 1 else "are exact copies"
@@ -128,7 +158,9 @@ def _opened_with_target(file: Path, target: str, reading: dict[str, Any]) -> Fil
         raise _text_target(file, target)
     names = (*batches.columns, *batches.left_out)
     if target not in batches.columns:
-        raise FileError(no_column(str(file), target, [name for name in names if name not in reading["drop"]]))
+        raise FileError(
+            no_column(str(file), target, [name for name in names if name not in reading["drop"]])
+        )
     if len(batches.columns) == 1:
         raise FileError(f"{file} has no column beside {target!r} to predict it from.")
     return batches
@@ -152,8 +184,12 @@ def open_like(
     lack what ``whose`` says of them.
     """
     options = {name: reading[name] for name in ("missing", "decimal") if name in reading}
-    wanted = Wanted(tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options)
+    wanted = Wanted(
+        tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options
+    )
     try:
         return FileBatches(Path(file), wanted, ROWS, reading.get("separator"))
     except NoColumnError as problem:
-        raise FileError(lacks_columns(problem.who, problem.missing, whose, problem.names)) from problem
+        raise FileError(
+            lacks_columns(problem.who, problem.missing, whose, problem.names)
+        ) from problem

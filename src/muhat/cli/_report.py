@@ -20,7 +20,9 @@ ENDINGS = (".html", ".htm")
 
 ReportFile = Annotated[
     Path | None,
-    Option("--report", metavar="FILE", show_default=False, help="Write a self-contained HTML report."),
+    Option(
+        "--report", metavar="FILE", show_default=False, help="Write a self-contained HTML report."
+    ),
 ]
 
 
@@ -98,19 +100,28 @@ def independence_lines(
         f"{sample} = {_call('read_table', str(file), columns=list(each), separator=separator)}"
         for sample, each in zip("XY", names, strict=True)
     ]
-    return "\n".join(["from muhat import IndependenceTest, read_table", *lines, f"result = {test!r}.test(X, Y)"])
+    return "\n".join(
+        ["from muhat import IndependenceTest, read_table", *lines, f"result = {test!r}.test(X, Y)"]
+    )
 
 
-def drift_lines(detector: DriftDetector, files: Sequence[Path], resume: Path | None, reading: dict[str, Any]) -> str:
+def drift_lines(
+    detector: DriftDetector, files: Sequence[Path], resume: Path | None, reading: dict[str, Any]
+) -> str:
     """Return the lines of Python that look for drift as ``muhat drift`` does."""
     given = "".join(f", {name}={value!r}" for name, value in reading.items() if value)
     new = [str(file) for file in (files if resume else files[1:])]
     if resume:
         start = ["from muhat import load, read_table", f"detector = load({str(resume)!r})"]
     else:
-        start = ["from muhat import DriftDetector, read_table", f"reference = read_table({str(files[0])!r}{given})"]
+        start = [
+            "from muhat import DriftDetector, read_table",
+            f"reference = read_table({str(files[0])!r}{given})",
+        ]
         start.append(f"detector = {detector!r}.fit(reference)")
-    return "\n".join([*start, f"for file in {new!r}:", f"    detector.update(read_table(file{given}), file)"])
+    return "\n".join(
+        [*start, f"for file in {new!r}:", f"    detector.update(read_table(file{given}), file)"]
+    )
 
 
 def predict_lines(file: Path, target: str, reading: dict[str, Any], model: Any) -> str:

@@ -45,7 +45,9 @@ class ReadSample:
         return (*self.table.feature_names, *self.words)
 
 
-def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str | None = None) -> ReadSample:
+def read_sample(
+    path: Path, reading: dict[str, Any], one_hot: bool, label: str | None = None
+) -> ReadSample:
     """Return a file's columns; without ``one_hot``, one of text is refused by name, unless it is the label."""
     drop = (*reading["drop"], *([label] if label else []))
     batches = open_batches(path, **{**reading, "drop": drop, "one_hot": one_hot})
@@ -56,8 +58,14 @@ def read_sample(path: Path, reading: dict[str, Any], one_hot: bool, label: str |
     numbers = row_numbers(batches)
     if text:  # whose indicators are made of the values in all samples
         count = len(table.feature_names) - sum(map(len, batches.categories.values()))
-        table = replace(table, data=table.data[:, :count], feature_names=table.feature_names[:count])
-    left_out = tuple(name for name in batches.left_out if name not in drop) if reading["only_numeric"] else ()
+        table = replace(
+            table, data=table.data[:, :count], feature_names=table.feature_names[:count]
+        )
+    left_out = (
+        tuple(name for name in batches.left_out if name not in drop)
+        if reading["only_numeric"]
+        else ()
+    )
     return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, labels)
 
 
@@ -76,11 +84,20 @@ class LargeSample:
 
 def are_large(files: Sequence[Path]) -> bool:
     """Whether files may be too large to be read at once; compressed ones and text grow."""
-    paths = [each for file in files for each in ([*file.iterdir()] if file.is_dir() else [file]) if each.is_file()]
-    return GROWTH * sum(path.stat().st_size for path in paths) > SHARE_OF_MEMORY * available_memory()
+    paths = [
+        each
+        for file in files
+        for each in ([*file.iterdir()] if file.is_dir() else [file])
+        if each.is_file()
+    ]
+    return (
+        GROWTH * sum(path.stat().st_size for path in paths) > SHARE_OF_MEMORY * available_memory()
+    )
 
 
-def opened(file: Path, reading: dict[str, Any], columns: Sequence[str] | None = None) -> FileBatches:
+def opened(
+    file: Path, reading: dict[str, Any], columns: Sequence[str] | None = None
+) -> FileBatches:
     """Return a file to be read in batches, with these columns in their order, or refuse one that has others."""
     if columns is None:
         return open_batches(file, **reading)
@@ -100,7 +117,9 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
             missing = [name for name in one.names if name not in other.names]
             if missing:
                 advice = f"leave it out with --drop {quote(missing[0])}"
-                raise FileError(lacks_columns(other.who, missing, f"{one.who} has", other.names, advice))
+                raise FileError(
+                    lacks_columns(other.who, missing, f"{one.who} has", other.names, advice)
+                )
         mixed = [name for name in first.words if name not in second.words]
         mixed += [name for name in second.words if name not in first.words]
         if mixed:

@@ -76,7 +76,11 @@ NAME_LENGTH = 24
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
 
-OWN_WORDS = {"TwoSampleTest": "muhat test", "distinct=True": "--distinct", "leave out distinct": "leave out --distinct"}
+OWN_WORDS = {
+    "TwoSampleTest": "muhat test",
+    "distinct=True": "--distinct",
+    "leave out distinct": "leave out --distinct",
+}
 """What the command calls what Python has other names for."""
 
 Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
@@ -84,20 +88,34 @@ Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
 
 Kernels = Annotated[
     list[str] | None,
-    Option(metavar="NAME", show_default=False, help="A kernel (repeatable); by default those of the test."),
+    Option(
+        metavar="NAME",
+        show_default=False,
+        help="A kernel (repeatable); by default those of the test.",
+    ),
 ]
 Permutations = Annotated[
-    int, Option(min=1, metavar="NUMBER", help="Number of permutations; p is at least 1/(NUMBER + 1).")
+    int,
+    Option(min=1, metavar="NUMBER", help="Number of permutations; p is at least 1/(NUMBER + 1)."),
 ]
 RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="Seed of the permutations.")]
-Standardize = Annotated[bool, Option("--standardize/--no-standardize", help="Scale columns to mean 0 and variance 1.")]
+Standardize = Annotated[
+    bool, Option("--standardize/--no-standardize", help="Scale columns to mean 0 and variance 1.")
+]
 FailBelow = Annotated[
     float | None,
-    Option(metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."),
+    Option(
+        metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."
+    ),
 ]
-Distinct = Annotated[bool, Option("--distinct", help="Drop rows that are exact copies of others before testing.")]
+Distinct = Annotated[
+    bool, Option("--distinct", help="Drop rows that are exact copies of others before testing.")
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
-Out = Annotated[Path | None, Option(metavar="FILE", show_default=False, help="Write a figure (.png, .svg or .pdf).")]
+Out = Annotated[
+    Path | None,
+    Option(metavar="FILE", show_default=False, help="Write a figure (.png, .svg or .pdf)."),
+]
 
 
 def two_samples_command(
@@ -111,7 +129,11 @@ def two_samples_command(
     ],
     by: Annotated[
         str | None,
-        Option(metavar="COLUMN", show_default=False, help="Column of the one file whose two values name the samples."),
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Column of the one file whose two values name the samples.",
+        ),
     ] = None,
     kernel: Kernels = None,
     permutations: Permutations = 999,
@@ -155,21 +177,38 @@ def two_samples_command(
             first.name, second.name = sample_names(files)
             with in_own_words(OWN_WORDS):
                 result = _test_large(test, first, second)
-            dropped = [(each.name, len(each.dropped), len(each.dropped) + (each.n or 0)) for each in (first, second)]
-            names = [name for each in (first, second) for name in each.left_out if name not in (drop or ())]
+            dropped = [
+                (each.name, len(each.dropped), len(each.dropped) + (each.n or 0))
+                for each in (first, second)
+            ]
+            names = [
+                name
+                for each in (first, second)
+                for name in each.left_out
+                if name not in (drop or ())
+            ]
             result = replace(result, left_out=left_out_text(names, dropped))
             show_notes(first, second)
         else:
-            first, second, rows, left_out = (_two_files if by is None else partial(_one_file, by=by))(
-                files, reading, one_hot
-            )
+            first, second, rows, left_out = (
+                _two_files if by is None else partial(_one_file, by=by)
+            )(files, reading, one_hot)
             whose = [str(file) for file in files] if by is None else [first.name, second.name]
-            words = {f"TwoSampleTest: {name} must": f"{who}: it must" for name, who in zip("XY", whose, strict=True)}
+            words = {
+                f"TwoSampleTest: {name} must": f"{who}: it must"
+                for name, who in zip("XY", whose, strict=True)
+            }
             with _spinner(len(first.data) + len(second.data)), in_own_words(words | OWN_WORDS):
                 result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
-            sizes = zip(result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True)
-            copies = left_out_text((), (), [(name, of - n, of) for name, of, n in sizes]) if distinct else ()
+            sizes = zip(
+                result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True
+            )
+            copies = (
+                left_out_text((), (), [(name, of - n, of) for name, of, n in sizes])
+                if distinct
+                else ()
+            )
             result = replace(result, numbers_x=x, numbers_y=y, left_out=left_out + copies)
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
@@ -177,9 +216,18 @@ def two_samples_command(
         lines = (
             ""
             if one_hot or is_large
-            else two_samples_lines(files, by, readings_of(files, reading), test, _labels_of(result.names, by))
+            else two_samples_lines(
+                files, by, readings_of(files, reading), test, _labels_of(result.names, by)
+            )
         )
-        result.to_html(report, data=(first, second), code=lines, settings=settings, warnings=warned, level=level)
+        result.to_html(
+            report,
+            data=(first, second),
+            code=lines,
+            settings=settings,
+            warnings=warned,
+            level=level,
+        )
     with standard_output():
         if as_json:
             echo(json.dumps({"samples": [*result.names], **result.to_dict(level)}, allow_nan=False))
@@ -191,10 +239,21 @@ def two_samples_command(
 
 def independence_command(
     file: Annotated[
-        Path, Argument(metavar="FILE", show_default=False, help="A file of rows (formats as for muhat compare).")
+        Path,
+        Argument(
+            metavar="FILE",
+            show_default=False,
+            help="A file of rows (formats as for muhat compare).",
+        ),
     ],
-    x: Annotated[str, Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas.")],
-    y: Annotated[str, Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas.")],
+    x: Annotated[
+        str,
+        Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas."),
+    ],
+    y: Annotated[
+        str,
+        Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas."),
+    ],
     kernel: Kernels = None,
     permutations: Permutations = 999,
     random_state: RandomState = 0,
@@ -218,7 +277,9 @@ def independence_command(
     names = [each.split(",") for each in (x, y)]
     both = sorted({*names[0]} & {*names[1]})
     if both:
-        raise ValueError(refusal("--x and --y", "a column must be in one of them only", f"{both[0]!r} in both"))
+        raise ValueError(
+            refusal("--x and --y", "a column must be in one of them only", f"{both[0]!r} in both")
+        )
     with noted_warnings() as warned:
         wanted = [*names[0], *names[1]]
         reading = {"drop": (), "columns": wanted, "only_numeric": False, "separator": separator}
@@ -236,23 +297,37 @@ def independence_command(
     )
     with _spinner(len(table.data)), in_own_words({"IndependenceTest": str(file)}):
         result = test.test(X, Y)
-    result = replace(result, x_names=tuple(names[0]), y_names=tuple(names[1]))  # a text column is one name
+    result = replace(
+        result, x_names=tuple(names[0]), y_names=tuple(names[1])
+    )  # a text column is one name
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
     result = replace(result, left_out=left_out_text((), [dropped]))
     if report is not None:
-        settings = {"x": ", ".join(names[0]), "y": ", ".join(names[1]), "random_state": random_state}
+        settings = {
+            "x": ", ".join(names[0]),
+            "y": ", ".join(names[1]),
+            "random_state": random_state,
+        }
         settings["standardize"] = standardize
         lines = "" if one_hot else independence_lines(file, names, separator, test)
-        result.to_html(report, data=table, code=lines, settings=settings, warnings=warned, level=level)
+        result.to_html(
+            report, data=table, code=lines, settings=settings, warnings=warned, level=level
+        )
     with standard_output():
         if as_json:
             echo(
-                json.dumps({"data": table.name, "x": names[0], "y": names[1], **result.to_dict(level)}, allow_nan=False)
+                json.dumps(
+                    {"data": table.name, "x": names[0], "y": names[1], **result.to_dict(level)},
+                    allow_nan=False,
+                )
             )
         else:
             console = console_of()
             size = f"{table.name}: {rows_text(len(table.data))}, x = {x}, y = {y}"
-            print_sentence(console, f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)")
+            print_sentence(
+                console,
+                f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)",
+            )
             print_sentence(console, _verdict(result, level), _style(result, level))
             _print_floor(console, result)
     figure = None
@@ -278,12 +353,19 @@ def _level(fail_below: float | None, permutations: int) -> float:
         raise ValueError(refusal("--fail-below", "a level between 0 and 1 is needed", fail_below))
     if 1 / (permutations + 1) > fail_below:
         needed = f"at least {int(np.ceil(1 / fail_below - 1 - 1e-9))} permutations are needed for {fail_below:g}"
-        raise ValueError(refusal("--fail-below", needed, permutations, "raise --permutations or the level"))
+        raise ValueError(
+            refusal("--fail-below", needed, permutations, "raise --permutations or the level")
+        )
     return fail_below
 
 
 def _finish(
-    result: Result, figure: Any, out: Path | None, report: Path | None, fail_below: float | None, as_json: bool
+    result: Result,
+    figure: Any,
+    out: Path | None,
+    report: Path | None,
+    fail_below: float | None,
+    as_json: bool,
 ) -> None:
     """Write the figure, say what was written, and leave with the status that a pipeline waits for."""
     if out is not None:
@@ -302,7 +384,10 @@ def _spinner(rows: int) -> AbstractContextManager[Any]:
 def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches) -> TwoSampleResult:
     """Test files that are read in each of the passes."""
     shown, passes = sys.stderr.isatty(), ["drawing rows", "adding up features"]
-    with ProgressBatches(x, passes, shown=shown) as of_x, ProgressBatches(y, passes, shown=shown) as of_y:
+    with (
+        ProgressBatches(x, passes, shown=shown) as of_x,
+        ProgressBatches(y, passes, shown=shown) as of_y,
+    ):
         samples = (LargeSample(file.columns, batches) for file, batches in ((x, of_x), (y, of_y)))
         return test.test(*samples, names=(x.name, y.name))
 
@@ -311,7 +396,9 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
-        raise ValueError(refusal("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}"))
+        raise ValueError(
+            refusal("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}")
+        )
     readings = readings_of(files, reading)
     samples = [read_sample(file, each, one_hot) for file, each in zip(files, readings, strict=True)]
     check_same_columns(samples)
@@ -331,7 +418,9 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
 def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
-        raise ValueError(refusal("--by", "one file is needed with it", len(files), "leave it out for two files"))
+        raise ValueError(
+            refusal("--by", "one file is needed with it", len(files), "leave it out for two files")
+        )
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
     labels = np.array(sample.labels)
@@ -339,14 +428,21 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
         needed = f"column {by!r} must have two values"
-        raise ValueError(refusal("--by", needed, f"{len(values)} ({listed})", "select rows of two of them first"))
+        raise ValueError(
+            refusal("--by", needed, f"{len(values)} ({listed})", "select rows of two of them first")
+        )
     rows = [np.flatnonzero(labels == value) for value in values]
     first, second = (
         replace(table, name=_group_name(by, value), data=table.data[some])
         for value, some in zip(values.tolist(), rows, strict=True)
     )
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    return first, second, [sample.numbers[some] for some in rows], left_out_text(sample.not_numbers, [dropped])
+    return (
+        first,
+        second,
+        [sample.numbers[some] for some in rows],
+        left_out_text(sample.not_numbers, [dropped]),
+    )
 
 
 def groups_in_order(labels: Sequence[str]) -> list[str]:
@@ -394,7 +490,9 @@ def _verdict(result: Result, level: float) -> str:
 
 def as_option(verdict: str) -> str:
     """Return a sentence with ``--distinct`` where it names the parameter."""
-    return verdict.replace("distinct=True (--distinct)", "--distinct").replace("distinct=True", "--distinct")
+    return verdict.replace("distinct=True (--distinct)", "--distinct").replace(
+        "distinct=True", "--distinct"
+    )
 
 
 def _print_floor(console: Console, result: Result) -> None:
@@ -409,8 +507,12 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
     console = console_of()
     names = tuple(_shortened(name) for name in result.names)
-    sizes = ", ".join(f"{name}: {rows_text(rows)}" for name, rows in zip(names, (result.n, result.m), strict=True))
-    print_sentence(console, f"{sizes}; {len(result.features)} column{'s' * (len(result.features) != 1)}")
+    sizes = ", ".join(
+        f"{name}: {rows_text(rows)}" for name, rows in zip(names, (result.n, result.m), strict=True)
+    )
+    print_sentence(
+        console, f"{sizes}; {len(result.features)} column{'s' * (len(result.features) != 1)}"
+    )
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
     shift = f"mean of {names[1]} −\nmean of {names[0]}\n(standard deviations)"
@@ -421,10 +523,16 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
         p = f"{'≤ ' * is_floor}{each.p_value:.3g}"
         table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
     console.print(table)
-    unlike = () if result.is_same else ((names[0], result.rows_x, names[1]), (names[1], result.rows_y, names[0]))
+    unlike = (
+        ()
+        if result.is_same
+        else ((names[0], result.rows_x, names[1]), (names[1], result.rows_y, names[0]))
+    )
     for one, rows, other in unlike:
         listed = ", ".join(str(row + 1) for row in rows[:ROWS])
-        print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
+        print_sentence(
+            console, f"Rows of {one} that are least like {other}, counted from 1: {listed}."
+        )
     print_sentence(console, _verdict(result, level), _style(result, level))
     _print_floor(console, result)
 
@@ -437,5 +545,12 @@ def _shown_columns(sample: ReadSample, names: Sequence[str]) -> Any:
     """Return columns as the file has them, text as words."""
     data = sample.table.data
     places = sample.table.feature_names
-    columns = [sample.words[name] if name in sample.words else data[:, places.index(name)] for name in names]
-    return np.column_stack([column.astype(object) for column in columns]) if sample.words else np.column_stack(columns)
+    columns = [
+        sample.words[name] if name in sample.words else data[:, places.index(name)]
+        for name in names
+    ]
+    return (
+        np.column_stack([column.astype(object) for column in columns])
+        if sample.words
+        else np.column_stack(columns)
+    )

@@ -14,7 +14,13 @@ from typer import Option, echo
 
 from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
-from muhat.plots import FeatureDifferenceDisplay, LeaveOneOutDisplay, MeanDisplay, QuantileDisplay, save
+from muhat.plots import (
+    FeatureDifferenceDisplay,
+    LeaveOneOutDisplay,
+    MeanDisplay,
+    QuantileDisplay,
+    save,
+)
 
 GROWERS = ("grower 1", "grower 2")
 
@@ -91,7 +97,9 @@ lower, upper = model.predict_interval(x[:1], confidence=0.9)[0]
 """,
         'f"Leave-one-out R² = {model.loo_score_:.2f}. First patient: 90 % prediction interval {lower:.0f} to "'
         ' f"{upper:.0f}, observed {y[0]:.0f}."',
-        lambda names, ax: QuantileDisplay.from_estimator(names["model"], names["x"], names["y"], name="bmi").plot(ax),
+        lambda names, ax: QuantileDisplay.from_estimator(
+            names["model"], names["x"], names["y"], name="bmi"
+        ).plot(ax),
     ),
     Step(
         "save and report",
@@ -110,11 +118,15 @@ result.to_html("report.html", data={"grower 1": first, "grower 2": second})
 
 
 def tour_command(
-    out: Annotated[Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")] = Path("muhat-tour"),
+    out: Annotated[
+        Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")
+    ] = Path("muhat-tour"),
 ) -> None:
     """30-second demo on bundled data: estimate, compare, test, predict, save and report, with the Python code."""
     if out.exists() and not out.is_dir():
-        raise ValueError(refusal("--out", "a folder is needed", f"a file, {str(out)!r}", "name another"))
+        raise ValueError(
+            refusal("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
+        )
     out.mkdir(parents=True, exist_ok=True)
     names: dict[str, Any] = {}
     overview = Figure(figsize=(12.5, 8.4), layout="constrained")
@@ -130,7 +142,11 @@ def tour_command(
                 echo(f"Figure: {out / step.name}.png")
             echo("")
         save(overview, "tour.png")
-        for name, file in (("Report", "report.html"), ("Saved", "model.muhat"), ("All figures in one", "tour.png")):
+        for name, file in (
+            ("Report", "report.html"),
+            ("Saved", "model.muhat"),
+            ("All figures in one", "tour.png"),
+        ):
             echo(f"{name}: {out / file}")
         echo("Next: muhat test a.csv b.csv, or muhat --help.")
 
@@ -152,5 +168,7 @@ def _draw(step: Step, names: dict[str, Any], panel: Any) -> None:
     panel.set_title(step.name, loc="left", fontweight="bold")
     if panel.get_legend() is not None:  # inside, where it takes no place from the others
         panel.legend(
-            panel.get_legend().legend_handles, [each.get_text() for each in panel.get_legend().texts], **INSIDE
+            panel.get_legend().legend_handles,
+            [each.get_text() for each in panel.get_legend().texts],
+            **INSIDE,
         )

@@ -87,9 +87,15 @@ class ConditionalDistribution:
         """Return independent draws of y at each x, of shape (m, n_samples, n_outputs)."""
         count = whole_number("sample", "n_samples", n_samples)
         cumulated = np.cumsum(self.probabilities, axis=1)
-        draws = as_random_state("sample", random_state).random_sample((len(cumulated), count)) * cumulated[:, -1:]
+        draws = (
+            as_random_state("sample", random_state).random_sample((len(cumulated), count))
+            * cumulated[:, -1:]
+        )
         rows = np.stack(
-            [np.searchsorted(each, some, side="right") for each, some in zip(cumulated, draws, strict=True)]
+            [
+                np.searchsorted(each, some, side="right")
+                for each, some in zip(cumulated, draws, strict=True)
+            ]
         )
         return self.outputs[np.minimum(rows, len(self.outputs) - 1)]
 
@@ -107,7 +113,9 @@ def nearest_probabilities(weights: Array) -> Array:
     """
     falling = -np.sort(-weights, axis=1)
     thresholds = (np.cumsum(falling, axis=1) - 1) / np.arange(1, weights.shape[1] + 1)
-    kept = (falling > thresholds).sum(axis=1) - 1  # a threshold holds for as many weights as lie above it
+    kept = (falling > thresholds).sum(
+        axis=1
+    ) - 1  # a threshold holds for as many weights as lie above it
     theta = np.take_along_axis(thresholds, kept[:, None], axis=1)
     return np.maximum(weights - theta, 0)
 
@@ -115,7 +123,12 @@ def nearest_probabilities(weights: Array) -> Array:
 def checked_levels(who: str, q: Any) -> Array:
     """Return quantile levels as an array, or refuse what is not between zero and one."""
     levels = as_array(q)
-    if levels.ndim > 1 or not levels.size or levels.dtype.kind not in "fiu" or not ((levels > 0) & (levels < 1)).all():
+    if (
+        levels.ndim > 1
+        or not levels.size
+        or levels.dtype.kind not in "fiu"
+        or not ((levels > 0) & (levels < 1)).all()
+    ):
         needed = "q must be a number between 0 and 1, or a list of them, both ends excluded"
         raise ValueError(refusal(who, needed, repr(q)))
     return np.atleast_1d(levels).astype(np.float64)

@@ -84,7 +84,9 @@ TOO_MANY = 20
 """Different rows from which on it is not plain why each of them is there five times or more."""
 
 
-class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class ConditionalMean(
+    HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator
+):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
     μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y
@@ -226,7 +228,10 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             The fitted estimator.
         """
         parts = self._parts()
-        who, needed = "ConditionalMean.fit_batches", "batches must be an iterable of arrays that can be iterated anew"
+        who, needed = (
+            "ConditionalMean.fit_batches",
+            "batches must be an iterable of arrays that can be iterated anew",
+        )
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"
@@ -236,15 +241,23 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             raise ValueError(refusal("batches", "at least one batch is needed", "none"))
         names = getattr(batches, "columns", getattr(first, "columns", range(first.shape[1])))
         order, outputs = _split(who, [*names], target)
-        x = first.iloc[:, order[:-outputs]] if hasattr(first, "iloc") else checked_batch(first, 0)[:, order[:-outputs]]
+        x = (
+            first.iloc[:, order[:-outputs]]
+            if hasattr(first, "iloc")
+            else checked_batch(first, 0)[:, order[:-outputs]]
+        )
         checked_sample(self, x, reset=True)
         source = TransformedSource(StreamSource(batches), partial(_reordered, order))
-        return self._fit_source(parts, source, outputs, is_flat=not isinstance(target, list | tuple))
+        return self._fit_source(
+            parts, source, outputs, is_flat=not isinstance(target, list | tuple)
+        )
 
     def _fit_rows(self, parts: Parts, kernel_y: Kernel, X: Array, y: Array, masses: Array) -> Self:
         """Fit to validated rows in memory."""
         taken = masses > 0
-        self._rows: tuple[Array, Array, Array] | None = None if parts.gram == "blocks" else (X, y, masses)
+        self._rows: tuple[Array, Array, Array] | None = (
+            None if parts.gram == "blocks" else (X, y, masses)
+        )
         X, masses = _rows(parts.kernel, X, taken), masses[taken]
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
@@ -278,7 +291,9 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             fits: list[Fit] = [fit_blocks(parts, each, *settings) for each in self._ladder(kernel)]
         else:
             fits = [
-                SpectralFit.from_rows(each, rows, plan, partial(choices_by_leaving_out, parts, each, rules))
+                SpectralFit.from_rows(
+                    each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
+                )
                 for each in self._ladder(kernel)
             ]
         self.n_copies_ = equal.n_copies if is_copied else 0
@@ -300,7 +315,10 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         parts.check_batches(rows_again=True)
         kernel_y = self._kernel_y()
         if not isinstance(kernel_y, Linear):
-            needed, advice = "rows in batches take kernel_y='linear'", "fit an array for other kernels on y"
+            needed, advice = (
+                "rows in batches take kernel_y='linear'",
+                "fit an array for other kernels on y",
+            )
             raise ValueError(refusal("ConditionalMean", needed, repr(kernel_y), advice))
         plan = plan_one_pass(parts.gram)
         rows = Rows.from_source(source, self.n_features_in_, parts, plan)
@@ -314,23 +332,42 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             self.scaling_ = x.total(ColumnMoments.from_batch)
             rows = rows.transformed(partial(_standardized, self.scaling_))
         assert isinstance(plan.gram, Approximation)
-        rules = parts.rules(plan.access | plan_in_memory(plan.gram, parts.kernel, rows.n, 8).access, rows.n)
+        rules = parts.rules(
+            plan.access | plan_in_memory(plan.gram, parts.kernel, rows.n, 8).access, rows.n
+        )
         parts.check_enough(rules, rows.n)
         settings = plan.gram, rules, bool(self.fit_intercept)
-        fits: list[Fit] = [rows.fit(parts, kernel, *settings) for kernel in self._ladder(parts.kernel.resolve(rows.X))]
+        fits: list[Fit] = [
+            rows.fit(parts, kernel, *settings)
+            for kernel in self._ladder(parts.kernel.resolve(rows.X))
+        ]
         self._rows = self._copied = self.n_copies_ = None
         taken = np.broadcast_to(True, rows.n)
         return self._keep(fits, kernel_y, np.empty((0, outputs)), taken, is_flat=is_flat, plan=plan)
 
     def _keep(
-        self, fits: Sequence[Fit], kernel_y: Kernel, outputs: Array, taken: Array, *, is_flat: bool, plan: Any
+        self,
+        fits: Sequence[Fit],
+        kernel_y: Kernel,
+        outputs: Array,
+        taken: Array,
+        *,
+        is_flat: bool,
+        plan: Any,
     ) -> Self:
         """Keep the best fit."""
         best = min(fits, key=lambda fit: fit.choice.score) if len(fits) > 1 else fits[0]
         has_ladder = self.bandwidth == "loo"
         self.bandwidths_ = np.array([fit.kernel.bandwidth for fit in fits]) if has_ladder else None
-        self.bandwidth_scores_ = np.array([fit.choice.score for fit in fits]) if has_ladder else None
-        self.kernel_, self.kernel_y_, self.gram_, self.gram_reason_ = best.kernel, kernel_y, plan.gram, plan.reason
+        self.bandwidth_scores_ = (
+            np.array([fit.choice.score for fit in fits]) if has_ladder else None
+        )
+        self.kernel_, self.kernel_y_, self.gram_, self.gram_reason_ = (
+            best.kernel,
+            kernel_y,
+            plan.gram,
+            plan.reason,
+        )
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration: tuple[ConditionalMean, Any, Array] | None = None
@@ -386,11 +423,15 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             raise ValueError(unknown_name(f"{who} method", str(method), INTERVALS))
         if method == "residuals":
             checked_confidence(who, level, self._fit.n)
-            return self._quantiles_by_residuals(who, X, np.array([(1 - level) / 2, (1 + level) / 2]))
+            return self._quantiles_by_residuals(
+                who, X, np.array([(1 - level) / 2, (1 + level) / 2])
+            )
         if method == "conformal":
             model, columns, gaps = self._calibrated(level)
             reach = reach_of(who, level, gaps)
-            new = checked_sample(self, X, reset=False)[:, columns if columns is not None else slice(None)]
+            new = checked_sample(self, X, reset=False)[
+                :, columns if columns is not None else slice(None)
+            ]
             middle = model._by_chunks(new, model._fit.predictions)
             return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
         n, upper = self._fit.n, checked_place(who, level, self._fit.n)
@@ -412,12 +453,17 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             raise ValueError(refusal(who, needed, "a fit in batches or on gram='blocks'", advice))
         X, y, masses = self._rows
         if masses.min() < masses.max():
-            needed, advice = "conformal intervals take rows that all weigh the same", "use 'jackknife+'"
+            needed, advice = (
+                "conformal intervals take rows that all weigh the same",
+                "use 'jackknife+'",
+            )
             raise ValueError(refusal(who, needed, "sample_weight", advice))
         groups = None if self._copies is None else self._copies[1]
         check_calibration(who, level, self._fit.n)
         if self._calibration is None:
-            self._calibration = calibrated(self, X, y, isinstance(self.kernel_, Precomputed), groups)
+            self._calibration = calibrated(
+                self, X, y, isinstance(self.kernel_, Precomputed), groups
+            )
         return self._calibration
 
     def predict_quantiles(self, X: Any, q: Any, method: str | None = None) -> Array:
@@ -452,7 +498,9 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             return self._quantiles_by_residuals(who, X, levels)
 
         def quantiles(some: Array) -> Array:
-            return ConditionalDistribution.from_weights(self._outputs, self._weights(some)).quantiles(levels)
+            return ConditionalDistribution.from_weights(
+                self._outputs, self._weights(some)
+            ).quantiles(levels)
 
         return self._shaped(self._by_chunks(X, quantiles))
 
@@ -527,7 +575,9 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         outputs = self._outputs
         values = _real_numbers(function(outputs[:, 0] if self._is_flat else outputs))
         if values.ndim not in (1, 2) or len(values) != len(outputs):
-            needed = f"the function must return a number or a row for each of {len(outputs)} outputs"
+            needed = (
+                f"the function must return a number or a row for each of {len(outputs)} outputs"
+            )
             raise ValueError(refusal("ConditionalMean.expect", needed, f"shape {values.shape}"))
         return self.weights_at(X)[:, self._taken] @ values
 
@@ -556,8 +606,13 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
             raise ValueError(refusal("ConditionalMean.mmd_at", needed, got, "fit it to other rows"))
         mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
         if self.kernel_y_ != other.kernel_y_:
-            needed, advice = f"both models must have the kernel_y {self.kernel_y_!r}", "give its bandwidth as a number"
-            raise ValueError(refusal("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice))
+            needed, advice = (
+                f"both models must have the kernel_y {self.kernel_y_!r}",
+                "give its bandwidth as a number",
+            )
+            raise ValueError(
+                refusal("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice)
+            )
         weights = np.hstack([mine, -its])
         L = self.kernel_y_(np.concatenate([self._outputs, other._outputs]))
         return np.sqrt(np.maximum(((weights @ L) * weights).sum(axis=1), 0))
@@ -590,7 +645,9 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         These are the quantiles of weights. A number, or one for each output; rows count by their weights.
         """
         level = checked_confidence("ConditionalMean.loo_coverage", confidence)
-        low, high = np.moveaxis(self.loo_distribution_.quantiles([(1 - level) / 2, (1 + level) / 2]), -1, 0)
+        low, high = np.moveaxis(
+            self.loo_distribution_.quantiles([(1 - level) / 2, (1 + level) / 2]), -1, 0
+        )
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
     def loo_crps(self) -> Any:
@@ -605,28 +662,56 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
+            self.kernel, Precomputed
+        )
         return tags
 
     def _parts(self) -> Parts:
         """Resolve and check every argument but the kernel on y."""
-        arguments = {name: getattr(self, name) for name in ("kernel", "filter", "selection", "gram")}
+        arguments = {
+            name: getattr(self, name) for name in ("kernel", "filter", "selection", "gram")
+        }
         parts = Parts.from_arguments("ConditionalMean", **arguments, auto=AUTO)
         for filter in parts.filters:
             if not isinstance(filter, Filter) or filter.constant:
-                needed, name = "a filter that inverts, γ g_λ(γ) → 1, is needed", type(filter).__name__
-                raise ValueError(refusal("ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"))
-        if parts.gram == "blocks" and any(filter.needs != Access.PRODUCTS for filter in parts.filters):
-            needed, advice = "gram='blocks' takes filters that products alone compute", "use 'tikhonov' or 'landweber'"
+                needed, name = (
+                    "a filter that inverts, γ g_λ(γ) → 1, is needed",
+                    type(filter).__name__,
+                )
+                raise ValueError(
+                    refusal(
+                        "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
+                    )
+                )
+        if parts.gram == "blocks" and any(
+            filter.needs != Access.PRODUCTS for filter in parts.filters
+        ):
+            needed, advice = (
+                "gram='blocks' takes filters that products alone compute",
+                "use 'tikhonov' or 'landweber'",
+            )
             names = ", ".join(type(filter).__name__ for filter in parts.filters)
             raise ValueError(refusal("ConditionalMean", needed, names, advice))
-        accepted = (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
+        accepted = (
+            (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
+        )
         if not isinstance(parts.rule, accepted):
-            names = "'loo', 'kfold', KFold" if parts.gram == "blocks" else "'loo', 'gcv', LeaveOneOut, GCV"
-            raise ValueError(refusal("ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)))
+            names = (
+                "'loo', 'kfold', KFold"
+                if parts.gram == "blocks"
+                else "'loo', 'gcv', LeaveOneOut, GCV"
+            )
+            raise ValueError(
+                refusal(
+                    "ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)
+                )
+            )
         for name in ("fit_intercept", "standardize"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(refusal(self, f"{name} must be True or False", repr(getattr(self, name))))
+                raise ValueError(
+                    refusal(self, f"{name} must be True or False", repr(getattr(self, name)))
+                )
         return self._with_bandwidth(parts)
 
     def _with_bandwidth(self, parts: Parts) -> Parts:
@@ -635,15 +720,27 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
         if bandwidth is None:
             return parts
         is_word = isinstance(bandwidth, str) and bandwidth in ("median", "loo")
-        is_number = isinstance(bandwidth, Real) and not isinstance(bandwidth, bool) and 0 < float(bandwidth) < np.inf
+        is_number = (
+            isinstance(bandwidth, Real)
+            and not isinstance(bandwidth, bool)
+            and 0 < float(bandwidth) < np.inf
+        )
         if not (is_word or is_number):
             needed = "bandwidth must be None, a positive number, 'median' or 'loo'"
             raise ValueError(refusal("ConditionalMean", needed, repr(bandwidth)))
-        if not hasattr(parts.kernel, "bandwidth") or (bandwidth == "loo" and isinstance(parts.rule, Given)):
+        if not hasattr(parts.kernel, "bandwidth") or (
+            bandwidth == "loo" and isinstance(parts.rule, Given)
+        ):
             needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
             needed += " and a rule with scores" if bandwidth == "loo" else ""
-            raise ValueError(refusal("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}"))
-        return parts if bandwidth == "loo" else replace(parts, kernel=replace(parts.kernel, bandwidth=bandwidth))
+            raise ValueError(
+                refusal("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}")
+            )
+        return (
+            parts
+            if bandwidth == "loo"
+            else replace(parts, kernel=replace(parts.kernel, bandwidth=bandwidth))
+        )
 
     def _kernel_y(self) -> Kernel:
         kernel = as_kernel(self.kernel_y, "kernel_y")
@@ -671,7 +768,9 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
     @property
     def _copies(self) -> tuple[Array, Array, Array] | None:
         """The rows that stand for their copies; for each row which of them does, and its share of their mass."""
-        return getattr(self, "_copied", None)  # models that were saved by earlier versions have none
+        return getattr(
+            self, "_copied", None
+        )  # models that were saved by earlier versions have none
 
     def _weights(self, X: Array) -> Array:
         """Return the weight of each row's output at new points, as the kernel sees these."""
@@ -698,8 +797,13 @@ class ConditionalMean(HasKernel, ShownEstimator, Reportable, MultiOutputMixin, R
     def _check_linear(self, method: str) -> None:
         check_is_fitted(self, "choice_")
         if not isinstance(self.kernel_y_, Linear):
-            needed, advice = "kernel_y must be 'linear' for the mean of y", "use expect, predict_quantiles or sample"
-            raise ValueError(refusal(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice))
+            needed, advice = (
+                "kernel_y must be 'linear' for the mean of y",
+                "use expect, predict_quantiles or sample",
+            )
+            raise ValueError(
+                refusal(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice)
+            )
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._is_flat else values
@@ -746,7 +850,11 @@ def _rows(kernel: Kernel, X: Array, taken: Array) -> Array:
 def _check_variation(outputs: Array) -> None:
     """Refuse outputs that are all the same, where there is nothing to predict, or of a scale that has no squares."""
     if len(outputs) > 1 and (outputs == outputs[0]).all():
-        got = f"{outputs[0, 0]:g} in every row" if outputs.shape[1] == 1 else "the same row everywhere"
+        got = (
+            f"{outputs[0, 0]:g} in every row"
+            if outputs.shape[1] == 1
+            else "the same row everywhere"
+        )
         raise ValueError(refusal("ConditionalMean", "y must vary", got))
     largest = float(np.abs(outputs).max())
     if largest > LARGEST:
@@ -780,28 +888,39 @@ def _check_masses(masses: Array) -> None:
     least = float(masses[masses > 0].min() / masses.max())
     if least < LEAST_MASS:
         needed = f"sample_weight must be zero or at least {LEAST_MASS:g} of the largest"
-        raise ValueError(refusal("ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero"))
+        raise ValueError(
+            refusal("ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero")
+        )
 
 
 def _leading(columns: int, rows: Array) -> Array:
-    return np.ascontiguousarray(rows[:, :columns])  # sums of columns are rounded as those of an array of x alone
+    return np.ascontiguousarray(
+        rows[:, :columns]
+    )  # sums of columns are rounded as those of an array of x alone
 
 
 def _standardized(moments: ColumnMoments, rows: Array) -> Array:
     """Return rows [x, y] with x standardized."""
     columns = len(moments.mean)
-    return np.hstack([moments.standardized(rows[:, :columns].astype(np.float64)), rows[:, columns:]])
+    return np.hstack(
+        [moments.standardized(rows[:, :columns].astype(np.float64)), rows[:, columns:]]
+    )
 
 
 def _reordered(order: list[int], X: Array) -> Array:
     return X[:, order]
 
 
-def _joined_on_cluster(model: ConditionalMean, X: Any, y: Any, sample_weight: Any) -> tuple[Source, int, bool]:
+def _joined_on_cluster(
+    model: ConditionalMean, X: Any, y: Any, sample_weight: Any
+) -> tuple[Source, int, bool]:
     """Return the rows [x, y] of dask's collections, how many outputs there are, and whether y has one dimension."""
     who = "ConditionalMean"
     if sample_weight is not None:
-        needed, advice = "rows on a cluster all weigh the same", "repeat rows, or fit with weights in memory"
+        needed, advice = (
+            "rows on a cluster all weigh the same",
+            "repeat rows, or fit with weights in memory",
+        )
         raise ValueError(refusal(who, needed, "sample_weight", advice))
     if not is_dask(y) or (type(X).__name__ == "Array") != (type(y).__name__ == "Array"):
         needed = "X and y must both be dask arrays, or both dask data frames or series"

@@ -63,7 +63,9 @@ class LeftOutFit:
     residuals: Array
 
     @classmethod
-    def from_predictions(cls, truth: Array, predicted: Array, r2: float, n_copies: int = 0) -> LeftOutFit:
+    def from_predictions(
+        cls, truth: Array, predicted: Array, r2: float, n_copies: int = 0
+    ) -> LeftOutFit:
         """Return R² with its standard error, from what each row gains over the mean of all others.
 
         Copies of rows say nothing, and make the error no smaller.
@@ -92,7 +94,10 @@ class LeftOutFit:
         """Return one sentence: how well the target is predicted from the columns, or that it is not."""
         named = listed_columns(columns)
         if self.helps:
-            typical, rmse = float(np.median(np.abs(self.residuals))), float(np.sqrt(np.mean(self.residuals**2)))
+            typical, rmse = (
+                float(np.median(np.abs(self.residuals))),
+                float(np.sqrt(np.mean(self.residuals**2))),
+            )
             found = f"R² {r2_text(self.r2)} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})"
             return f"{target} is predicted from {named}: {found}."
         do = "does" if len(source_columns(columns)) == 1 else "do"
@@ -145,7 +150,10 @@ class Drift:
         """Test new rows against training rows, some of many; None for a single new row, which no test can speak of."""
         if min(len(X), len(new)) < 2:
             return None
-        drawn = (ReservoirSample.from_batch(SampleBatch(rows, 0), ROWS_COMPARED).rows for rows in (X, new))
+        drawn = (
+            ReservoirSample.from_batch(SampleBatch(rows, 0), ROWS_COMPARED).rows
+            for rows in (X, new)
+        )
         samples = (ColumnFrame(rows, list(names)) for rows in drawn)
         result = TwoSampleTest(random_state=0).test(*samples)
         columns = tuple(each.name for each in result.features if each.p_value <= DRIFT_LEVEL)
@@ -180,7 +188,13 @@ class Evaluation:
 
     @classmethod
     def from_predictions(
-        cls, true: Array, predicted: Array, ends: Array, left_out: Array, loo_r2: float, confidence: float
+        cls,
+        true: Array,
+        predicted: Array,
+        ends: Array,
+        left_out: Array,
+        loo_r2: float,
+        confidence: float,
     ) -> Evaluation:
         """Compare true values with predictions and the ends of their intervals."""
         spread = float(np.var(true))
@@ -228,7 +242,11 @@ class Evaluation:
     def sentence(self, new: str) -> str:
         """Return one sentence: how well new rows are predicted, beside left-out training rows."""
         worse = self.standing != "as well"
-        start = f"On {new} it does {self.standing} " + ("than" if worse else "as") + " on left-out training rows: "
+        start = (
+            f"On {new} it does {self.standing} "
+            + ("than" if worse else "as")
+            + " on left-out training rows: "
+        )
         r2 = "" if self.r2 is None else f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
         found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"

@@ -109,7 +109,11 @@ class Fit(ABC):
     @cached_property
     def choice(self) -> ConditionalChoice:
         """The choice with the least score."""
-        return min(self.choices, key=lambda choice: choice.score) if len(self.choices) > 1 else self.choices[0]
+        return (
+            min(self.choices, key=lambda choice: choice.score)
+            if len(self.choices) > 1
+            else self.choices[0]
+        )
 
     @abstractmethod
     def predictions(self, X: Array) -> Array:
@@ -183,17 +187,30 @@ class SpectralFit(Fit):
 
     @classmethod
     def from_rows(
-        cls, kernel: Kernel, rows: RegressionRows, plan: Plan, choose: Callable[[Regression], list[ConditionalChoice]]
+        cls,
+        kernel: Kernel,
+        rows: RegressionRows,
+        plan: Plan,
+        choose: Callable[[Regression], list[ConditionalChoice]],
     ) -> SpectralFit:
         """Decompose the Gram matrix of a kernel, held as planned, and choose each filter's parameter."""
-        features = plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
+        features = (
+            plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
+        )
         decomposition = Decomposition.from_rows(kernel, rows, features)
-        check_scale(type(kernel).__name__, decomposition.regression.largest_value, np.dtype(np.float64), rows.X)
+        check_scale(
+            type(kernel).__name__,
+            decomposition.regression.largest_value,
+            np.dtype(np.float64),
+            rows.X,
+        )
         choices = choose(decomposition.regression)
         fit = cls(kernel, rows, features, choices, None, decomposition.regression.mean)
         vars(fit)["decomposition"] = decomposition  # where the cached property would put it
         if isinstance(rows.kernel_y, Linear):
-            fit.coefficients = decomposition.basis @ (fit.inverse[:, None] * fit.regression.projected[:, :-1])
+            fit.coefficients = decomposition.basis @ (
+                fit.inverse[:, None] * fit.regression.projected[:, :-1]
+            )
         return fit
 
     def to_keep(self) -> dict[str, Any]:
@@ -245,7 +262,9 @@ class SpectralFit(Fit):
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
-            self.left_out = LeftOut(self.regression).predictions(self.choice.filter, self.choice.parameter)
+            self.left_out = LeftOut(self.regression).predictions(
+                self.choice.filter, self.choice.parameter
+            )
         return self.left_out
 
     @property
@@ -296,7 +315,9 @@ class Decomposition:
     """What k(x, X), or z(x), is multiplied with for the coordinates UᵀD k(X, x)."""
 
     @classmethod
-    def from_rows(cls, kernel: Kernel, rows: RegressionRows, features: FeatureMap | None) -> Decomposition:
+    def from_rows(
+        cls, kernel: Kernel, rows: RegressionRows, features: FeatureMap | None
+    ) -> Decomposition:
         """Decompose the Gram matrix, or the covariance of features."""
         return cls._dense(kernel, rows) if features is None else cls._on_features(features, rows)
 
@@ -318,7 +339,9 @@ class Decomposition:
         gamma, V = np.linalg.eigh(F.T @ F)
         kept = gamma > len(F) * rounding(gamma) * gamma[-1]
         root, V = np.sqrt(gamma[kept]), V[:, kept]
-        regression = Regression(gamma[kept], F @ V / root, rows.masses, rows.targets, rows.has_intercept)
+        regression = Regression(
+            gamma[kept], F @ V / root, rows.masses, rows.targets, rows.has_intercept
+        )
         return cls(regression, V * root)
 
 
@@ -363,7 +386,9 @@ def choices_of(
 ) -> list[ConditionalChoice]:
     """Return each filter's choice by its rule; what filters have in common by leave-one-out is computed once."""
     largest = float(regression.gamma.max(initial=0.0))
-    candidates = [candidates_of(largest, regression.n, *each) for each in zip(rules, filters, strict=True)]
+    candidates = [
+        candidates_of(largest, regression.n, *each) for each in zip(rules, filters, strict=True)
+    ]
     scores = [np.full(len(each.grid), np.nan) for each in candidates]
     left_out = [place for place, rule in enumerate(rules) if isinstance(rule, LeaveOneOut)]
     if left_out:
@@ -393,7 +418,9 @@ def candidates_of(largest: float, n: int, rule: Any, filter: Filter) -> Candidat
     if isinstance(filter, Iteration):
         last = filter.from_lambda(LEAST * largest)
         last = last if isinstance(filter, Formula) else min(last, STEPS)
-        return Candidates(filter, np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64)))
+        return Candidates(
+            filter, np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
+        )
     return Candidates(filter, np.geomspace(LEAST * largest, 10 * largest, GRID_SIZE))
 
 

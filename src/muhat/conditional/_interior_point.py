@@ -74,18 +74,30 @@ class QuadraticProgram:
         while best.gap > accepted and self.products + 2 <= products:
             slack = self.most - v
             tau = NEARER * float(v @ z + slack @ w) / (2 * n)
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # such a step is not taken
+            with np.errstate(
+                over="ignore", invalid="ignore", divide="ignore"
+            ):  # such a step is not taken
                 right = tau / v - tau / slack - 2 * (Kv - b) + theta
-                ones, x = self._solved(z / v + w / slack, np.column_stack([np.ones(n), right]), products - 1).T
+                ones, x = self._solved(
+                    z / v + w / slack, np.column_stack([np.ones(n), right]), products - 1
+                ).T
                 sideways = -float(x.sum() / ones.sum())
                 dv = x + sideways * ones
                 dv -= dv.mean()
                 dz, dw = (tau - z * dv) / v - z, (tau + w * dv) / slack - w
             pairs = ((v, dv), (slack, -dv), (z, dz), (w, dw))
-            length = min(1.0, *(INSIDE * float((-a[da < 0] / da[da < 0]).min(initial=2.0)) for a, da in pairs))
+            length = min(
+                1.0,
+                *(INSIDE * float((-a[da < 0] / da[da < 0]).min(initial=2.0)) for a, da in pairs),
+            )
             if length < SHORT or not np.isfinite(dv).all():
                 break
-            v, z, w, theta = v + length * dv, z + length * dz, w + length * dw, theta + length * sideways
+            v, z, w, theta = (
+                v + length * dv,
+                z + length * dz,
+                w + length * dw,
+                theta + length * sideways,
+            )
             Kv = self.product(v[:, None])[:, 0]
             best = min(best, self._at(v, Kv), key=lambda each: each.gap)
         return replace(best, products=self.products)
@@ -94,7 +106,10 @@ class QuadraticProgram:
         """Return what is known at v: it is no further above the minimum than ∇ᵀ(v − s), s the weights of least ∇ᵀs."""
         gradient = 2 * (Kv - self.b)
         order, full = np.argsort(gradient), min(int(1 / self.most), len(v) - 1)
-        s = self.most * gradient[order[:full]].sum() + (1 - full * self.most) * gradient[order[full]]
+        s = (
+            self.most * gradient[order[:full]].sum()
+            + (1 - full * self.most) * gradient[order[full]]
+        )
         return Minimum(v, float(v @ (Kv - 2 * self.b)), float(gradient @ v - s), self.products)
 
     def _solved(self, D: Array, R: Array, products: int) -> Array:
@@ -107,7 +122,9 @@ class QuadraticProgram:
             return np.full_like(R, np.nan)
 
         def precondition(R: Array) -> Array:  # Woodbury's formula
-            return R / (D + 2 * self.lacking)[:, None] - A @ cho_solve(factor, A.T @ R, check_finite=False)
+            return R / (D + 2 * self.lacking)[:, None] - A @ cho_solve(
+                factor, A.T @ R, check_finite=False
+            )
 
         def times(V: Array) -> Array:
             return 2 * self.product(V) + D[:, None] * V

@@ -37,11 +37,15 @@ def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float
     if not is_number or not 0 < float(confidence) < 1:
         is_percent = is_number and 10 <= float(confidence) < 100
         advice = f"for {confidence:g} % give {float(confidence) / 100:g}" if is_percent else ""
-        raise ValueError(refusal(who, "confidence must be between 0 and 1", repr(confidence), advice))
+        raise ValueError(
+            refusal(who, "confidence must be between 0 and 1", repr(confidence), advice)
+        )
     level = float(confidence)
     if n is not None and floor(round((1 - level) / 2 * (n + 1), 9)) < 1:
         needed = f"confidence {level:g} takes at least {ceil(round(2 / (1 - level) - 1, 9))} rows"
-        most = floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100  # in whole percents, what n rows reach
+        most = (
+            floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100
+        )  # in whole percents, what n rows reach
         advice = f"take {most:g} or less" if most > 0 else "give more rows"
         raise ValueError(refusal(who, needed, n, advice))
     return level
@@ -73,12 +77,19 @@ def calibrated(
     """
     groups = np.arange(len(X)) if groups is None else groups
     _, first = np.unique(groups, return_index=True)
-    order, held_out = np.random.default_rng(0).permutation(len(first)), floor(CALIBRATED * len(first))
+    order, held_out = (
+        np.random.default_rng(0).permutation(len(first)),
+        floor(CALIBRATED * len(first)),
+    )
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
     columns = rest if is_pairwise else None
     taken = slice(None) if columns is None else columns
     fitted = clone(model).fit(X[rest][:, taken], y[rest])
-    return fitted, columns, np.abs(y[some] - fitted.predict(X[some][:, taken])).reshape(held_out, -1)
+    return (
+        fitted,
+        columns,
+        np.abs(y[some] - fitted.predict(X[some][:, taken])).reshape(held_out, -1),
+    )
 
 
 def reach_of(who: str, level: float, gaps: Array) -> Array:
@@ -110,7 +121,9 @@ class ResidualQuantiles:
     """Their residuals, each divided by s_(−i)(x_i)."""
 
     @classmethod
-    def from_residuals(cls, kernel: Kernel, points: Array | None, residuals: Array, masses: Array) -> ResidualQuantiles:
+    def from_residuals(
+        cls, kernel: Kernel, points: Array | None, residuals: Array, masses: Array
+    ) -> ResidualQuantiles:
         """Calibrate with rows and their left-out residuals, of shape (n, n_outputs)."""
         masses, sizes = masses / masses.sum(), np.abs(residuals)
         if points is None or type(kernel) not in NEVER_NEGATIVE:
@@ -135,8 +148,12 @@ class ResidualQuantiles:
         if floor(round(extreme * (self._n + 1), 9)) < 1:
             low = (levels <= 0.5) & (np.minimum(levels, 1 - levels) == extreme)
             asked = extreme if low.any() else 1 - extreme
-            needed = f"the quantile {asked:.3g} takes at least {ceil(round(1 / extreme - 1, 9))} rows"
-            raise ValueError(refusal(who, needed, f"{self._n:.0f}", "ask for one nearer to the median"))
+            needed = (
+                f"the quantile {asked:.3g} takes at least {ceil(round(1 / extreme - 1, 9))} rows"
+            )
+            raise ValueError(
+                refusal(who, needed, f"{self._n:.0f}", "ask for one nearer to the median")
+            )
 
     @property
     def _n(self) -> float:
@@ -172,4 +189,6 @@ def _nearness(kernel: Kernel, X: Array, points: Array) -> Array:
 def _scales(near: Array, sizes: Array, masses: Array) -> Array:
     """Return the size of errors at points, of shape (points, n_outputs), given how near all rows are."""
     counts = near * (masses * len(masses))
-    return (counts @ sizes + PRIOR_ROWS * (masses @ sizes)) / (counts.sum(axis=1, keepdims=True) + PRIOR_ROWS)
+    return (counts @ sizes + PRIOR_ROWS * (masses @ sizes)) / (
+        counts.sum(axis=1, keepdims=True) + PRIOR_ROWS
+    )

@@ -69,7 +69,9 @@ class Regression:
     @cached_property
     def left_out_means(self) -> Array:
         """The mean of all z_j but one, for each row: as the mean of all is zero, −p_i z_i/(1 − p_i)."""
-        share = self.masses / (1 - self.masses) if self.has_intercept else np.zeros(len(self.masses))
+        share = (
+            self.masses / (1 - self.masses) if self.has_intercept else np.zeros(len(self.masses))
+        )
         return -share[:, None] * self.Z
 
     @property
@@ -80,7 +82,9 @@ class Regression:
     @cached_property
     def projected(self) -> Array:
         """UᵀDZ, with UᵀD1 as one more column."""
-        return self.U.T @ (self.root_masses[:, None] * np.column_stack([self.Z, np.ones(len(self.Z))]))
+        return self.U.T @ (
+            self.root_masses[:, None] * np.column_stack([self.Z, np.ones(len(self.Z))])
+        )
 
     @cached_property
     def own(self) -> Array:
@@ -105,8 +109,15 @@ class Regression:
         residual = r**2 @ (fitted[:, :-1] ** 2).sum(axis=1) + max(beyond, 0.0)
         freedom = (r.sum(axis=1) + n - len(self.gamma)) / n
         if self.has_intercept:  # S has (1 − α(x)ᵀ1) p beside α(x), whose trace is qᵀ(1 − s(A))q
-            freedom -= (r @ fitted[:, -1] ** 2 + max(1 - float(fitted[:, -1] @ fitted[:, -1]), 0.0)) / n
-        return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > rounding(r) * n)
+            freedom -= (
+                r @ fitted[:, -1] ** 2 + max(1 - float(fitted[:, -1] @ fitted[:, -1]), 0.0)
+            ) / n
+        return np.divide(
+            residual,
+            freedom**2,
+            out=np.full_like(residual, np.inf),
+            where=freedom > rounding(r) * n,
+        )
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,12 @@ class LeftOut:
         self.interval = Interval.from_spectrum(regression.gamma, of_light, regression.largest_value)
         # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
         self.spanned = slice(
-            int(np.searchsorted(regression.gamma, rounding(regression.gamma) * self.interval.largest)), None
+            int(
+                np.searchsorted(
+                    regression.gamma, rounding(regression.gamma) * self.interval.largest
+                )
+            ),
+            None,
         )
 
     def poles_of(self, candidates: Candidates, known: Sequence[Poles] = ()) -> Poles | None:
@@ -167,7 +183,9 @@ class LeftOut:
         if not (isinstance(filter, Filter) and filter.analytic and self.interval.largest):
             return None
         tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
-        return next((poles for poles in tried if self._error(poles, filter, grid) <= ACCURATE), None)
+        return next(
+            (poles for poles in tried if self._error(poles, filter, grid) <= ACCURATE), None
+        )
 
     def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
         """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid.
@@ -177,7 +195,9 @@ class LeftOut:
         values, worst = self._values(poles.points, filter, grid, self._scales), 0.0
         scales = np.unique(np.linspace(self.interval.scales[0], self.interval.scales[1], 5))
         unit = np.sqrt(self.regression.largest_value / self.interval.largest)
-        for own, true in zip(self._basis(scales), self._values(poles.checks, filter, grid, scales), strict=True):
+        for own, true in zip(
+            self._basis(scales), self._values(poles.checks, filter, grid, scales), strict=True
+        ):
             size = unit * np.abs(true * np.sqrt(poles.checks)).max(axis=1)
             found = unit * poles.errors(np.tensordot(own, values, 1), true) / np.maximum(size, 1)
             worst = max(worst, float(np.nan_to_num(found, nan=np.inf).max()))
@@ -187,7 +207,9 @@ class LeftOut:
         """Return γ_max ĝ(γ) at γ = γ_max x for each of the scales: shape (scales, parameters, points)."""
         at_zero, largest = filter.at_zero(grid)[:, None], self.interval.largest
         with np.errstate(all="ignore"):
-            return np.stack([quotient(filter.path(largest * x / scale, grid) - at_zero, x) for scale in scales])
+            return np.stack(
+                [quotient(filter.path(largest * x / scale, grid) - at_zero, x) for scale in scales]
+            )
 
     @cached_property
     def _scales(self) -> Array:
@@ -201,9 +223,13 @@ class LeftOut:
             return np.ones((len(scales), 1))
         low, high = self.interval.scales
         positions = 2 * (scales - low) / (high - low) - 1
-        return chebvander(positions, SCALES - 1) @ np.linalg.inv(chebvander(chebpts1(SCALES), SCALES - 1))
+        return chebvander(positions, SCALES - 1) @ np.linalg.inv(
+            chebvander(chebpts1(SCALES), SCALES - 1)
+        )
 
-    def scores(self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None = None) -> list[Array]:
+    def scores(
+        self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None = None
+    ) -> list[Array]:
         """Return Σ p_i ‖z_i − ẑ_i‖² for every parameter of every filter, ẑ_i being the left-out predictions.
 
         Poles that were found before, by the filter's place, are not looked for again.
@@ -214,10 +240,14 @@ class LeftOut:
             scores[place] += (Z[rows, column] - predicted) ** 2 @ masses[rows]
         return scores
 
-    def predictions(self, filter: Filter, parameter: float, poles: dict[int, Poles] | None = None) -> Array:
+    def predictions(
+        self, filter: Filter, parameter: float, poles: dict[int, Poles] | None = None
+    ) -> Array:
         """Return the left-out predictions of one parameter, of shape (n, columns)."""
         predictions = np.empty_like(self.regression.Z)
-        for _, rows, column, predicted in self._predictions([Candidates(filter, np.array([parameter]))], poles):
+        for _, rows, column, predicted in self._predictions(
+            [Candidates(filter, np.array([parameter]))], poles
+        ):
             predictions[rows, column] = predicted[0]
         return predictions + self.regression.mean
 
@@ -250,14 +280,18 @@ class LeftOut:
         distinct = list(dict.fromkeys(poles.values()))
         nodes = self._nodes(distinct)
         numbers = {place: distinct.index(own) for place, own in poles.items()}
-        where = {place: slice(*nodes.starts[number : number + 2]) for place, number in numbers.items()}
+        where = {
+            place: slice(*nodes.starts[number : number + 2]) for place, number in numbers.items()
+        }
         c = {place: self._coefficients(own, candidates[place]) for place, own in poles.items()}
         Z, means = self.regression.Z, self.regression.left_out_means
         for chunk in slices(0, len(self.light), ROWS):
             rows = self.light[chunk]
             ratio, basis = self._ratios(nodes, rows), self._basis(1 - self.regression.masses[rows])
             for column in range(Z.shape[1]):
-                own = Z[rows, column] - means[rows, column]  # what remains of the ratio far from the spectrum
+                own = (
+                    Z[rows, column] - means[rows, column]
+                )  # what remains of the ratio far from the spectrum
                 f = ratio(column) / self.regression.root_masses[rows, None] - own[:, None]
                 for place, some in where.items():
                     predicted = _summed(c[place], f[:, some], basis)
@@ -319,7 +353,10 @@ class LeftOut:
                 for column, function in enumerate(functions):
                     f, means = ratio(column), regression.left_out_means[rows, column]
                     left = regression.projected[:, [column]] - means * regression.projected[:, [-1]]
-                    found = [np.real((resolvent * each) @ f.T) * own for each, own in zip(c, basis.T, strict=True)]
+                    found = [
+                        np.real((resolvent * each) @ f.T) * own
+                        for each, own in zip(c, basis.T, strict=True)
+                    ]
                     function[:, rows] = whole * left - regression.U[rows].T * sum(found)
         for some, refits in self._refits(candidates, poles):
             functions[..., some] = refits.functions(candidates)
@@ -366,7 +403,9 @@ class LeftOut:
             diagonal = diagonal + (1 - (U**2).sum(axis=1))[:, None] / nodes.z
         return diagonal
 
-    def _refits(self, candidates: Candidates, poles: Poles | None) -> Iterator[tuple[Array, Refits]]:
+    def _refits(
+        self, candidates: Candidates, poles: Poles | None
+    ) -> Iterator[tuple[Array, Refits]]:
         """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without poles."""
         n = self.regression.n
         rows = np.arange(n) if poles is None else self.heavy
@@ -399,8 +438,12 @@ class Refits:
         gamma, V = np.linalg.eigh(covariance / rest)
         self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * 1e-30), V
         means = regression.left_out_means[rows, None]
-        targets = root[:, None] * (regression.projected[:, :-1] - means * regression.projected[:, [-1]])
-        targets -= (own * regression.root_masses[rows, None])[:, :, None] * (regression.Z[rows, None] - means)
+        targets = root[:, None] * (
+            regression.projected[:, :-1] - means * regression.projected[:, [-1]]
+        )
+        targets -= (own * regression.root_masses[rows, None])[:, :, None] * (
+            regression.Z[rows, None] - means
+        )
         self.targets = np.swapaxes(V, 1, 2) @ (targets / rest)
         self.towards = (own[:, None] @ V)[:, 0] / regression.root_masses[rows, None]
 
@@ -409,7 +452,10 @@ class Refits:
         means = self.regression.left_out_means[self.rows]
         return np.stack(
             [
-                means + np.einsum("ir,irm->im", self.towards * self._inverse(candidates, parameter), self.targets)
+                means
+                + np.einsum(
+                    "ir,irm->im", self.towards * self._inverse(candidates, parameter), self.targets
+                )
                 for parameter in candidates.grid.tolist()
             ]
         )
@@ -425,7 +471,9 @@ class Refits:
         [parameter] = candidates.grid.tolist()
         regression = self.regression
         found = (self.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
-        others = (regression.U * np.sqrt(regression.gamma)) * regression.root_masses[:, None]  # p_j φ_j
+        others = (regression.U * np.sqrt(regression.gamma)) * regression.root_masses[
+            :, None
+        ]  # p_j φ_j
         return found @ others.T / (1 - regression.masses[self.rows, None])
 
     def _inverse(self, candidates: Candidates, parameter: float) -> Array:

@@ -103,16 +103,29 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         """
         tol, most = positive(self, "tol", self.tol), whole_number(self, "max_iter", self.max_iter)
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
-        largest = np.inf if self.bound is None else positive(self, "bound", self.bound, ", or None", above=1.0)
+        largest = (
+            np.inf
+            if self.bound is None
+            else positive(self, "bound", self.bound, ", or None", above=1.0)
+        )
         way = as_gram(self.gram)
         mu = target if isinstance(target, Embedding) else self._mean_of(X, target)
         if way == "auto":
-            way = "dense" if len(X) <= DENSE_UP_TO else Nystrom(min(LANDMARKS, len(X) + len(mu.points)))
+            way = (
+                "dense"
+                if len(X) <= DENSE_UP_TO
+                else Nystrom(min(LANDMARKS, len(X) + len(mu.points)))
+            )
         program, squared_norm = _program(mu, X, way, largest / len(X))
         accepted = tol * squared_norm
         found = program.solve(accepted, most)
 
-        self.kernel_, self.gram_, self.gap_, self.n_iter_ = mu.kernel, way, found.gap, found.products
+        self.kernel_, self.gram_, self.gap_, self.n_iter_ = (
+            mu.kernel,
+            way,
+            found.gap,
+            found.products,
+        )
         self.weights_ = found.v * len(X)
         self.effective_size_ = float(1 / (found.v @ found.v))
         self.distance_ = float(np.sqrt(max(found.value + squared_norm, 0.0)))
@@ -126,7 +139,9 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         """Return the kernel mean of the target's rows, the kernel learnt from both samples."""
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            raise ValueError(refusal("KernelMeanMatching", "a kernel of points is needed", "a precomputed one"))
+            raise ValueError(
+                refusal("KernelMeanMatching", "a kernel of points is needed", "a precomputed one")
+            )
         self._check_columns(target)
         Y = checked_sample(self, target, reset=False, name="target").astype(np.float64, copy=False)
         return Embedding(kernel.resolve(np.concatenate([X, Y])), Y, np.full(len(Y), 1 / len(Y)))
@@ -138,34 +153,52 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         if len(shape) == 2 and shape[1] != self.n_features_in_:
             needed = f"target must have as many columns as X, {self.n_features_in_}"
             raise ValueError(refusal(who, needed, shape[1]))
-        mine, its = (list(getattr(each, name, [])) for each, name in ((self, "feature_names_in_"), (target, "columns")))
+        mine, its = (
+            list(getattr(each, name, []))
+            for each, name in ((self, "feature_names_in_"), (target, "columns"))
+        )
         if not mine or not its or mine == its:
             return
         if sorted(map(str, mine)) == sorted(map(str, its)):
-            needed, advice = "target must have the columns of X in the same order", "take target[list(X.columns)]"
+            needed, advice = (
+                "target must have the columns of X in the same order",
+                "take target[list(X.columns)]",
+            )
             raise ValueError(refusal(who, needed, "another order", advice))
         others = ", ".join(repr(name) for name in its if name not in mine)
         if others:
-            raise ValueError(refusal(who, "target must have the columns of X", f"{others}, which X has not"))
+            raise ValueError(
+                refusal(who, "target must have the columns of X", f"{others}, which X has not")
+            )
 
 
-def _program(mu: Embedding, X: Array, way: str | Approximation, most: float) -> tuple[QuadraticProgram, float]:
+def _program(
+    mu: Embedding, X: Array, way: str | Approximation, most: float
+) -> tuple[QuadraticProgram, float]:
     """Return the program of a target μ, and ‖μ‖²; on features, those of its projection onto them."""
     if isinstance(way, Approximation):
-        learnt = way.resolve(mu.kernel, np.concatenate([X, np.asarray(mu.points, dtype=np.float64)]))
+        learnt = way.resolve(
+            mu.kernel, np.concatenate([X, np.asarray(mu.points, dtype=np.float64)])
+        )
         F = np.concatenate([learnt(X[some]) for some in slices(0, len(X), ROWS)])
         chunks = slices(0, len(mu.points), ROWS)
         c = np.sum([mu.weights[some] @ learnt(mu.points[some]) for some in chunks], axis=0)
         diagonal = np.einsum("ij,ij->i", F, F)
-        program = QuadraticProgram(lambda V: F @ (F.T @ V), lambda i: F @ F[i], diagonal, F @ c, most)
+        program = QuadraticProgram(
+            lambda V: F @ (F.T @ V), lambda i: F @ F[i], diagonal, F @ c, most
+        )
         return program, float(c @ c)
     kernel, b = mu.kernel, mu(X)
     diagonal = kernel.diagonal(X)
     if way == "dense":
         K = kernel(X)
-        return QuadraticProgram(lambda V: K @ V, lambda i: K[:, i], diagonal, b, most), mu.squared_norm()
+        return QuadraticProgram(
+            lambda V: K @ V, lambda i: K[:, i], diagonal, b, most
+        ), mu.squared_norm()
 
     def column(i: int) -> Array:
         return kernel(X, X[i : i + 1])[:, 0]
 
-    return QuadraticProgram(lambda V: kernel.product(X, V), column, diagonal, b, most), mu.squared_norm()
+    return QuadraticProgram(
+        lambda V: kernel.product(X, V), column, diagonal, b, most
+    ), mu.squared_norm()

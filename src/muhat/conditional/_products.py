@@ -105,10 +105,14 @@ class BlockFit(Fit):
 class Products:
     """The Krylov spaces of a sample without each fold, of every output, all advancing by one product a step."""
 
-    def __init__(self, gram: BlockGram, outputs: Array, folds: Sequence[Array], has_intercept: bool) -> None:
+    def __init__(
+        self, gram: BlockGram, outputs: Array, folds: Sequence[Array], has_intercept: bool
+    ) -> None:
         self.gram, self.outputs, self.folds = gram, outputs, [*folds, np.empty(0, int)]
         self.masses, self.n = gram.masses, len(outputs)
-        self.limit = int(max(2, min(MEMORY // (8 * self.n * len(self.folds) * outputs.shape[1]), self.n)))
+        self.limit = int(
+            max(2, min(MEMORY // (8 * self.n * len(self.folds) * outputs.shape[1]), self.n))
+        )
         self.spaces: list[_Space] = []
         self.means = np.zeros((len(self.folds), outputs.shape[1]))
         starts = []
@@ -139,13 +143,19 @@ class Products:
         """Take some products more; return whether there was anything left to take."""
         first = self.steps
         for space in self.spaces:
-            space.basis = np.concatenate([space.basis[: len(space.alpha)], np.zeros((steps, self.n))])
-            space.products = np.concatenate([space.products[: len(space.alpha)], np.zeros((steps, len(space.fold)))])
+            space.basis = np.concatenate(
+                [space.basis[: len(space.alpha)], np.zeros((steps, self.n))]
+            )
+            space.products = np.concatenate(
+                [space.products[: len(space.alpha)], np.zeros((steps, len(space.fold)))]
+            )
         for _ in range(steps):
             if not self.vectors.any():
                 break
             products = self.gram.product(self.vectors.T).T
-            for number, (space, q, Aq) in enumerate(zip(self.spaces, self.vectors.copy(), products, strict=True)):
+            for number, (space, q, Aq) in enumerate(
+                zip(self.spaces, self.vectors.copy(), products, strict=True)
+            ):
                 if q.any():
                     self.vectors[number] = self._next(space, q, Aq)
         return self.steps > first
@@ -162,7 +172,9 @@ class Products:
             following = following - (basis @ following) @ basis
         norm = float(np.linalg.norm(following))
         space.beta.append(norm)
-        is_last = norm <= rounding(following) * self._everything / space.rest or place + 1 >= self.limit
+        is_last = (
+            norm <= rounding(following) * self._everything / space.rest or place + 1 >= self.limit
+        )
         return np.zeros_like(following) if is_last else following / norm
 
     def scores(self, candidates: Candidates, steps: int) -> Array:
@@ -171,7 +183,9 @@ class Products:
         for number, space in enumerate(self.spaces):
             if len(space.fold):
                 predicted = self._held_out(number, space.coordinates(candidates, steps))
-                scores += (self.outputs[space.fold, space.output] - predicted) ** 2 @ self.masses[space.fold]
+                scores += (self.outputs[space.fold, space.output] - predicted) ** 2 @ self.masses[
+                    space.fold
+                ]
         return scores
 
     def _held_out(self, number: int, coordinates: Array) -> Array:
@@ -179,13 +193,19 @@ class Products:
         space = self.spaces[number]
         scale = np.sqrt(self.masses[space.fold] * space.rest)
         fold = number // self.outputs.shape[1]
-        return coordinates @ space.products[: coordinates.shape[1]] / scale + self.means[fold, space.output]
+        return (
+            coordinates @ space.products[: coordinates.shape[1]] / scale
+            + self.means[fold, space.output]
+        )
 
     def change(self, candidates: Candidates, steps: int) -> float:
         """Return how far the solutions of one parameter were from now after so many steps, relative to their size."""
         changes = []
         for space in self.spaces:
-            now, then = space.coordinates(candidates, self.steps)[0], space.coordinates(candidates, steps)[0]
+            now, then = (
+                space.coordinates(candidates, self.steps)[0],
+                space.coordinates(candidates, steps)[0],
+            )
             gap = np.linalg.norm(now - np.pad(then, (0, len(now) - len(then))))
             changes.append(float(gap / (np.linalg.norm(now) or 1.0)))
         return max(changes)
@@ -209,15 +229,25 @@ class Products:
 
 
 def fit_blocks(
-    parts: Parts, kernel: Kernel, X: Array, masses: Array, outputs: Array, rules: Sequence[Rule], has_intercept: bool
+    parts: Parts,
+    kernel: Kernel,
+    X: Array,
+    masses: Array,
+    outputs: Array,
+    rules: Sequence[Rule],
+    has_intercept: bool,
 ) -> BlockFit:
     """Fit by products with the Gram matrix; a filter whose parameter is given has folds for intervals only."""
     gram = BlockGram.from_sample(kernel, X, masses)
-    k_fold = next((rule for rule in rules if isinstance(rule, KFold)), KFold(min(KFold.n_splits, len(X))))
+    k_fold = next(
+        (rule for rule in rules if isinstance(rule, KFold)), KFold(min(KFold.n_splits, len(X)))
+    )
     products = Products(gram, outputs, k_fold.folds(masses), has_intercept)
     filters = bounded(parts, kernel, float(kernel.diagonal(X).max()))
     largest = gram.leading(1, tolerance=1e-3).largest
-    candidates = [candidates_of(largest, len(X), *each) for each in zip(rules, filters, strict=True)]
+    candidates = [
+        candidates_of(largest, len(X), *each) for each in zip(rules, filters, strict=True)
+    ]
     choices = _choices(products, rules, candidates)
     best = min(choices, key=lambda choice: choice.score) if len(choices) > 1 else choices[0]
     one = Candidates(best.filter, np.array([best.parameter]))
@@ -225,22 +255,38 @@ def fit_blocks(
     for number, fold in enumerate(products.folds[:-1]):
         fold_of[fold] = number
     means, residuals = products.means, products.residuals(one)
-    return BlockFit(kernel, X, choices, means[-1], betas[-1], means[:-1], betas[:-1], fold_of, residuals, masses)
+    return BlockFit(
+        kernel, X, choices, means[-1], betas[-1], means[:-1], betas[:-1], fold_of, residuals, masses
+    )
 
 
-def _choices(products: Products, rules: Sequence[Rule], candidates: Sequence[Candidates]) -> list[ConditionalChoice]:
+def _choices(
+    products: Products, rules: Sequence[Rule], candidates: Sequence[Candidates]
+) -> list[ConditionalChoice]:
     """Take products until the best solution of each filter has settled, and return the choices."""
     change, scores = np.inf, [np.zeros(len(each.grid)) for each in candidates]
     while change > SETTLED and products.advance(max(products.steps, LOOK)):
         scores = [products.scores(each, products.steps) for each in candidates]
         best = [
-            Candidates(each.filter, each.grid[[own.argmin()]]) for each, own in zip(candidates, scores, strict=True)
+            Candidates(each.filter, each.grid[[own.argmin()]])
+            for each, own in zip(candidates, scores, strict=True)
         ]
-        change = max(products.change(each, products.steps - max(1, products.steps // 8)) for each in best)
+        change = max(
+            products.change(each, products.steps - max(1, products.steps // 8)) for each in best
+        )
     if change > SETTLED and products.steps >= products.limit < products.n:
-        message = f"gram='blocks': solutions still change by {change:.1g} after {products.steps} products"
-        warnings.warn(f"{message}, all that memory allows; give a larger λ.", UserWarning, stacklevel=4)
+        message = (
+            f"gram='blocks': solutions still change by {change:.1g} after {products.steps} products"
+        )
+        warnings.warn(
+            f"{message}, all that memory allows; give a larger λ.", UserWarning, stacklevel=4
+        )
     return [
-        ConditionalChoice(rule, each.filter, each.grid, own if isinstance(rule, KFold) else np.full_like(own, np.nan))
+        ConditionalChoice(
+            rule,
+            each.filter,
+            each.grid,
+            own if isinstance(rule, KFold) else np.full_like(own, np.nan),
+        )
         for rule, each, own in zip(rules, candidates, scores, strict=True)
     ]

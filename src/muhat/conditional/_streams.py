@@ -18,7 +18,14 @@ from muhat._arrays import Array, rounding
 from muhat._messages import refusal
 from muhat._parts import Parts
 from muhat._validation import check_finite, check_scale
-from muhat.conditional._fits import ConditionalChoice, Coordinates, Fit, bounded, choices_of, evenly_spaced
+from muhat.conditional._fits import (
+    ConditionalChoice,
+    Coordinates,
+    Fit,
+    bounded,
+    choices_of,
+    evenly_spaced,
+)
 from muhat.conditional._left_out import LeftOut, PartOfRegression, Whole
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.gram import Approximation, FeatureMap
@@ -42,7 +49,9 @@ class Rows:
         """Draw rows in a first pass over all."""
         approximation = plan.gram
         assert isinstance(approximation, Approximation)
-        drawn = source.total(partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from))
+        drawn = source.total(
+            partial(ReservoirSample.from_batch, size=approximation.rows_to_learn_from)
+        )
         return cls(source, columns, drawn)
 
     def transformed(self, change: Callable[[Array], Array]) -> Rows:
@@ -66,14 +75,23 @@ class Rows:
         return self.drawn.rows[:, self.columns :].astype(np.float64)
 
     def fit(
-        self, parts: Parts, kernel: Kernel, approximation: Approximation, rules: Sequence[Rule], has_intercept: bool
+        self,
+        parts: Parts,
+        kernel: Kernel,
+        approximation: Approximation,
+        rules: Sequence[Rule],
+        has_intercept: bool,
     ) -> StreamFit:
         """Sum up features and outputs, choose each filter's parameter in a second pass, leave rows out in a third."""
         features, offset = approximation.resolve(kernel, self.X), self.y.mean(axis=0)
-        sums = self.source.total(partial(_Sums.from_batch, features=features, columns=self.columns, offset=offset))
+        sums = self.source.total(
+            partial(_Sums.from_batch, features=features, columns=self.columns, offset=offset)
+        )
         if sums.n != self.n:
             needed, got = "the same rows must come in every pass", f"{self.n} and then {sums.n}"
-            raise ValueError(refusal("batches", needed, got, "give a list, or muhat.open_batches(path)"))
+            raise ValueError(
+                refusal("batches", needed, got, "give a list, or muhat.open_batches(path)")
+            )
         check_scale(type(kernel).__name__, sums.largest_value, np.dtype(np.float64), self.X)
         basis = _Basis.from_sums(features, self.columns, sums, offset, has_intercept)
         nothing = basis.part(np.empty((0, self.drawn.rows.shape[1])))
@@ -82,8 +100,15 @@ class Rows:
         def scores(candidates: list[Candidates]) -> list[Array]:
             poles = LeftOut(nothing).poles(candidates)
             if len(poles) < len(candidates):
-                needed, advice = "rows in batches take a smooth filter", "choose a smoother one or a shorter grid"
-                raise ValueError(refusal("leave-one-out", needed, "a filter that is no sum of resolvents", advice))
+                needed, advice = (
+                    "rows in batches take a smooth filter",
+                    "choose a smoother one or a shorter grid",
+                )
+                raise ValueError(
+                    refusal(
+                        "leave-one-out", needed, "a filter that is no sum of resolvents", advice
+                    )
+                )
             return self.source.total(partial(_scores, basis, candidates, poles)).values
 
         choices = choices_of(nothing, rules, filters, scores)
@@ -125,7 +150,9 @@ class StreamFit(Fit):
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
-            raise ValueError(self._not_held("leave-one-out of this filter takes a refit for each row"))
+            raise ValueError(
+                self._not_held("leave-one-out of this filter takes a refit for each row")
+            )
         return self.left_out
 
     @property
@@ -164,7 +191,9 @@ class _Sums:
     largest_value: float
 
     @classmethod
-    def from_batch(cls, batch: SampleBatch, features: FeatureMap, columns: int, offset: Array) -> _Sums:
+    def from_batch(
+        cls, batch: SampleBatch, features: FeatureMap, columns: int, offset: Array
+    ) -> _Sums:
         """Sum up a batch."""
         rows = batch.X.astype(np.float64)
         y = rows[:, columns:] - offset
@@ -172,7 +201,14 @@ class _Sums:
             Z, own = features(rows[:, :columns]), features.kernel.diagonal(rows[:, :columns])
             check_finite((Z**2).sum() + own.sum(), features.kernel)
         crossed = Z.T @ np.column_stack([y, np.ones(len(y))])
-        return cls(len(y), Z.T @ Z, crossed, y.sum(axis=0), (y**2).sum(axis=0), float((Z**2).sum(axis=1).max()))
+        return cls(
+            len(y),
+            Z.T @ Z,
+            crossed,
+            y.sum(axis=0),
+            (y**2).sum(axis=0),
+            float((Z**2).sum(axis=1).max()),
+        )
 
     def __add__(self, other: _Sums) -> _Sums:
         return _Sums(
@@ -199,14 +235,20 @@ class _Basis:
     """Of the outputs, summed over them."""
 
     @classmethod
-    def from_sums(cls, features: FeatureMap, columns: int, sums: _Sums, offset: Array, has_intercept: bool) -> _Basis:
+    def from_sums(
+        cls, features: FeatureMap, columns: int, sums: _Sums, offset: Array, has_intercept: bool
+    ) -> _Basis:
         """Decompose the covariance."""
         n = sums.n
         gamma, V = np.linalg.eigh(sums.covariance / n)
         kept = gamma > n * rounding(gamma) * gamma[-1]
         gamma, V = gamma[kept], V[:, kept]
-        moved = sums.outputs / n if has_intercept else -offset  # from the offset to what is measured from
-        crossed = np.column_stack([sums.crossed[:, :-1] - sums.crossed[:, -1:] * moved, sums.crossed[:, -1]])
+        moved = (
+            sums.outputs / n if has_intercept else -offset
+        )  # from the offset to what is measured from
+        crossed = np.column_stack(
+            [sums.crossed[:, :-1] - sums.crossed[:, -1:] * moved, sums.crossed[:, -1]]
+        )
         spread = float((sums.squares / n - 2 * moved * sums.outputs / n + moved**2).sum())
         projected = (V.T @ crossed / n) / np.sqrt(gamma)[:, None]
         whole = Whole(n, offset + moved, projected, spread, sums.largest_value)
@@ -222,9 +264,15 @@ class _Basis:
         """Return some rows [x, y] in this basis."""
         n, rows = self.whole.n, rows.astype(np.float64)
         x = rows[:, : self.columns]
-        U = (self.features(x) @ self.V) / np.sqrt(n * self.gamma) if len(rows) else np.empty((0, len(self.gamma)))
+        U = (
+            (self.features(x) @ self.V) / np.sqrt(n * self.gamma)
+            if len(rows)
+            else np.empty((0, len(self.gamma)))
+        )
         masses, outputs = np.full(max(len(rows), 1), 1 / n), rows[:, self.columns :]
-        return PartOfRegression(self.gamma, U, masses, outputs, self.has_intercept, whole=self.whole)
+        return PartOfRegression(
+            self.gamma, U, masses, outputs, self.has_intercept, whole=self.whole
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,11 +299,15 @@ class _Pieces:
         return np.concatenate([self.values[start] for start in sorted(self.values)])
 
 
-def _scores(basis: _Basis, candidates: Sequence[Candidates], poles: dict[int, Poles], batch: SampleBatch) -> _Scores:
+def _scores(
+    basis: _Basis, candidates: Sequence[Candidates], poles: dict[int, Poles], batch: SampleBatch
+) -> _Scores:
     return _Scores(LeftOut(basis.part(batch.X)).scores(candidates, poles))
 
 
-def _predictions(basis: _Basis, candidates: Candidates, poles: dict[int, Poles], batch: SampleBatch) -> _Pieces:
+def _predictions(
+    basis: _Basis, candidates: Candidates, poles: dict[int, Poles], batch: SampleBatch
+) -> _Pieces:
     """Return left-out predictions of a batch, with the outputs beside them."""
     part = basis.part(batch.X)
     found = LeftOut(part).predictions(candidates.filter, candidates.grid[0], poles)

@@ -15,6 +15,22 @@ from muhat.data._sources import (
 )
 from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, places_of
 
-__all__ = ["BatchError", "DataSet", "FileBatches", "checked_batch", "is_empty", "open_batches", "read_table"]
-__all__ += ["ArraySource", "DaskSource", "SampleBatch", "Source", "StreamSource", "TransformedSource", "as_source"]
+__all__ = [
+    "BatchError",
+    "DataSet",
+    "FileBatches",
+    "checked_batch",
+    "is_empty",
+    "open_batches",
+    "read_table",
+]
+__all__ += [
+    "ArraySource",
+    "DaskSource",
+    "SampleBatch",
+    "Source",
+    "StreamSource",
+    "TransformedSource",
+    "as_source",
+]
 __all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "places_of"]

@@ -14,7 +14,16 @@ import numpy as np
 from muhat._arrays import available_cores, limit_cores
 from muhat._messages import refusal
 from muhat._validation import is_dask
-from muhat.data._sources import ArraySource, Columns, SampleBatch, Source, StreamSource, Sum, checked_batch, names_of
+from muhat.data._sources import (
+    ArraySource,
+    Columns,
+    SampleBatch,
+    Source,
+    StreamSource,
+    Sum,
+    checked_batch,
+    names_of,
+)
 
 FAN_IN = 8
 """How many sums are added at each knot of the tree."""
@@ -56,7 +65,9 @@ class DaskSource(Source):
         kind = type(X).__name__
         if kind not in ("Array", "DataFrame") or X.ndim != 2:
             got = f"an array of shape {X.shape}" if kind == "Array" else f"dask's {kind}"
-            raise ValueError(refusal("X", "a dask array with two dimensions or a dask data frame is needed", got))
+            raise ValueError(
+                refusal("X", "a dask array with two dimensions or a dask data frame is needed", got)
+            )
         if kind == "Array":
             if np.isnan(X.shape).any():
                 needed, got = "the sizes of a dask array's chunks must be known", "unknown ones"
@@ -69,7 +80,10 @@ class DaskSource(Source):
             sizes = _computed(delayed(list)([delayed(len)(each) for each in rows]))
             example, types = X._meta_nonempty.iloc[:1], set(X.dtypes)
         starts = accumulate(sizes, initial=0)
-        blocks = [Block(each, number, start) for number, (each, start) in enumerate(zip(rows, starts, strict=False))]
+        blocks = [
+            Block(each, number, start)
+            for number, (each, start) in enumerate(zip(rows, starts, strict=False))
+        ]
         blocks = [block for block, size in zip(blocks, sizes, strict=True) if size]
         if not blocks:
             raise ValueError(refusal("X", "at least one row is needed", "empty blocks only"))
@@ -79,7 +93,9 @@ class DaskSource(Source):
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
         from dask import delayed
 
-        on_block = partial(_total_of_block, work, self.columns, len(self.blocks))  # sent to the workers once
+        on_block = partial(
+            _total_of_block, work, self.columns, len(self.blocks)
+        )  # sent to the workers once
         parts = (call, partial(reduce, add), on_block)
         called, added, once = (delayed(each, pure=False, traverse=False) for each in parts)
         level = [called(once, block.rows, block.number, block.start) for block in self.blocks]
@@ -89,11 +105,18 @@ class DaskSource(Source):
 
 
 def _total_of_block(
-    work: Callable[[SampleBatch], Sum], columns: Columns, n_blocks: int, rows: Any, number: int, start: int
+    work: Callable[[SampleBatch], Sum],
+    columns: Columns,
+    n_blocks: int,
+    rows: Any,
+    number: int,
+    start: int,
 ) -> Sum:
     """Return the sum over a block, in chunks that fit the cache, on no more cores than other blocks leave."""
     if hasattr(rows, "dtypes") and all(kind.kind in "fiub" for kind in rows.dtypes):
-        rows = rows.astype(columns.dtype)  # what is missing in a column of whole numbers becomes NaN
+        rows = rows.astype(
+            columns.dtype
+        )  # what is missing in a column of whole numbers becomes NaN
     with limit_cores(max(1, available_cores() // n_blocks)):
         return ArraySource(checked_batch(rows, number, columns, start), first=start).total(work)
 
@@ -119,9 +142,14 @@ def as_source(who: str, X: Any) -> Source | None:
     if hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, str | bytes | Mapping):
         return None
     is_list = isinstance(X, list | tuple)
-    if not isinstance(X, Iterable) or (is_list and len(getattr(next(iter(X), 0), "shape", ())) != 2):
+    if not isinstance(X, Iterable) or (
+        is_list and len(getattr(next(iter(X), 0), "shape", ())) != 2
+    ):
         return None
     if isinstance(X, Iterator):
-        needed, advice = "batches that can be iterated anew are needed", "give a list, or what open_batches returns"
+        needed, advice = (
+            "batches that can be iterated anew are needed",
+            "give a list, or what open_batches returns",
+        )
         raise ValueError(refusal(who, needed, f"a {type(X).__name__}", advice))
     return StreamSource(X)

@@ -39,7 +39,15 @@ from muhat.data._sources import BatchError
 from muhat.data._text import TextTable
 
 TEXT = (".csv", ".tsv", ".txt")
-ENDINGS = (*TEXT, *(f"{ending}.gz" for ending in TEXT), ".parquet", ".feather", ".arrow", ".npy", ".npz")
+ENDINGS = (
+    *TEXT,
+    *(f"{ending}.gz" for ending in TEXT),
+    ".parquet",
+    ".feather",
+    ".arrow",
+    ".npy",
+    ".npz",
+)
 """The endings of the files that are read."""
 
 STANDARD_INPUT = "-"
@@ -58,7 +66,17 @@ MOST_COMPRESSED = 20
 ENOUGH, VALUES_LOOKED_AT = 20, 100_000
 """Minimum number of rows, and about the most values, used to guess a column's role."""
 
-LABEL_NAMES = {"label", "labels", "class", "target", "y", "species", "category", "outcome", "response"}
+LABEL_NAMES = {
+    "label",
+    "labels",
+    "class",
+    "target",
+    "y",
+    "species",
+    "category",
+    "outcome",
+    "response",
+}
 ID_NAMES = {"id", "index", "row", "key", "uid"}
 MOST_LABELS = 20
 """The most different values that a label has."""
@@ -123,7 +141,9 @@ class FileBatches:
         self._unknown: dict[str, Counter[str]] = {}
         self.categories = self._learnt_categories()
         indicators = (
-            indicator for name, values in self.categories.items() for indicator in indicators_of(name, values)
+            indicator
+            for name, values in self.categories.items()
+            for indicator in indicators_of(name, values)
         )
         self._plain_columns = (*self._table.columns, *indicators)
         self._places = self._order()
@@ -144,13 +164,18 @@ class FileBatches:
         """Sentences on what is left out, and why; on rows, once they have been read."""
         found = []
         if self._table.not_numbers:
-            names, first = ", ".join(self._table.not_numbers), next(iter(self._table.not_numbers.values()))
+            names, first = (
+                ", ".join(self._table.not_numbers),
+                next(iter(self._table.not_numbers.values())),
+            )
             found.append(f"Left out: {names} (not numbers: {first!r}).")
         found.append(self._dropped.sentence() if self._dropped else "")
         for name, values in self._unknown.items():
             listed_values = listed([*map(repr, values)])
             n, rows = values.total(), "row" if values.total() == 1 else "rows"
-            found.append(f"{n:,} {rows} with an unknown {name} ({listed_values}): all its indicators are 0 there.")
+            found.append(
+                f"{n:,} {rows} with an unknown {name} ({listed_values}): all its indicators are 0 there."
+            )
         return tuple(f"{self._who}: {sentence}" for sentence in found if sentence)
 
     def _learnt_categories(self) -> dict[str, list[str]]:
@@ -238,13 +263,18 @@ class FileBatches:
         with self._unchanged():
             chunks = list(self._table_chunks((*self._table.text, *names)))
         values = np.concatenate([self._with_indicators(chunk) for chunk in chunks])
-        words = {name: np.concatenate([chunk.words[name] for chunk in chunks]).astype(str) for name in names}
+        words = {
+            name: np.concatenate([chunk.words[name] for chunk in chunks]).astype(str)
+            for name in names
+        }
         self.n = len(values)
         if not self.n:
             raise no_rows(self._who, "only rows with missing values")
         if self._places is None:
             _warn_of_constants(self._who, self._table.columns, values)
-        return DataSet(self.name, values, self.columns, left_out=self.left_out, notes=self.notes), words
+        return DataSet(
+            self.name, values, self.columns, left_out=self.left_out, notes=self.notes
+        ), words
 
     @property
     def is_text(self) -> bool:
@@ -257,7 +287,12 @@ class FileBatches:
         if self._table.n is not None:
             return self._table.n
         size = sum(size for size, _ in self._states.values())
-        return size * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1) // (2 * len(self.columns)) + 1
+        return (
+            size
+            * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1)
+            // (2 * len(self.columns))
+            + 1
+        )
 
     def _chunks(self) -> Iterator[Array]:
         """Read the file; if that fails because it has changed, say so."""
@@ -308,7 +343,11 @@ class FileBatches:
         try:
             states = _states(files)
         except OSError as problem:
-            got = "no such file any more" if isinstance(problem, FileNotFoundError) else problem.strerror
+            got = (
+                "no such file any more"
+                if isinstance(problem, FileNotFoundError)
+                else problem.strerror
+            )
             raise RowsError(self._who, needed, got, advice=advice) from problem
         if any(self._states.get(file) != state for file, state in states.items()):
             raise RowsError(self._who, needed, "another size or time of change", advice=advice)
@@ -381,8 +420,12 @@ def open_batches(
     rows = whole_number("open_batches", "rows", rows)
     for parameter, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
-            raise TypeError(refusal("open_batches", f"{parameter} must be a list of names", repr(names)))
-    batches = FileBatches(Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator)
+            raise TypeError(
+                refusal("open_batches", f"{parameter} must be a list of names", repr(names))
+            )
+    batches = FileBatches(
+        Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator
+    )
     if not batches.columns:
         raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
     return batches
@@ -436,7 +479,9 @@ def _check_settings(wanted: Wanted) -> None:
         if given not in values:
             valid = " or ".join(map(repr, values))
             who, needed = (
-                (f"--{name}", f"{valid} is needed") if IN_COMMAND.get() else ("open_batches", f"{name} must be {valid}")
+                (f"--{name}", f"{valid} is needed")
+                if IN_COMMAND.get()
+                else ("open_batches", f"{name} must be {valid}")
             )
             raise ValueError(refusal(who, needed, repr(given)))
 
@@ -454,7 +499,10 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
         return ArrowTable(files, who, wanted)
     if ending not in ENDINGS:
         got = f"the ending {path.suffix!r}" if path.suffix else "none"
-        needed, advice = f"a file ending in {', '.join(ENDINGS)} is needed", "convert it, or rename it if it is one"
+        needed, advice = (
+            f"a file ending in {', '.join(ENDINGS)} is needed",
+            "convert it, or rename it if it is one",
+        )
         raise FileError(refusal(who, needed, got, advice))
     if ending.removesuffix(".gz") in TEXT:
         return TextTable(path, who, wanted, separator)
@@ -462,7 +510,11 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
         if given != default:
             needed = f"{name} is an option of text files"
             raise FileError(refusal(who, needed, f"the ending {ending!r}", "leave it out"))
-    return NumpyTable(path, who, wanted) if ending in (".npy", ".npz") else ArrowTable([path], who, wanted)
+    return (
+        NumpyTable(path, who, wanted)
+        if ending in (".npy", ".npz")
+        else ArrowTable([path], who, wanted)
+    )
 
 
 def base_name(path: Path) -> str:
@@ -472,19 +524,27 @@ def base_name(path: Path) -> str:
 
 def _ending(path: Path) -> str:
     """Return what tells the kind of a file, in lower case: its last suffix, of a compressed one the last two."""
-    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
+    return "".join(
+        path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
+    ).lower()
 
 
 def _saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, as passes need to read it anew."""
     if sys.stdin is None:
-        raise FileError(refusal("standard input", "rows are needed", "a closed one", "name a file, or pipe it in"))
+        raise FileError(
+            refusal(
+                "standard input", "rows are needed", "a closed one", "name a file, or pipe it in"
+            )
+        )
     path = folder / "standard input"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     with path.open("rb") as file:
         start = file.read(8)
-    ending = next((ending for magic, ending in BEGINNINGS.items() if start.startswith(magic)), ".csv")
+    ending = next(
+        (ending for magic, ending in BEGINNINGS.items() if start.startswith(magic)), ".csv"
+    )
     return path.rename(path.with_name(path.name + ending))
 
 
@@ -500,7 +560,9 @@ def _files(path: Path) -> list[Path]:
     """Return the files that are read: those of a folder by name, without the hidden ones."""
     if not path.is_dir():
         return [path]
-    inside = [file for file in path.iterdir() if file.suffix.lower() == ".parquet" and file.name[0] != "."]
+    inside = [
+        file for file in path.iterdir() if file.suffix.lower() == ".parquet" and file.name[0] != "."
+    ]
     return sorted(file for file in inside if file.is_file())
 
 
@@ -541,10 +603,18 @@ def _warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
     numbers = values[:, : len(names)]
     if len(numbers) < ENOUGH or not len(names):
         return
-    constant = [name for name, same in zip(names, (numbers == numbers[0]).all(axis=0), strict=True) if same]
+    constant = [
+        name for name, same in zip(names, (numbers == numbers[0]).all(axis=0), strict=True) if same
+    ]
     if constant:
-        subject = f"columns {listed(list(map(repr, constant)))} are" if constant[1:] else f"column {constant[0]!r} is"
-        warnings.warn(f"{who}: {subject} constant: the same value in every row.", UserWarning, stacklevel=4)
+        subject = (
+            f"columns {listed(list(map(repr, constant)))} are"
+            if constant[1:]
+            else f"column {constant[0]!r} is"
+        )
+        warnings.warn(
+            f"{who}: {subject} constant: the same value in every row.", UserWarning, stacklevel=4
+        )
 
 
 def indicators_of(name: str, values: Sequence[str]) -> list[str]:
@@ -565,6 +635,9 @@ def check_no_indicators(names: Sequence[str], text: Sequence[str]) -> None:
     for name in names:
         of = text_column_of(name, text)
         if of is not None:
-            needed, got = "no column may be named as an indicator of another", f"{name!r} beside {of!r}"
+            needed, got = (
+                "no column may be named as an indicator of another",
+                f"{name!r} beside {of!r}",
+            )
             advice = f"rename it or leave it out with {option('drop', name)}"
             raise FileError(refusal(option("one_hot"), needed, got, advice))

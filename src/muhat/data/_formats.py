@@ -41,7 +41,13 @@ class RowsError(FileError):
     """
 
     def __init__(
-        self, who: str, needed: str, got: object, place: str = "", advice: str = "", at_row: bool = False
+        self,
+        who: str,
+        needed: str,
+        got: object,
+        place: str = "",
+        advice: str = "",
+        at_row: bool = False,
     ) -> None:
         super().__init__(who, needed, got, place, advice, at_row)
         self.at_row = at_row
@@ -78,7 +84,9 @@ class DecimalCommaError(RowsError):
     """A number with a decimal comma in a file that is read with decimal points."""
 
     def __init__(self, who: str, name: str, value: str, place: str) -> None:
-        super().__init__(who, name, value, place, f"use {option('decimal', ',')} or convert them", at_row=True)
+        super().__init__(
+            who, name, value, place, f"use {option('decimal', ',')} or convert them", at_row=True
+        )
 
     def sentence(self, batch: int | None = None) -> str:
         who, name, value, _, advice, _ = self.args
@@ -91,8 +99,12 @@ def refuse_unreadable(who: str, *errors: type[Exception], got: str = "{}") -> It
     try:
         yield
     except (OSError, *errors) as problem:  # type: ignore[misc]  # a tuple that is not known yet
-        reason = getattr(problem, "strerror", None) or str(problem).split("\n")[0].split(". ")[0].rstrip(".")
-        raise RowsError(who, READABLE, got.format(reason) if isinstance(problem, errors) else reason) from problem
+        reason = getattr(problem, "strerror", None) or str(problem).split("\n")[0].split(". ")[
+            0
+        ].rstrip(".")
+        raise RowsError(
+            who, READABLE, got.format(reason) if isinstance(problem, errors) else reason
+        ) from problem
 
 
 def no_rows(who: str, got: str) -> FileError:
@@ -112,7 +124,9 @@ INDICATOR = " = "
 
 def text_column_of(indicator: str, text: Iterable[str]) -> str | None:
     """Return the text column that a name would be an indicator of, the one with the longest name; or None."""
-    return max((name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None)
+    return max(
+        (name for name in text if indicator.startswith(name + INDICATOR)), key=len, default=None
+    )
 
 
 @dataclass(frozen=True)
@@ -147,15 +161,23 @@ class Wanted:
         missing = [name for name in (*self.drop, *wanted) if name not in names]
         if missing:
             raise NoColumnError(who, missing, names)
-        order = range(len(names)) if self.columns is None else [names.index(name) for name in wanted]
+        order = (
+            range(len(names)) if self.columns is None else [names.index(name) for name in wanted]
+        )
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
             raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
         if self.one_hot:
             known = {names.index(name) for name in self.split(names)[1]}
-            text = [place for place in kept if place in known or not (self.only_known or is_numeric(place))]
+            text = [
+                place
+                for place in kept
+                if place in known or not (self.only_known or is_numeric(place))
+            ]
             return Places([place for place in kept if place not in text], text, [])
-        not_numbers = [place for place in kept if not is_numeric(place)] if self.only_numeric else []
+        not_numbers = (
+            [place for place in kept if not is_numeric(place)] if self.only_numeric else []
+        )
         return Places([place for place in kept if place not in not_numbers], [], not_numbers)
 
     def split(self, names: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -186,7 +208,9 @@ class Wanted:
         else:
             ways = f"leave it out with {option('drop', name)} or {option('only_numeric')}"
             advice = f"{ways}, or make indicators of its values with {option('one_hot')}"
-        return RowsError(who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True)
+        return RowsError(
+            who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True
+        )
 
 
 def is_date(value: object) -> bool:
@@ -256,7 +280,9 @@ class Table(ABC):
     n: int | None = None
     """Number of rows, None for a text file, which does not say."""
 
-    def chunks(self, rows: int, words: Sequence[str] = (), dropped: DroppedRows | None = None) -> Iterator[TableChunk]:
+    def chunks(
+        self, rows: int, words: Sequence[str] = (), dropped: DroppedRows | None = None
+    ) -> Iterator[TableChunk]:
         """Read it from its start, about so many rows at a time or more, with some columns as words.
 
         A row with a missing value is refused, or left out and counted in ``dropped``; numbers must be finite.
@@ -289,14 +315,18 @@ class Table(ABC):
             dropped.numbers.append(dropped.of + np.flatnonzero(missing.any(axis=1)))
             dropped.of += len(missing)
             dropped.n += int(missing.any(axis=1).sum())
-            dropped.columns.update({name: int(n) for name, n in zip(names, missing.sum(axis=0), strict=True) if n})
+            dropped.columns.update(
+                {name: int(n) for name, n in zip(names, missing.sum(axis=0), strict=True) if n}
+            )
         rows = np.flatnonzero(wrong)
         complete: Array = ~np.asarray(missing.any(axis=1))
         if not rows.size:
             yield chunk[complete]
             return
         yield chunk[: rows[0]][complete[: rows[0]]]
-        raise self._bad_values(chunk[rows], missing[rows] if dropped is None else np.zeros_like(missing[rows]))
+        raise self._bad_values(
+            chunk[rows], missing[rows] if dropped is None else np.zeros_like(missing[rows])
+        )
 
     def _bad_values(self, chunk: TableChunk, missing: Array) -> RowsError:
         """Return the error of rows with missing or infinite values."""
@@ -313,7 +343,9 @@ class Table(ABC):
         got = f"{kind} values" if several else f"{article} {kind} value"
         drop = f"drop these rows with {option('missing', 'drop')}, or fill them in"
         advice = drop if missing.any() else "replace or delete these rows"
-        return RowsError(chunk.who, "every value must be there and finite", got, place, advice, at_row=True)
+        return RowsError(
+            chunk.who, "every value must be there and finite", got, place, advice, at_row=True
+        )
 
 
 class NumpyTable(Table):
@@ -344,7 +376,9 @@ class NumpyTable(Table):
     def _load(self) -> Array:
         """Return the array in the file, or refuse what is no table of numbers."""
         damaged = "no array of numbers, or a damaged one ({})"
-        with refuse_unreadable(self.who, ValueError, EOFError, BadZipFile, LookupError, got=damaged):
+        with refuse_unreadable(
+            self.who, ValueError, EOFError, BadZipFile, LookupError, got=damaged
+        ):
             array = np.load(self.path, allow_pickle=False, mmap_mode="r")
             names: list[str] = getattr(array, "files", [])
             if not isinstance(array, np.ndarray):
@@ -352,15 +386,25 @@ class NumpyTable(Table):
                     array = archive[names[0]]
         if len(names) > 1:
             got = f"an archive of several arrays ({', '.join(names)})"
-            raise FileError(refusal(self.who, "a file with one array is needed", got, "save one to a file"))
+            raise FileError(
+                refusal(self.who, "a file with one array is needed", got, "save one to a file")
+            )
         if array.ndim != 2:
             needed = "an array of two dimensions is needed, points in rows"
-            advice = "save array.reshape(-1, 1) if it is one column" if array.ndim == 1 else "save array.reshape(n, -1)"
+            advice = (
+                "save array.reshape(-1, 1) if it is one column"
+                if array.ndim == 1
+                else "save array.reshape(n, -1)"
+            )
             raise FileError(refusal(self.who, needed, f"shape {array.shape}", advice))
         if array.dtype.kind not in "fiub":
-            raise FileError(refusal(self.who, "numbers are needed", f"values of type {array.dtype}"))
+            raise FileError(
+                refusal(self.who, "numbers are needed", f"values of type {array.dtype}")
+            )
         if not array.size:
-            raise FileError(refusal(self.who, "at least one number is needed", f"shape {array.shape}"))
+            raise FileError(
+                refusal(self.who, "at least one number is needed", f"shape {array.shape}")
+            )
         return array
 
 
@@ -375,20 +419,28 @@ class ArrowTable(Table):
             if file.names != names:
                 needed = f"a folder's files must have the columns of its first, {', '.join(map(repr, names))}"
                 got = ", ".join(map(repr, file.names))
-                raise FileError(refusal(file.who, needed, got, "read them one by one or move it away"))
+                raise FileError(
+                    refusal(file.who, needed, got, "read them one by one or move it away")
+                )
         _check_names_differ(who, names)
-        places = wanted.places(who, names, lambda place: all(file.is_numeric(place) for file in self.files))
+        places = wanted.places(
+            who, names, lambda place: all(file.is_numeric(place) for file in self.files)
+        )
         for file, place in product(self.files, places.numbers):
             if not file.is_numeric(place):
                 raise wanted.not_numeric(file.who, names[place], *file.first_value(names[place]))
         self.columns, self.left_out = divided(names, [*places.numbers, *places.text])
         self.columns = self.columns[: len(places.numbers)]
         self.text = tuple(names[place] for place in places.text)
-        self.not_numbers = {names[place]: self.files[0].first_value(names[place])[0] for place in places.not_numbers}
+        self.not_numbers = {
+            names[place]: self.files[0].first_value(names[place])[0] for place in places.not_numbers
+        }
         self.n = sum(file.n for file in self.files)
         if not self.n:
             raise no_rows(who, "a header only")
-        singles = all(str(file.types[place]) == "float" for file in self.files for place in places.numbers)
+        singles = all(
+            str(file.types[place]) == "float" for file in self.files for place in places.numbers
+        )
         self.dtype = np.float32 if singles and not self.text else np.float64
 
     def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
@@ -410,14 +462,20 @@ def _check_names_differ(who: str, names: Sequence[str]) -> None:
     """Refuse a name that two columns have: they are read by their names."""
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise FileError(refusal(who, "every column must have a name of its own", f"{twice!r} twice", "rename one"))
+        raise FileError(
+            refusal(
+                who, "every column must have a name of its own", f"{twice!r} twice", "rename one"
+            )
+        )
 
 
 def _words(rows: Any, name: str) -> Array:
     """Return a column of any type as words, None where a value is missing."""
     column = rows.column(rows.schema.names.index(name))
     found = np.empty(rows.num_rows, dtype=object)
-    found[:] = [None if value is None or value != value else str(value) for value in column.to_pylist()]
+    found[:] = [
+        None if value is None or value != value else str(value) for value in column.to_pylist()
+    ]
     return found
 
 
@@ -432,7 +490,9 @@ class _ArrowFile:
             self.names: list[str] = schema.names
             self.types: list[Any] = schema.types
             n = file.metadata.num_rows if self.is_parquet else None
-        self.n: int = sum(batch.num_rows for batch in self.batches(self.names[:1])) if n is None else n
+        self.n: int = (
+            sum(batch.num_rows for batch in self.batches(self.names[:1])) if n is None else n
+        )
 
     def batches(self, columns: Sequence[str], rows: int = LOOKED_AT) -> Iterator[Any]:
         """Yield record batches with these columns, those of Parquet with so many rows."""
@@ -453,7 +513,9 @@ class _ArrowFile:
         damaged = f"no {self.path.suffix.lower()[1:]} file, or a damaged one ({{}})"
         with refuse_unreadable(self.who, pyarrow.ArrowException, got=damaged):
             if self.is_parquet:
-                with parquet.ParquetFile(self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
+                with parquet.ParquetFile(
+                    self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False
+                ) as file:
                     yield file
             else:
                 fields = None if columns is None else [self.names.index(name) for name in columns]
@@ -473,7 +535,9 @@ class _ArrowFile:
     def first_value(self, name: str) -> tuple[object, str]:
         """Return the first value of a column that is there, and its place."""
         values = (value for batch in self.batches([name]) for value in batch.to_pydict()[name])
-        row, value = next(((row, value) for row, value in enumerate(values, 1) if value is not None), (1, None))
+        row, value = next(
+            ((row, value) for row, value in enumerate(values, 1) if value is not None), (1, None)
+        )
         return value, f"data row {row} (counted from 1)"
 
 
@@ -483,7 +547,9 @@ def check_pyarrow(who: str) -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         advice = "pip install 'muhat[cli]'"
-        raise FileError(refusal(who, "pyarrow is needed to read it", "none installed", advice)) from None
+        raise FileError(
+            refusal(who, "pyarrow is needed to read it", "none installed", advice)
+        ) from None
 
 
 def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:
@@ -496,5 +562,7 @@ def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) ->
     kind, found = pyarrow.from_numpy_dtype(dtype), rows.schema.names
     values = np.empty((rows.num_rows, len(names)), dtype)
     for place, name in enumerate(names):
-        values[:, place] = rows.column(found.index(name)).cast(kind, safe=False).to_numpy(zero_copy_only=False)
+        values[:, place] = (
+            rows.column(found.index(name)).cast(kind, safe=False).to_numpy(zero_copy_only=False)
+        )
     return values

@@ -66,7 +66,11 @@ class ArraySource(LocalSource):
     def __iter__(self) -> Iterator[SampleBatch]:
         for start in range(0, len(self.X), ROWS):
             chunk = slice(start, start + ROWS)
-            yield SampleBatch(self.X[chunk], self.first + start, None if self.weights is None else self.weights[chunk])
+            yield SampleBatch(
+                self.X[chunk],
+                self.first + start,
+                None if self.weights is None else self.weights[chunk],
+            )
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,9 @@ class TransformedSource(Source):
         return self.source.total(partial(_on_transformed, work, self.change))
 
 
-def _on_transformed(work: Callable[[SampleBatch], Sum], change: Callable[[Array], Array], batch: SampleBatch) -> Sum:
+def _on_transformed(
+    work: Callable[[SampleBatch], Sum], change: Callable[[Array], Array], batch: SampleBatch
+) -> Sum:
     return work(replace(batch, X=change(batch.X)))
 
 
@@ -161,25 +167,39 @@ def names_of(values: Any) -> tuple[str, ...] | None:
 def is_empty(values: Any) -> bool:
     """Whether a batch has no rows."""
     shape = getattr(values, "shape", None)
-    return not values if shape is None and isinstance(values, list | tuple) else shape is not None and shape[:1] == (0,)
+    return (
+        not values
+        if shape is None and isinstance(values, list | tuple)
+        else shape is not None and shape[:1] == (0,)
+    )
 
 
-def checked_batch(values: Any, number: int, columns: Columns | None = None, first: int | None = None) -> Array:
+def checked_batch(
+    values: Any, number: int, columns: Columns | None = None, first: int | None = None
+) -> Array:
     """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
 
     It must have the columns, if they are known, and takes the type of their numbers; ``first`` rows are before it.
     """
     if np.ma.is_masked(values):
-        raise _refused(number, "every value must be there", "masked ones", "fill or drop them first")
+        raise _refused(
+            number, "every value must be there", "masked ones", "fill or drop them first"
+        )
     X = as_array(values)
     if X.dtype == object:  # a data frame of numbers, booleans and integers, some of them missing
         with suppress(TypeError, ValueError):
-            X = values.to_numpy(np.float64, na_value=np.nan) if hasattr(values, "columns") else X.astype(np.float64)
+            X = (
+                values.to_numpy(np.float64, na_value=np.nan)
+                if hasattr(values, "columns")
+                else X.astype(np.float64)
+            )
     if X.dtype.kind not in "fiub":
         raise _refused(number, "numbers are needed", f"values of type {X.dtype}")
     if X.ndim != 2:
         advice = "reshape it with X.reshape(-1, 1) if it is one feature"
-        raise _refused(number, "two dimensions are needed, points in rows", f"shape {X.shape}", advice)
+        raise _refused(
+            number, "two dimensions are needed, points in rows", f"shape {X.shape}", advice
+        )
     if columns is not None:
         _check_columns(X, values, number, columns)
     if not X.shape[0]:
@@ -197,7 +217,9 @@ def checked_batch(values: Any, number: int, columns: Columns | None = None, firs
     return np.ascontiguousarray(X)
 
 
-def _refused(number: int, needed: str, got: object, advice: str = "", row: int | None = None) -> BatchError:
+def _refused(
+    number: int, needed: str, got: object, advice: str = "", row: int | None = None
+) -> BatchError:
     return BatchError(refusal(f"batch {number}", needed, got, advice), number, row)
 
 
@@ -206,7 +228,10 @@ def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None
     needed, advice = "numbers must be finite", "drop or impute that row"
     kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
     if np.isfinite(as_given[row]).all():
-        needed, kind = f"numbers must be finite in {X.dtype}, the type of the first batch", "one that is too large"
+        needed, kind = (
+            f"numbers must be finite in {X.dtype}, the type of the first batch",
+            "one that is too large",
+        )
         advice = f"give all batches as {as_given.dtype}"
     of_all = "" if first is None else f"row {first + row} of all, "
     where = f"{kind} in its row {row} ({of_all}counted from 0)"
@@ -216,7 +241,12 @@ def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None
 def _check_columns(X: Array, values: Any, number: int, columns: Columns) -> None:
     advice = "give every batch the same columns, in the same order"
     if X.shape[1] != columns.count:
-        raise _refused(number, f"{columns.count} columns are needed, as the first batch has", X.shape[1], advice)
+        raise _refused(
+            number,
+            f"{columns.count} columns are needed, as the first batch has",
+            X.shape[1],
+            advice,
+        )
     names = names_of(values)
     if names and columns.names and names != columns.names:
         place = next(place for place, name in enumerate(names) if name != columns.names[place])

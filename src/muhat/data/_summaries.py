@@ -17,7 +17,10 @@ MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 def scrambled(numbers: Array, random_state: int) -> Array:
     """Return 64 bits that look random for each whole number: those of SplitMix64 at that place of its sequence."""
     with np.errstate(over="ignore"):
-        bits = (numbers.astype(np.uint64) + np.uint64(random_state % 2**64) * np.uint64(0xD1342543DE82EF95)) * STEP
+        bits = (
+            numbers.astype(np.uint64)
+            + np.uint64(random_state % 2**64) * np.uint64(0xD1342543DE82EF95)
+        ) * STEP
         for shift, factor in MIX:
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
         return bits ^ (bits >> np.uint64(31))
@@ -40,7 +43,9 @@ def folds_of(X: Array, n_splits: int, random_state: int) -> Array:
 def places_of(points: Array, rows: Array) -> Array:
     """Return which row each point is, −1 where none is left: of equal rows, as many as there are equal points."""
     places: dict[bytes, list[int]] = defaultdict(list)
-    for place, row in zip(range(len(rows) - 1, -1, -1), rows[::-1] + 0, strict=True):  # no row has a negative zero
+    for place, row in zip(
+        range(len(rows) - 1, -1, -1), rows[::-1] + 0, strict=True
+    ):  # no row has a negative zero
         places[row.tobytes()].append(place)
     found = [places[point.tobytes()] for point in points.astype(rows.dtype) + 0]
     return np.array([equal.pop() if equal else -1 for equal in found], dtype=np.intp)
@@ -69,14 +74,21 @@ class ReservoirSample:
         return cls(batch.X, numbers, size, random_state, len(batch.X))._cut_to_size()
 
     def __add__(self, other: ReservoirSample) -> ReservoirSample:
-        rows, numbers = np.concatenate([self.rows, other.rows]), np.concatenate([self.numbers, other.numbers])
-        return replace(self, rows=rows, numbers=numbers, count=self.count + other.count)._cut_to_size()
+        rows, numbers = (
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.numbers, other.numbers]),
+        )
+        return replace(
+            self, rows=rows, numbers=numbers, count=self.count + other.count
+        )._cut_to_size()
 
     def _cut_to_size(self) -> ReservoirSample:
         """Return the subsample with no more rows than it may have, in their order."""
         order = np.argsort(self.numbers, kind="stable")
         if len(order) > self.size:
-            least = np.argpartition(scrambled(self.numbers, self.random_state), self.size)[: self.size]
+            least = np.argpartition(scrambled(self.numbers, self.random_state), self.size)[
+                : self.size
+            ]
             order = least[np.argsort(self.numbers[least])]
         return replace(self, rows=self.rows[order], numbers=self.numbers[order])
 
@@ -112,10 +124,16 @@ class ColumnMoments:
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        mine, its = (np.minimum(each.unit / _unit(low, high), 1) for each in (self, other))  # of zeros, any unit
+        mine, its = (
+            np.minimum(each.unit / _unit(low, high), 1) for each in (self, other)
+        )  # of zeros, any unit
         count, gap = self.count + other.count, its * other.mean - mine * self.mean
         mean = mine * self.mean + gap * (other.count / count)
-        squares = mine**2 * self.squares + its**2 * other.squares + gap**2 * (self.count * other.count / count)
+        squares = (
+            mine**2 * self.squares
+            + its**2 * other.squares
+            + gap**2 * (self.count * other.count / count)
+        )
         return ColumnMoments(count, low, high, mean, squares)
 
     @property

@@ -56,7 +56,10 @@ SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 HEAD, FIELDS_LOOKED_AT = 20, 100_000
 """How many lines tell the separator, and the most fields that are looked at to open a file, which may be wide."""
 
-NULLS = sorted({form for each in MISSING for form in (each, each.upper(), each.capitalize())} | {"NaN", "#N/A N/A"})
+NULLS = sorted(
+    {form for each in MISSING for form in (each, each.upper(), each.capitalize())}
+    | {"NaN", "#N/A N/A"}
+)
 """What pyarrow takes for a missing number."""
 
 CHUNK_CHARACTERS = 2**21
@@ -107,29 +110,50 @@ class TextTable(Table):
         self.width = len(first)
         self.before = lines[0].number if has_header else 0
         titles = first if has_header else [""] * self.width
-        self.names = names = self._distinct([title or f"column {place}" for place, title in enumerate(titles, 1)])
+        self.names = names = self._distinct(
+            [title or f"column {place}" for place, title in enumerate(titles, 1)]
+        )
         rows = [line.fields for line in lines[has_header:] if len(line.fields) == self.width]
         if has_row_names:
-            self._warn("the header has one name less than there are columns: the first are names of rows, left out")
+            self._warn(
+                "the header has one name less than there are columns: the first are names of rows, left out"
+            )
             wanted = replace(wanted, drop=(*wanted.drop, names[0]))
-        places = wanted.places(who, names, lambda place: all(_is_numeric(row[place]) for row in rows))
+        places = wanted.places(
+            who, names, lambda place: all(_is_numeric(row[place]) for row in rows)
+        )
         self.kept = places.numbers
         numbers = [field for field in first if _number(field) is not None]
         if has_header and first[0] and numbers:
             named = f"the first line is read as names, though {numbers[0]!r} is a number"
             self._warn(f"{named}; write names above it if it is a row")
         if not has_header and _looks_like_names(first, rows[1:]):
-            self._warn("the first line looks like a header and is read as a row of numbers; delete it if it is one")
-        if has_header and not first[0] and wanted.columns is None and len(self.kept) > 1 and self.kept[0] == 0:
+            self._warn(
+                "the first line looks like a header and is read as a row of numbers; delete it if it is one"
+            )
+        if (
+            has_header
+            and not first[0]
+            and wanted.columns is None
+            and len(self.kept) > 1
+            and self.kept[0] == 0
+        ):
             numbers = [row[0] for row in rows]
-            if numbers in (_counted(0, len(rows)), _counted(1, len(rows))):  # as pandas and R write it: no feature
+            if numbers in (
+                _counted(0, len(rows)),
+                _counted(1, len(rows)),
+            ):  # as pandas and R write it: no feature
                 self._warn("the first column has no name and counts the rows; it is left out")
                 self.kept = self.kept[1:]
         self.columns, self.left_out = divided(names, [*self.kept, *places.text])
         self.columns = self.columns[: len(self.kept)]
         self.text = tuple(names[place] for place in places.text)
-        self.not_numbers = {names[place]: _first_word(row[place] for row in rows) for place in places.not_numbers}
-        self.booleans = {place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS}
+        self.not_numbers = {
+            names[place]: _first_word(row[place] for row in rows) for place in places.not_numbers
+        }
+        self.booleans = {
+            place for place in self.kept if rows and rows[0][place].lower() in BOOLEANS
+        }
 
     def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
         """Read it in chunks of some megabytes, however many rows that is."""
@@ -169,7 +193,9 @@ class TextTable(Table):
             self._warn(f"two columns are named {name!r}; the later one is called {new!r} here")
         return distinct
 
-    def _parsed_by_pyarrow(self, text: str, words: Sequence[str], with_gaps: bool) -> TableChunk | None:
+    def _parsed_by_pyarrow(
+        self, text: str, words: Sequence[str], with_gaps: bool
+    ) -> TableChunk | None:
         """Return the rows, or None if something in them is not plainly a number, or missing and ``with_gaps`` false."""
         import pyarrow
         from pyarrow import csv as reader
@@ -179,7 +205,10 @@ class TextTable(Table):
             return None
         if self.separator == " ":
             text = BLANKS.sub(" ", text).replace("\n ", "\n").replace(" \n", "\n").strip(" ")
-        kinds = {f"{place}": pyarrow.bool_() if place in self.booleans else pyarrow.float64() for place in self.kept}
+        kinds = {
+            f"{place}": pyarrow.bool_() if place in self.booleans else pyarrow.float64()
+            for place in self.kept
+        }
         of_words = {name: f"{self.names.index(name)}" for name in words}
         if kinds.keys() & of_words.values():  # numbers as words, which are as they were written
             return None
@@ -216,7 +245,9 @@ class TextTable(Table):
         other = rf'[^\n"{re.escape(str(self.separator))}]'
         return text.count('"') % 2 == 1 or re.search(f'{other}"{other}', text) is not None
 
-    def _parsed_line_by_line(self, text: str, number: int, words: Sequence[str]) -> Iterator[TableChunk]:
+    def _parsed_line_by_line(
+        self, text: str, number: int, words: Sequence[str]
+    ) -> Iterator[TableChunk]:
         """Yield the rows by the rules that are ours, up to the first that they refuse."""
         values: list[list[float]] = []
         found: dict[str, list[str]] = {name: [] for name in words}
@@ -237,7 +268,13 @@ class TextTable(Table):
         except RowsError as error:
             problem = error
         numbers = np.array(values, float).reshape(len(values), len(self.kept))
-        yield TableChunk(self.who, numbers, {name: _as_words(each) for name, each in found.items()}, places, "line")
+        yield TableChunk(
+            self.who,
+            numbers,
+            {name: _as_words(each) for name, each in found.items()},
+            places,
+            "line",
+        )
         if problem is not None:
             raise problem
 
@@ -272,13 +309,17 @@ class TextTable(Table):
             try:
                 for row in _split(chain(head, lines), self.separator):
                     if row.fields not in BLANK_LINE:
-                        row = replace(row, fields=[_with_point(field, self.decimal) for field in row.fields])
+                        row = replace(
+                            row, fields=[_with_point(field, self.decimal) for field in row.fields]
+                        )
                         found.append(row)
                         if len(found) > max(1, min(LOOKED_AT, FIELDS_LOOKED_AT // len(row.fields))):
                             break
             except csv.Error as error:
                 if len(found) < 2:
-                    raise RowsError(self.who, READABLE, f"broken quotes or fields ({error})") from error
+                    raise RowsError(
+                        self.who, READABLE, f"broken quotes or fields ({error})"
+                    ) from error
         return found
 
     def _warn(self, sentence: str) -> None:
@@ -288,7 +329,12 @@ class TextTable(Table):
 def _checked_separator(who: str, separator: str) -> str:
     """Return a separator that is given as a character or by name, or refuse it."""
     character = SEPARATOR_NAMES.get(separator, separator)
-    if len(character) != 1 or character.isalnum() or not character.isascii() or character in "\r\n\"'.+-#_":
+    if (
+        len(character) != 1
+        or character.isalnum()
+        or not character.isascii()
+        or character in "\r\n\"'.+-#_"
+    ):
         needed = "separator must be one character that is in no number, 'tab' or 'space'"
         raise FileError(refusal(who, needed, repr(separator)))
     return character
@@ -310,22 +356,30 @@ def _arrow_buffer(content: bytes) -> Any:
 @contextmanager
 def _opened(path: Path, who: str) -> Iterator[TextIO]:
     """Open a file, plain or compressed, in UTF-8 or UTF-16, and refuse it if it is damaged; all line ends are one."""
-    damaged = refuse_unreadable(who, EOFError, zlib.error, gzip.BadGzipFile, got="a damaged one ({})")
+    damaged = refuse_unreadable(
+        who, EOFError, zlib.error, gzip.BadGzipFile, got="a damaged one ({})"
+    )
     with damaged, gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         wide = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
         try:
             yield TextIOWrapper(file, "utf-16" if wide else "utf-8-sig", "surrogateescape")
         except UnicodeDecodeError as problem:
-            raise RowsError(who, "text in UTF-8 is needed", "other bytes", advice="save it as UTF-8") from problem
+            raise RowsError(
+                who, "text in UTF-8 is needed", "other bytes", advice="save it as UTF-8"
+            ) from problem
 
 
 def _check_text(who: str, text: str, number: int) -> None:
     """Refuse bytes that no text has."""
     place = f"line {number}"
     if "\0" in text:
-        raise RowsError(who, "text is needed", "binary data", place, "check that it is a text file", at_row=True)
+        raise RowsError(
+            who, "text is needed", "binary data", place, "check that it is a text file", at_row=True
+        )
     if any("\udc80" <= character <= "\udcff" for character in text):
-        raise RowsError(who, "text in UTF-8 is needed", "other bytes", place, "save it as UTF-8", at_row=True)
+        raise RowsError(
+            who, "text in UTF-8 is needed", "other bytes", place, "save it as UTF-8", at_row=True
+        )
 
 
 def _uncommented(lines: Iterable[str]) -> Iterator[str]:
@@ -351,13 +405,19 @@ def _split(lines: Iterable[str], separator: str | None, *, strict: bool = True) 
 def _sniffed(lines: list[str], decimal: str) -> str:
     """Return the separator that divides the first lines alike, or else the one that divides the first line most."""
     widths = {
-        each: [len(line.fields) for line in _split(lines, each, strict=False) if line.fields not in BLANK_LINE]
+        each: [
+            len(line.fields)
+            for line in _split(lines, each, strict=False)
+            if line.fields not in BLANK_LINE
+        ]
         for each in SEPARATORS
         if each != decimal
     }
     for names_of_rows in (0, 1):
         for separator, counts in widths.items():
-            if len(counts) > names_of_rows and {*counts[1:], counts[0] + names_of_rows} == {max(2, counts[-1])}:
+            if len(counts) > names_of_rows and {*counts[1:], counts[0] + names_of_rows} == {
+                max(2, counts[-1])
+            }:
                 return separator
     return max(",;\t|".replace(decimal, ""), key=lambda separator: (widths[separator] or [0])[0])
 
@@ -374,7 +434,9 @@ def _has_header(lines: list[_Line]) -> bool:
     if len(first) > 1 and first == ["", *_counted(0, len(first) - 1)]:
         return True
     second = lines[1].fields if len(lines) > 1 else []
-    return any(word and _number(field) is not None for word, field in zip(words, second, strict=False))
+    return any(
+        word and _number(field) is not None for word, field in zip(words, second, strict=False)
+    )
 
 
 def _has_row_names(lines: list[list[str]]) -> bool:
@@ -400,12 +462,18 @@ def _looks_like_names(first: list[str], rows: list[list[str]]) -> bool:
         return float(np.prod((np.sum(alike, axis=0) + 1) / (len(rows) + 2)))
 
     def is_even(line: list[str]) -> bool:
-        steps = {later - earlier for earlier, later in pairwise(_number(field) or 0.0 for field in line)}
+        steps = {
+            later - earlier for earlier, later in pairwise(_number(field) or 0.0 for field in line)
+        }
         return len(line) > 2 and len(steps) == 1 and 0.0 not in steps
 
     if chance([[bool(WHOLE.fullmatch(field)) for field in row] for row in rows]) < HARDLY:
         return True
-    return is_even(first) and not is_even(rows[0]) and chance([list(map(eq, row, first)) for row in rows]) < HARDLY / 5
+    return (
+        is_even(first)
+        and not is_even(rows[0])
+        and chance([list(map(eq, row, first)) for row in rows]) < HARDLY / 5
+    )
 
 
 def _with_point(field: str, decimal: str) -> str:
@@ -420,7 +488,9 @@ def _with_point(field: str, decimal: str) -> str:
 def _as_words(fields: Sequence[str]) -> Array:
     """Return fields as words, None where one is missing."""
     words = np.empty(len(fields), dtype=object)
-    words[:] = [None if (word := field.strip()).lower() in MISSING_WORDS else word for field in fields]
+    words[:] = [
+        None if (word := field.strip()).lower() in MISSING_WORDS else word for field in fields
+    ]
     return words
 
 

@@ -36,7 +36,9 @@ chosen by (``LeaveOneOut(bias_factor="auto")``). The largest of many noisy score
 
 def name_of(filter: Shrinker) -> str:
     """Return the name of an estimator of the paper, such as 'f-kmse', or the class's own."""
-    return next((name for name, kind in FILTERS.items() if type(filter) is kind), type(filter).__name__)
+    return next(
+        (name for name, kind in FILTERS.items() if type(filter) is kind), type(filter).__name__
+    )
 
 
 __all__ = ["ALIASES", "AUTO", "FILTERS", "Filter", "Iteration", "Shrinker", "name_of"]

@@ -114,7 +114,9 @@ class Filter(Shrinker):
     def grid(self, problem: Problem) -> Array:
         """Return λ from where next to nothing is shrunk to where nothing but the target is left."""
         largest = problem.largest_eigenvalue or 1.0
-        return np.concatenate([np.geomspace(least_lambda(problem), 10 * largest, GRID_SIZE), largest * FAR])
+        return np.concatenate(
+            [np.geomspace(least_lambda(problem), 10 * largest, GRID_SIZE), largest * FAR]
+        )
 
     def around(self, problem: Problem, grid: Array, index: int) -> Array:
         """Return λ on either side of the one at the index."""
@@ -127,7 +129,9 @@ class Filter(Shrinker):
         values = as_numbers(grid)
         if values.ndim != 1 or not values.size or not ((values > 0) & (values < np.inf)).all():
             needed = "λ must be positive and finite, a number or a list of them"
-            raise ValueError(refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less"))
+            raise ValueError(
+                refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less")
+            )
         return values
 
     def as_lambda(self, parameter: float) -> float:
@@ -146,7 +150,9 @@ class Filter(Shrinker):
 def least_lambda(problem: Problem) -> float:
     """Return the λ up to which the squared bias, at most λ for each component, is below a tenth of KME's risk."""
     trace = float(np.mean(problem.trace)) or problem.largest_eigenvalue or 1.0
-    return max(float(np.mean(problem.spread)), LEAST_SPREAD * trace) / (10 * problem.n * problem.rank)
+    return max(float(np.mean(problem.spread)), LEAST_SPREAD * trace) / (
+        10 * problem.n * problem.rank
+    )
 
 
 class Formula(Filter):

@@ -77,7 +77,9 @@ class SimpleShrinkage(Constant):
         """
         left_out = problem.left_out.sums
         linear, quadratic = left_out.linear, left_out.quadratic
-        r = np.clip(np.divide(-linear, quadratic, out=np.zeros_like(linear), where=quadratic > 0), 0, 1)
+        r = np.clip(
+            np.divide(-linear, quadratic, out=np.zeros_like(linear), where=quadratic > 0), 0, 1
+        )
         with np.errstate(divide="ignore"):
             best = np.unique(r / (1 - r))
         inside = best[(best > ROUNDING) & np.isfinite(best)]
@@ -115,8 +117,14 @@ class IteratedTikhonov(Formula):
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         if not isinstance(self.order, Integral) or self.order < 1:
-            raise ValueError(refusal("IteratedTikhonov", "order must be a whole number of at least 1", self.order))
-        return -np.expm1(-int(self.order) * np.log1p(gamma / parameter))  # all digits of what is small, too
+            raise ValueError(
+                refusal(
+                    "IteratedTikhonov", "order must be a whole number of at least 1", self.order
+                )
+            )
+        return -np.expm1(
+            -int(self.order) * np.log1p(gamma / parameter)
+        )  # all digits of what is small, too
 
 
 @dataclass
@@ -190,14 +198,21 @@ class NuMethod(Iteration):
             return replace(self, kappa2=kappa2)
         if self.scale < kappa2 * (1 - 1e-9):
             needed = f"kappa2 must be at least the kernel's bound {kappa2:.6g}"
-            raise ValueError(refusal("NuMethod", needed, self.kappa2, "leave it out for the bound itself"))
+            raise ValueError(
+                refusal("NuMethod", needed, self.kappa2, "leave it out for the bound itself")
+            )
         return self
 
     def coefficients(self, t: Any) -> tuple[Any, Any]:
         """Return the momentum m_t and the step ω_t of one t or of many; m_1 = 0 and ω_1 = (4ν+2)/(4ν+1)."""
         nu = positive(self, "nu", self.nu)
         common = (t + 2 * nu - 1) * (2 * t + 4 * nu - 1)
-        momentum = (t - 1) * (2 * t - 3) * (2 * t + 2 * nu - 1) / (common * (2 * np.maximum(t, 2) + 2 * nu - 3))
+        momentum = (
+            (t - 1)
+            * (2 * t - 3)
+            * (2 * t + 2 * nu - 1)
+            / (common * (2 * np.maximum(t, 2) + 2 * nu - 3))
+        )
         return momentum, 4 * (2 * t + 2 * nu - 1) * (t + nu - 1) / common
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
@@ -209,7 +224,9 @@ class NuMethod(Iteration):
         before, s = np.zeros_like(scaled), np.zeros_like(scaled)
         path = np.empty((len(grid), *scaled.shape), scaled.dtype)
         steps, wanted = np.arange(1, int(grid.max()) + 1), set(grid.tolist())
-        for t, momentum, omega in zip(*(each.tolist() for each in (steps, *self.coefficients(steps))), strict=True):
+        for t, momentum, omega in zip(
+            *(each.tolist() for each in (steps, *self.coefficients(steps))), strict=True
+        ):
             before, s = s, s + momentum * (s - before) + omega * scaled * (1 - s)
             if t in wanted:
                 path[grid == t] = s
@@ -263,13 +280,17 @@ class TruncatedSVD(Formula):
 
     def grid(self, problem: Problem) -> Array:
         """Return thresholds that keep from nothing to all, at most a hundred, denser among the first."""
-        thresholds = self.between(cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1])
+        thresholds = self.between(
+            cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1]
+        )
         kept = np.unique(np.geomspace(1, len(thresholds), THRESHOLDS).round().astype(int))
         return thresholds[len(thresholds) - kept][::-1]
 
     def around(self, problem: Problem, grid: Array, index: int) -> Array:
         """Return the thresholds between that at the index and its neighbours, at most a hundred."""
-        thresholds = self.between(cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1])
+        thresholds = self.between(
+            cast(SpectralProblem, problem).spectrum.gamma, 1 - problem.mass_range[1]
+        )
         low, high = grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)]
         inside = np.setdiff1d(thresholds[(thresholds > low) & (thresholds < high)], grid)
         return inside[:: -(-len(inside) // THRESHOLDS) or 1]
@@ -287,7 +308,9 @@ class TruncatedSVD(Formula):
             return np.ones(1)
         following = np.append(positive[1:], positive[-1] / 4)
         above = DISTINCT * following / rest
-        between = np.where(above < positive, above, np.sqrt(positive * following))[positive > DISTINCT * following]
+        between = np.where(above < positive, above, np.sqrt(positive * following))[
+            positive > DISTINCT * following
+        ]
         return np.append(between[::-1], 2 * positive[0] / rest)
 
 

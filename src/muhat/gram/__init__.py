@@ -5,11 +5,31 @@ from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem
 from muhat.gram._nystrom import Nystrom, NystromFeatures
 from muhat.gram._plan import APPROXIMATIONS, GRAMS
-from muhat.gram._problem import Access, Components, Gram, LeftOut, Problem, Rows, SpectralProblem, Spectrum, Target
+from muhat.gram._problem import (
+    Access,
+    Components,
+    Gram,
+    LeftOut,
+    Problem,
+    Rows,
+    SpectralProblem,
+    Spectrum,
+    Target,
+)
 from muhat.gram._random_features import FeatureEmbedding, FourierFeatures, RandomFeatures
 
 __all__ = ["APPROXIMATIONS", "GRAMS", "Approximation", "Nystrom", "RandomFeatures"]
 __all__ += ["FeatureEmbedding", "FeatureMap", "FourierFeatures", "NystromFeatures"]
-__all__ += ["Access", "BlockGram", "Components", "DenseGram", "Gram", "LeftOut", "Rows", "Spectrum", "Target"]
+__all__ += [
+    "Access",
+    "BlockGram",
+    "Components",
+    "DenseGram",
+    "Gram",
+    "LeftOut",
+    "Rows",
+    "Spectrum",
+    "Target",
+]
 __all__ += ["BlockProblem", "DenseProblem", "FeatureProblem", "Problem", "SpectralProblem"]
 __all__ += ["Accumulation", "FeatureSums", "Folds"]

@@ -95,7 +95,9 @@ def as_exact_as_needed(
         plan = replace(plan, reason=f"{plan.reason}; {why}, which is not seen")
     if not accuracy.is_enough and len(rows) == n and n**2 <= MOST_PAIRS:
         masses = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-        exact = ExactMeanFeatures(features.kernel, rows, masses, places_of(features.landmarks, rows))
+        exact = ExactMeanFeatures(
+            features.kernel, rows, masses, places_of(features.landmarks, rows)
+        )
         alone = f"on {features.n_components} landmarks alone the mean would be {accuracy}"
         why = f"{plan.reason}; {alone}: it is computed exactly, from all {n**2:.2g} pairs, and shrunk on landmarks"
         return Learnt(replace(plan, reason=why), replace(first, features=exact, error=0.0))
@@ -110,12 +112,16 @@ def as_exact_as_needed(
     why = f"on {m} landmarks, {float(n * m):.2g} kernel values in each pass, the mean is {accuracy}"
     if not accuracy.is_enough:
         advice = "gram=Nystrom(m) with more landmarks is nearer; gram='blocks' is exact, for rows in memory"
-        warnings.warn(f"gram='auto': {why}, more than a tenth; {advice}.", UserWarning, stacklevel=5)
+        warnings.warn(
+            f"gram='auto': {why}, more than a tenth; {advice}.", UserWarning, stacklevel=5
+        )
     plan = replace(plan, gram=gram, reason=f"{plan.reason}; {why}")
     return Learnt(plan, replace(first, features=features, error=accuracy.error))
 
 
-def accuracy_on(features: NystromFeatures, drawn: ReservoirSample, weights: Array | None = None) -> Accuracy:
+def accuracy_on(
+    features: NystromFeatures, drawn: ReservoirSample, weights: Array | None = None
+) -> Accuracy:
     """Estimate ‖μ̂ − Pμ̂‖ for the mean of all n rows from some that are no landmarks.
 
     With the residual kernel R = k − ⟨z, z⟩, its square is on average E R(x, x′) + E R(x, x)/n: pairs of different rows

@@ -43,19 +43,27 @@ class ExactMeanFeatures(FeatureMap):
 
     def __post_init__(self) -> None:
         landmarks = NystromFeatures(self.kernel, self.points[self.places], self.points.dtype)
-        mean = Embedding(self.kernel, self.points.astype(np.float64), self.masses.astype(np.float64))
+        mean = Embedding(
+            self.kernel, self.points.astype(np.float64), self.masses.astype(np.float64)
+        )
         values = self.kernel.product(mean.points, mean.weights)
         inside, whole = landmarks.whitening.T @ values[self.places], float(mean.weights @ values)
         squared = whole - float(inside @ inside)
         missed = float(np.sqrt(squared)) if squared > NOTHING * whole else np.inf
         vars(self).update(landmarks=landmarks, mean=mean, inside=inside, missed=missed)
         vars(self).update(dtype=landmarks.dtype, precision=landmarks.precision)
-        vars(self).update(n_components=landmarks.n_components, size=landmarks.size + 1, dimension=landmarks.dimension)
+        vars(self).update(
+            n_components=landmarks.n_components,
+            size=landmarks.size + 1,
+            dimension=landmarks.dimension,
+        )
 
     @property
     def arguments(self) -> Array:
         """Rows, masses and which are landmarks, side by side."""
-        return np.column_stack([self.points, self.masses, np.isin(np.arange(len(self.points)), self.places)])
+        return np.column_stack(
+            [self.points, self.masses, np.isin(np.arange(len(self.points)), self.places)]
+        )
 
     def _features(self, X: Array) -> Array:
         X = X.astype(np.float64, copy=False)  # r(x) is a small difference
@@ -67,8 +75,14 @@ class ExactMeanFeatures(FeatureMap):
         coordinates = self._check_coordinates(coordinates)
         share = coordinates[-1] / self.missed
         weights = share * self.mean.weights
-        np.add.at(weights, self.places, self.landmarks.whitening @ (coordinates[:-1] - share * self.inside))
-        return Embedding(self.kernel, self.points.astype(self.precision), weights.astype(self.precision))
+        np.add.at(
+            weights,
+            self.places,
+            self.landmarks.whitening @ (coordinates[:-1] - share * self.inside),
+        )
+        return Embedding(
+            self.kernel, self.points.astype(self.precision), weights.astype(self.precision)
+        )
 
     def coordinates(self, embedding: Element) -> Array:
         """Return the coordinates of a function's projection onto landmarks and mean."""

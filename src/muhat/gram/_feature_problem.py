@@ -16,7 +16,16 @@ from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.gram._problem import Access, Components, Eigenvalues, HeldOut, LeftOut, Rows, SpectralProblem, TargetWeights
+from muhat.gram._problem import (
+    Access,
+    Components,
+    Eigenvalues,
+    HeldOut,
+    LeftOut,
+    Rows,
+    SpectralProblem,
+    TargetWeights,
+)
 from muhat.kernels import Kernel
 
 ERROR_ROWS = 2000
@@ -61,9 +70,17 @@ class FeatureSums:
             check_finite((Z**2).sum() + own.sum(), features.kernel)
         weights = np.ones(len(Z)) if batch.weights is None else batch.weights.astype(np.float64)
         # With many rows filters differ in small eigenvalues only, which products in float32 do not have.
-        Z = Z.astype(np.float64, copy=False) if batch.weights is None else Z * np.sqrt(weights)[:, None]
-        number = folds_of(batch.X, folds.n_splits, folds.random_state) if folds.n_splits > 1 else None
-        members = [slice(None) if number is None else number == fold for fold in range(folds.n_splits)]
+        Z = (
+            Z.astype(np.float64, copy=False)
+            if batch.weights is None
+            else Z * np.sqrt(weights)[:, None]
+        )
+        number = (
+            folds_of(batch.X, folds.n_splits, folds.random_state) if folds.n_splits > 1 else None
+        )
+        members = [
+            slice(None) if number is None else number == fold for fold in range(folds.n_splits)
+        ]
         parts = [(np.sqrt(weights[each]), Z[each]) for each in members]
         return cls(
             folds,
@@ -82,7 +99,9 @@ class FeatureSums:
         sums = {name: getattr(self, name) + getattr(other, name) for name in added}
         least, most = zip(self.weight_range, other.weight_range, strict=True)
         largest_value = max(self.largest_value, other.largest_value)
-        return replace(self, **sums, weight_range=(min(least), max(most)), largest_value=largest_value)
+        return replace(
+            self, **sums, weight_range=(min(least), max(most)), largest_value=largest_value
+        )
 
     @property
     def n(self) -> int:
@@ -119,9 +138,16 @@ class FeatureProblem(SpectralProblem):
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
         self.mean_weights = sums.mean.sum(axis=0) / mass
         gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass)
-        mean, effective_size = self.V.T @ self.mean_weights, mass**2 / float(sums.squared_masses.sum())
+        mean, effective_size = (
+            self.V.T @ self.mean_weights,
+            mass**2 / float(sums.squared_masses.sum()),
+        )
         self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
-        self.trace, self.has_target, self.target_squared_norm = self.spectrum.trace, target is not None, 0.0
+        self.trace, self.has_target, self.target_squared_norm = (
+            self.spectrum.trace,
+            target is not None,
+            0.0,
+        )
         self.spread = self.trace - self.spectrum.squared_norm
         inside = np.zeros_like(self.mean_weights)
         if target is not None:
@@ -198,13 +224,17 @@ class _Parts(list[Array]):
         return _Parts(mine + its for mine, its in zip(self, other, strict=True))
 
 
-def _work_on(problem: FeatureProblem, work: Callable[..., list[Array]], arguments: Any, batch: SampleBatch) -> _Parts:
+def _work_on(
+    problem: FeatureProblem, work: Callable[..., list[Array]], arguments: Any, batch: SampleBatch
+) -> _Parts:
     return _Parts(work(problem, problem.rows(batch), *arguments))
 
 
 def _left_out(problem: FeatureProblem, rows: Rows) -> list[Array]:
     left_out = problem.left_out_of(rows)
-    return [each.sum(keepdims=True) for each in (left_out.unshrunk, left_out.linear, left_out.quadratic)]
+    return [
+        each.sum(keepdims=True) for each in (left_out.unshrunk, left_out.linear, left_out.quadratic)
+    ]
 
 
 @dataclass(frozen=True)
@@ -218,10 +248,14 @@ class Accumulation:
     sums: FeatureSums | None = None
 
     @classmethod
-    def from_rows(cls, kernel: Kernel, approximation: Approximation, folds: Folds, rows: Array) -> Accumulation:
+    def from_rows(
+        cls, kernel: Kernel, approximation: Approximation, folds: Folds, rows: Array
+    ) -> Accumulation:
         """Return an accumulation without rows: kernel and features are learnt from these, and an error measured."""
         features = approximation.resolve(kernel.resolve(rows), rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are refused as rows are summed up
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # values that overflow are refused as rows are summed up
             return cls(features, folds, features.error(rows[:: -(-len(rows) // ERROR_ROWS)]))
 
     def add_rows(self, X: Array, weights: Array | None = None) -> Accumulation:
@@ -230,10 +264,19 @@ class Accumulation:
 
     def add_source(self, source: Source, drawn: ReservoirSample | None = None) -> Accumulation:
         """Return the accumulation of a source's rows too, in one pass over them; as many as were drawn from before."""
-        sums = source.total(partial(FeatureSums.from_batch, features=self.features, folds=self.folds))
+        sums = source.total(
+            partial(FeatureSums.from_batch, features=self.features, folds=self.folds)
+        )
         if drawn is not None and drawn.count != sums.n:
-            needed, got = "the same rows must come in every pass", f"{drawn.count} and then {sums.n}"
-            raise ValueError(refusal("batches", needed, got, "give a list, or an iterator, which is passed over once"))
+            needed, got = (
+                "the same rows must come in every pass",
+                f"{drawn.count} and then {sums.n}",
+            )
+            raise ValueError(
+                refusal(
+                    "batches", needed, got, "give a list, or an iterator, which is passed over once"
+                )
+            )
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
     def problem(
@@ -246,14 +289,18 @@ class Accumulation:
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features.dtype != other.features.dtype:
             got = f"{self.features.dtype} and {other.features.dtype}"
-            raise ValueError(refusal("KernelMean.merge", "both estimators must have seen rows of one type", got))
+            raise ValueError(
+                refusal("KernelMean.merge", "both estimators must have seen rows of one type", got)
+            )
         if self.features != other.features:
             needed = "both estimators must have the same kernel and features"
             advice = "give both the same bandwidth as a number, and the same landmarks as an array"
             raise ValueError(refusal("KernelMean.merge", needed, "others", advice))
         if self.folds != other.folds:
             got = f"{self.folds!r} and {other.folds!r}"
-            raise ValueError(refusal("KernelMean.merge", "both estimators must have the same folds", got))
+            raise ValueError(
+                refusal("KernelMean.merge", "both estimators must have the same folds", got)
+            )
         if self.sums is None or other.sums is None:
             return other if self.sums is None else self
         return replace(self, sums=self.sums + other.sums)

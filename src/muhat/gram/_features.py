@@ -81,13 +81,17 @@ class FeatureMap(ABC):
     def __call__(self, X: Array) -> Array:
         """Return the features Z of the rows of X, with Z Zᵀ ≈ k(X, X), in the type of X."""
         X = self._points(X)
-        return self._features(X.astype(np.result_type(X, self.dtype), copy=False)).astype(X.dtype, copy=False)
+        return self._features(X.astype(np.result_type(X, self.dtype), copy=False)).astype(
+            X.dtype, copy=False
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FeatureMap) or type(self) is not type(other):
             return NotImplemented
         same = self.kernel == other.kernel and self.dtype == other.dtype
-        return same and np.array_equal(getattr(self, self.made_from), getattr(other, self.made_from))
+        return same and np.array_equal(
+            getattr(self, self.made_from), getattr(other, self.made_from)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

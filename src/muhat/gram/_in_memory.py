@@ -45,13 +45,19 @@ class InMemoryProblem(Problem):
         own = self.gram.diagonal()
         self.masses: Array = self.gram.masses
         self.n = self.rank = len(self.masses)
-        self.dtype, self.batch, self.trace = own.dtype, own.shape[:-1], own.sum(axis=-1, dtype=np.float64)
+        self.dtype, self.batch, self.trace = (
+            own.dtype,
+            own.shape[:-1],
+            own.sum(axis=-1, dtype=np.float64),
+        )
         self.largest_value = float((own / self.masses).max())
         self.mass_range = float(self.masses.min()), float(self.masses.max())
         self.mean_weights = self.masses.astype(self.dtype)
         self.root_masses: Array = np.sqrt(self.masses).astype(self.dtype)
         self.has_target = self.target is not None
-        self.target_values: Array = self.root_masses * (0 if self.target is None else self.target.values)
+        self.target_values: Array = self.root_masses * (
+            0 if self.target is None else self.target.values
+        )
         self.target_squared_norm = 0.0 if self.target is None else self.target.squared_norm
         self.target_weights = None if self.target is None else self.target.weights
 
@@ -70,9 +76,15 @@ class InMemoryProblem(Problem):
         """What is left without each point, from products with A alone, summed up in double."""
         p, q = self.masses, np.sqrt(self.masses)
         mean, target = q * self.mean_values, q * self.target_values
-        norms = mean.sum(axis=-1, keepdims=True), target.sum(axis=-1, keepdims=True), self.target_squared_norm
+        norms = (
+            mean.sum(axis=-1, keepdims=True),
+            target.sum(axis=-1, keepdims=True),
+            self.target_squared_norm,
+        )
         own = self.gram.diagonal().astype(np.float64)
-        return LeftOut.from_sums(Rows(self.root_masses, p, self.target_weights).removal, p, own, mean, target, norms)
+        return LeftOut.from_sums(
+            Rows(self.root_masses, p, self.target_weights).removal, p, own, mean, target, norms
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,8 @@ class DenseGram:
             return self.matrix @ vectors
         chunks = slices(0, self.matrix.shape[-2], AT_ONCE)
         return np.concatenate(
-            [self.matrix[..., some, :].astype(vectors.dtype) @ vectors for some in chunks], axis=-min(vectors.ndim, 2)
+            [self.matrix[..., some, :].astype(vectors.dtype) @ vectors for some in chunks],
+            axis=-min(vectors.ndim, 2),
         )
 
     def diagonal(self) -> Array:
@@ -114,7 +127,9 @@ class DenseGram:
         gamma, U = np.linalg.eigh(self.matrix.astype(np.float64, copy=False))
         check_semidefinite(gamma.astype(self.matrix.dtype))
         # Eigenvalues this small are rounding errors of zero, or of the matrix: no filter may tell them apart.
-        floor = max(self.matrix.shape[-1] * rounding(gamma), rounding(self.matrix)) * gamma[..., -1:]
+        floor = (
+            max(self.matrix.shape[-1] * rounding(gamma), rounding(self.matrix)) * gamma[..., -1:]
+        )
         return Spectrum.from_pairs(np.where(gamma <= floor, 0, gamma), U, self.masses)
 
 
@@ -136,7 +151,9 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         root = np.sqrt(self.spectrum.gamma)
         target = quotient(self.spectrum.project(self.target_values), root)
         mean = root * self.spectrum.coordinates
-        return Components(self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size))
+        return Components(
+            self.spectrum.gamma, mean, target, np.asarray(self.spectrum.effective_size)
+        )
 
     @property
     def rows(self) -> Rows:
@@ -223,13 +240,22 @@ class BlockGram:
             gamma, U = np.linalg.eigh(self.product(np.eye(n, dtype=self.root_masses.dtype)))
             gamma, U = gamma[-count:], U[:, -count:]
         elif not self.diagonal().any():  # a positive semi-definite matrix is then zero
-            gamma, U = np.zeros(count, self.root_masses.dtype), np.eye(n, count, dtype=self.root_masses.dtype)
+            gamma, U = (
+                np.zeros(count, self.root_masses.dtype),
+                np.eye(n, count, dtype=self.root_masses.dtype),
+            )
         else:
-            operator = LinearOperator((n, n), self.product, matmat=self.product, dtype=self.root_masses.dtype)
+            operator = LinearOperator(
+                (n, n), self.product, matmat=self.product, dtype=self.root_masses.dtype
+            )
             # Close to the leading eigenvector of a kernel with positive values, and orthogonal to none.
-            start = self.root_masses + np.random.default_rng(0).normal(scale=0.1 / np.sqrt(n), size=n)
+            start = self.root_masses + np.random.default_rng(0).normal(
+                scale=0.1 / np.sqrt(n), size=n
+            )
             size = min(n, max(2 * count + 1, SEARCHED))
-            gamma, U = eigsh(operator, count, v0=start.astype(operator.dtype), ncv=size, tol=tolerance)
+            gamma, U = eigsh(
+                operator, count, v0=start.astype(operator.dtype), ncv=size, tol=tolerance
+            )
             order = np.argsort(gamma)
             gamma, U = gamma[order], U[:, order]
         # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
@@ -252,7 +278,10 @@ class BlockProblem(InMemoryProblem):
     @cached_property
     def effective_dimension(self) -> Array:
         """D, from the centred kernel values of all pairs, some rows at a time."""
-        squared = sum((self.gram.centred(some, self.mean_values) ** 2).sum() for some in slices(0, self.n, AT_ONCE))
+        squared = sum(
+            (self.gram.centred(some, self.mean_values) ** 2).sum()
+            for some in slices(0, self.n, AT_ONCE)
+        )
         return dimension_of(np.asarray(self.spread), np.asarray(squared))
 
 
@@ -261,13 +290,25 @@ def _check_forms(gram: BlockGram) -> None:
 
     They are those of two random vectors, and of every point with itself.
     """
-    pair = np.random.default_rng(0).normal(size=(len(gram.masses), 2)).astype(gram.root_masses.dtype)
+    pair = (
+        np.random.default_rng(0).normal(size=(len(gram.masses), 2)).astype(gram.root_masses.dtype)
+    )
     forms = pair.T @ gram.product(pair)
     gap, scale = abs(float(forms[0, 1] - forms[1, 0])), float(np.abs(forms).max())
     if gap > rounding(forms) ** 0.5 * scale:
-        needed, got = "k(x, y) = k(y, x) is needed", f"a difference of {gap:.2g} where products reach {scale:.2g}"
-        raise ValueError(refusal(type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding"))
+        needed, got = (
+            "k(x, y) = k(y, x) is needed",
+            f"a difference of {gap:.2g} where products reach {scale:.2g}",
+        )
+        raise ValueError(
+            refusal(type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding")
+        )
     least = min(float(gram.diagonal().min()), float(np.diagonal(forms).min()))
     if least < -(rounding(forms) ** 0.5) * scale:
-        needed, got = "the Gram matrix must be positive semi-definite", f"a quadratic form of {least:.2g}"
-        raise ValueError(refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"))
+        needed, got = (
+            "the Gram matrix must be positive semi-definite",
+            f"a quadratic form of {least:.2g}",
+        )
+        raise ValueError(
+            refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum")
+        )

@@ -60,8 +60,12 @@ class NystromFeatures(FeatureMap):
         # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to ‖z(x)‖².
         noise = ((rounding(landmarks) * kappa * whitening) ** 2).sum()
         precision = landmarks.dtype if noise <= ROUNDED_AWAY else np.dtype(np.float64)
-        vars(self).update(dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, precision=precision)
-        vars(self).update(n_components=len(landmarks), size=whitening.shape[1], dimension=landmarks.shape[1])
+        vars(self).update(
+            dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, precision=precision
+        )
+        vars(self).update(
+            n_components=len(landmarks), size=whitening.shape[1], dimension=landmarks.shape[1]
+        )
 
     def _whitening(self, landmarks: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
@@ -86,15 +90,21 @@ class NystromFeatures(FeatureMap):
     def embedding(self, coordinates: Array) -> Embedding:
         """Return Σ_j w_j k(l_j, ·) with w = W · coordinates: a function on the m landmarks."""
         weights = self.whitening @ self._check_coordinates(coordinates)
-        return Embedding(self.kernel, self.landmarks.astype(self.precision), weights.astype(self.precision))
+        return Embedding(
+            self.kernel, self.landmarks.astype(self.precision), weights.astype(self.precision)
+        )
 
     def coordinates(self, embedding: Element) -> Array:
         """Return the coordinates Wᵀ f(L) of the projection P f onto the landmarks' span, f(L) in double for W."""
         if not isinstance(embedding, Embedding):
             needed, got = "an embedding in the kernel's RKHS is needed", type(embedding).__name__
-            raise ValueError(refusal("NystromFeatures", needed, got, "fit it without random features"))
+            raise ValueError(
+                refusal("NystromFeatures", needed, got, "fit it without random features")
+            )
         self._check_kernel(embedding)
-        return self.whitening.T @ replace(embedding, points=embedding.points.astype(np.float64))(self.landmarks)
+        return self.whitening.T @ replace(embedding, points=embedding.points.astype(np.float64))(
+            self.landmarks
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -131,15 +141,26 @@ class Nystrom(Approximation):
     @property
     def rows_to_learn_from(self) -> int:
         """How many rows, drawn uniformly, are enough: several for each landmark."""
-        drawn = self.n_components if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str) else 0
+        drawn = (
+            self.n_components
+            if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str)
+            else 0
+        )
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
-        return self if isinstance(self.landmarks, str) else replace(self, landmarks=transform(self._given(X)))
+        return (
+            self
+            if isinstance(self.landmarks, str)
+            else replace(self, landmarks=transform(self._given(X)))
+        )
 
     def check(self, kernel: Kernel) -> None:
         if _needs_matrix(kernel):
-            needed, advice = "a kernel that can be called on points is needed", "use gram='dense', or the kernel itself"
+            needed, advice = (
+                "a kernel that can be called on points is needed",
+                "use gram='dense', or the kernel itself",
+            )
             raise ValueError(refusal("Nystrom", needed, repr(kernel), advice))
         check_is_random_state(self, self.random_state)
         if self.n_components is not None:
@@ -181,13 +202,19 @@ class Nystrom(Approximation):
         try:
             given = np.array(self.landmarks, X.dtype)
         except (TypeError, ValueError) as error:
-            needed = f"landmarks must be an array of numbers or one of {', '.join(map(repr, RULES))}"
-            raise ValueError(refusal("Nystrom", needed, f"{type(self.landmarks).__name__}")) from error
+            needed = (
+                f"landmarks must be an array of numbers or one of {', '.join(map(repr, RULES))}"
+            )
+            raise ValueError(
+                refusal("Nystrom", needed, f"{type(self.landmarks).__name__}")
+            ) from error
         if given.ndim != 2 or given.shape[1] != X.shape[1] or not len(given):
             needed = f"landmarks must be an array of at least one row of {X.shape[1]} features"
             raise ValueError(refusal("Nystrom", needed, f"shape {given.shape}"))
         if not np.isfinite(given).all():
-            raise ValueError(refusal("Nystrom", "landmarks must be finite", "NaN or infinite values"))
+            raise ValueError(
+                refusal("Nystrom", "landmarks must be finite", "NaN or infinite values")
+            )
         if self.n_components is not None and self.n_components != len(given):
             needed = f"n_components must be the number of landmarks given, {len(given)}, or None"
             raise ValueError(refusal("Nystrom", needed, self.n_components))

@@ -13,7 +13,10 @@ from muhat.gram._problem import Access
 from muhat.gram._random_features import RandomFeatures
 from muhat.kernels import Kernel, Precomputed
 
-APPROXIMATIONS: dict[str, type[Approximation]] = {"nystrom": Nystrom, "random-features": RandomFeatures}
+APPROXIMATIONS: dict[str, type[Approximation]] = {
+    "nystrom": Nystrom,
+    "random-features": RandomFeatures,
+}
 """The approximations by name, with their default parameters."""
 
 GRAMS = ("auto", "dense", "blocks", *APPROXIMATIONS)
@@ -57,10 +60,14 @@ def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: 
     if isinstance(kernel, Precomputed):
         return Plan("dense", "the Gram matrix was given", access_of("dense"))
     if n > DENSE_UP_TO:
-        return Plan(Nystrom(), f"{n} rows are too many for an eigendecomposition", access_of("nystrom"))
+        return Plan(
+            Nystrom(), f"{n} rows are too many for an eigendecomposition", access_of("nystrom")
+        )
     if not fits_in_memory(n, itemsize):
         size = MATRICES * itemsize * n**2 / 2**30
-        why = f"the matrices of {n} rows take {size:.3g} GiB, more than half of the available memory"
+        why = (
+            f"the matrices of {n} rows take {size:.3g} GiB, more than half of the available memory"
+        )
         return Plan(Nystrom(), why, access_of("nystrom"))
     return Plan("dense", f"{n} rows are few enough for one eigendecomposition", access_of("dense"))
 
@@ -73,7 +80,9 @@ def fits_in_memory(n: int, itemsize: int) -> bool:
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
     """Refuse ways to hold the Gram operator, and kernels, that rows in batches cannot have."""
     if isinstance(kernel, Precomputed):
-        raise ValueError(refusal(who, "rows that come in batches need a kernel of points", "a precomputed one"))
+        raise ValueError(
+            refusal(who, "rows that come in batches need a kernel of points", "a precomputed one")
+        )
     if gram in ("dense", "blocks"):
         needed = "rows that come in batches need gram='nystrom' or 'random-features'"
         raise ValueError(refusal(who, needed, repr(gram), "or give all rows as one array"))
@@ -83,5 +92,7 @@ def plan_one_pass(gram: str | Approximation) -> Plan:
     """Return how the Gram operator of rows that come once is to be held: by features."""
     access = access_of("nystrom", rows_again=False)
     if gram == "auto":
-        return Plan(Nystrom(), "rows that come once are held by 500 landmarks, whatever their error", access)
+        return Plan(
+            Nystrom(), "rows that come once are held by 500 landmarks, whatever their error", access
+        )
     return Plan(gram, "as asked", access)

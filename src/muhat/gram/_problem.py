@@ -27,7 +27,9 @@ class Access(Flag):
 
     def covers(self, need: Access) -> bool:
         """Whether all that is needed is given; whoever has all eigenpairs needs no products and no leading ones."""
-        return need in (self | Access.PRODUCTS | Access.LEADING if Access.SPECTRUM in self else self)
+        return need in (
+            self | Access.PRODUCTS | Access.LEADING if Access.SPECTRUM in self else self
+        )
 
 
 class Gram(Protocol):
@@ -164,7 +166,13 @@ class LeftOut:
 
     @classmethod
     def from_sums(
-        cls, without: Removal, mass: Array, own: Array, mean: Array, target: Array, norms: tuple[Array, Array, float]
+        cls,
+        without: Removal,
+        mass: Array,
+        own: Array,
+        mean: Array,
+        target: Array,
+        norms: tuple[Array, Array, float],
     ) -> LeftOut:
         """Return it from each group's Σ p_i, Σ p_i k(x_i, x_i), Σ p_i μ̂(x_i) and Σ p_i f*(x_i).
 
@@ -172,7 +180,9 @@ class LeftOut:
         """
         c, beta, kappa = without.rest, without.beta, without.kappa
         mean_norm, target_mean, target_norm = norms
-        linear = (1 / c**2 - 1) * (mean - mass * mean_norm) - (kappa / c - 1) * (target - mass * target_mean)
+        linear = (1 / c**2 - 1) * (mean - mass * mean_norm) - (kappa / c - 1) * (
+            target - mass * target_mean
+        )
         quadratic = mass * (mean_norm / c**2 - 2 * kappa * target_mean / c + kappa**2 * target_norm)
         return cls(
             unshrunk=(own - 2 * mean + mass * mean_norm) / c**2,
@@ -183,7 +193,9 @@ class LeftOut:
     @property
     def sums(self) -> LeftOut:
         """The sums over all groups."""
-        return LeftOut(*(part.sum(axis=-1) for part in (self.unshrunk, self.linear, self.quadratic)))
+        return LeftOut(
+            *(part.sum(axis=-1) for part in (self.unshrunk, self.linear, self.quadratic))
+        )
 
 
 @dataclass(frozen=True)
@@ -302,7 +314,10 @@ class SpectralProblem(Problem):
 
     def left_out_of(self, rows: Rows) -> LeftOut:
         """Return what is left without each of these rows."""
-        root, own = np.sqrt(self.components.gamma)[..., None], rows.U**2 @ self.components.gamma[..., None]
+        root, own = (
+            np.sqrt(self.components.gamma)[..., None],
+            rows.U**2 @ self.components.gamma[..., None],
+        )
         mean, target = (
             rows.root_masses * (rows.U @ (root * each[..., None]))[..., 0]
             for each in (self.components.mean, self.components.target)
@@ -329,7 +344,9 @@ class SpectralProblem(Problem):
         outside = self.target_outside
         moved = ((1 - s) ** 2 * gap).sum(axis=-1) + np.multiply.outer((1 - s_at_zero) ** 2, outside)
         whole = gap.sum(axis=-1) + outside
-        return np.sqrt(np.moveaxis(np.divide(moved, whole, out=np.zeros_like(moved), where=whole > 0), 0, -1))
+        return np.sqrt(
+            np.moveaxis(np.divide(moved, whole, out=np.zeros_like(moved), where=whole > 0), 0, -1)
+        )
 
 
 @dataclass(frozen=True)
@@ -355,12 +372,17 @@ class HeldOut:
     def from_rows(cls, problem: SpectralProblem, rows: Rows, folds: Array) -> HeldOut:
         """Return the sets of rows that the folds, of shape (sets, size), number."""
         p, q = rows.masses[folds], rows.root_masses[folds]
-        features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[..., folds, :]  # √p_i φ_i
+        features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[
+            ..., folds, :
+        ]  # √p_i φ_i
         target: Array | float = 0.0
         kappa: Array | float = 1.0
         if rows.target is not None:
             tau = rows.target.tau[folds]
-            target, kappa = np.einsum("fi,...fir->...fr", tau / q, features), rows.target.kappa(tau.sum(axis=-1))
+            target, kappa = (
+                np.einsum("fi,...fir->...fr", tau / q, features),
+                rows.target.kappa(tau.sum(axis=-1)),
+            )
         return cls(
             mass=p.sum(axis=-1),
             squared_masses=(p**2).sum(axis=-1),

@@ -41,7 +41,9 @@ class FourierFeatures(FeatureMap):
         frequencies = np.array(self.frequencies)
         half, dimension = frequencies.shape
         dtype, size = frequencies.dtype, 2 * half
-        vars(self).update(frequencies=frequencies, dtype=dtype, precision=dtype, dimension=dimension)
+        vars(self).update(
+            frequencies=frequencies, dtype=dtype, precision=dtype, dimension=dimension
+        )
         vars(self).update(n_components=size, size=size)
 
     def _features(self, X: Array) -> Array:
@@ -59,13 +61,20 @@ class FourierFeatures(FeatureMap):
     def coordinates(self, embedding: Element) -> Array:
         """Return Σ_j β_j z(y_j) for the function Σ_j β_j k(y_j, ·); for one with these features, its own."""
         if isinstance(embedding, FeatureEmbedding):
-            embedding.inner(self.embedding(np.zeros(self.size, self.dtype)))  # refuses other features
+            embedding.inner(
+                self.embedding(np.zeros(self.size, self.dtype))
+            )  # refuses other features
             return embedding.coordinates
         self._check_kernel(embedding)
         if not isinstance(embedding, Embedding):
-            raise TypeError(refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__))
+            raise TypeError(
+                refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__)
+            )
         chunks = slices(0, len(embedding.points), ROWS)
-        parts = (embedding.weights[rows].astype(np.float64) @ self(embedding.points[rows]) for rows in chunks)
+        parts = (
+            embedding.weights[rows].astype(np.float64) @ self(embedding.points[rows])
+            for rows in chunks
+        )
         return sum(parts, np.zeros(self.size))
 
     def expectation(self, P: Mixture) -> Array:
@@ -122,7 +131,11 @@ class FeatureEmbedding(Element):
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, FeatureEmbedding):
             advice = "carry the other over first: features.embedding(features.coordinates(g))"
-            raise ValueError(refusal("FeatureEmbedding", "both must be of features", type(other).__name__, advice))
+            raise ValueError(
+                refusal(
+                    "FeatureEmbedding", "both must be of features", type(other).__name__, advice
+                )
+            )
         if self.features != other.features:
             needed, got = "both embeddings must have the same features", "others"
             advice = "fit both with one kernel, its bandwidth a number, and one seed"
@@ -173,7 +186,11 @@ class RandomFeatures(Approximation):
 
     @property
     def _size(self) -> int:
-        return DEFAULT_SIZE if self.n_components is None else whole_number(self, "n_components", self.n_components, 1)
+        return (
+            DEFAULT_SIZE
+            if self.n_components is None
+            else whole_number(self, "n_components", self.n_components, 1)
+        )
 
 
 WITH_FEATURES = ("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric")
@@ -196,4 +213,6 @@ def frequency_law(kernel: Any) -> Law:
     if isinstance(kernel, Laplacian):
         return lambda rng, shape: rng.standard_cauchy(shape) / kernel._sigma()
     needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
-    raise ValueError(refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel"))
+    raise ValueError(
+        refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel")
+    )

@@ -54,7 +54,9 @@ class BandwidthLaw:
 
 def bandwidth_law(kernel: Any) -> BandwidthLaw:
     """Return the law of a kernel's bandwidths; the inverse multiquadric is a rational quadratic with α = ½."""
-    sigma = positive(kernel, "bandwidth", kernel.bandwidth, ", a number that resolve(X) can learn from a sample")
+    sigma = positive(
+        kernel, "bandwidth", kernel.bandwidth, ", a number that resolve(X) can learn from a sample"
+    )
     if isinstance(kernel, Matern):
         return BandwidthLaw(sigma, kernel._order, 0.5)
     if isinstance(kernel, RationalQuadratic):

@@ -90,7 +90,11 @@ class Composite(Kernel):
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels it is made of, by parameter name."""
-        return {name: part for name, part in self.get_params(deep=False).items() if isinstance(part, Kernel)}
+        return {
+            name: part
+            for name, part in self.get_params(deep=False).items()
+            if isinstance(part, Kernel)
+        }
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]

@@ -16,7 +16,9 @@ from muhat.kernels._base import Kernel
 
 def names_known_to_sklearn() -> list[str]:
     """Return the names of scikit-learn's pairwise kernels."""
-    from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS  # here, as it takes long to import
+    from sklearn.metrics.pairwise import (
+        PAIRWISE_KERNEL_FUNCTIONS,
+    )  # here, as it takes long to import
 
     return sorted(PAIRWISE_KERNEL_FUNCTIONS)
 
@@ -27,7 +29,9 @@ class Foreign(Kernel):
     advice: ClassVar[str] = ""
     """What to do about values that are refused."""
 
-    def _called(self, function: Callable[..., Any], X: Array, *Y: Array | None, shape: tuple[int, ...]) -> Array:
+    def _called(
+        self, function: Callable[..., Any], X: Array, *Y: Array | None, shape: tuple[int, ...]
+    ) -> Array:
         """Return the values that another's function gives, in the type of X if that is a float, or refuse them."""
         needed = f"real numbers of shape {shape} must be returned for that many rows"
         try:
@@ -38,7 +42,9 @@ class Foreign(Kernel):
         if values.shape != shape or values.dtype.kind not in "fiub":
             got = f"shape {values.shape} and type {values.dtype}"
             raise ValueError(refusal(type(self).__name__, needed, got, self.advice))
-        return np.array(values, X.dtype if X.dtype.kind == "f" else np.float64)  # a copy: the Gram operator scales it
+        return np.array(
+            values, X.dtype if X.dtype.kind == "f" else np.float64
+        )  # a copy: the Gram operator scales it
 
 
 @dataclass
@@ -49,7 +55,9 @@ class SklearnKernel(Foreign):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         X, other = as_two_samples(X, Y)
-        return self._called(self.kernel, X, None if Y is None else other, shape=(len(X), len(other)))
+        return self._called(
+            self.kernel, X, None if Y is None else other, shape=(len(X), len(other))
+        )
 
     def diagonal(self, X: Array) -> Array:
         X = as_points(X)
@@ -115,9 +123,15 @@ class Precomputed(Foreign):
 
     def _rows(self, X: Array) -> Array:
         rows, n = as_points(X), len(self._known)
-        if rows.shape[1] != 1 or rows.dtype.kind not in "iu" or (rows.size and not -1 < rows.min() <= rows.max() < n):
+        if (
+            rows.shape[1] != 1
+            or rows.dtype.kind not in "iu"
+            or (rows.size and not -1 < rows.min() <= rows.max() < n)
+        ):
             needed = f"points must be row numbers, integers below {n} in one column"
-            raise ValueError(refusal("Precomputed", needed, f"shape {rows.shape} and type {rows.dtype}"))
+            raise ValueError(
+                refusal("Precomputed", needed, f"shape {rows.shape} and type {rows.dtype}")
+            )
         return rows[:, 0]
 
     def __eq__(self, other: object) -> bool:
@@ -130,5 +144,12 @@ class Precomputed(Foreign):
     @property
     def _known(self) -> Array:
         if self.matrix is None:
-            raise ValueError(refusal("Precomputed", "a Gram matrix is needed before it is called", "none", "fit first"))
+            raise ValueError(
+                refusal(
+                    "Precomputed",
+                    "a Gram matrix is needed before it is called",
+                    "none",
+                    "fit first",
+                )
+            )
         return self.matrix

@@ -12,7 +12,13 @@ import numpy as np
 
 from muhat._arrays import Array, rounding, slices
 from muhat._messages import refusal
-from muhat._validation import as_two_samples, check_semidefinite, check_symmetric, frozen, whole_number
+from muhat._validation import (
+    as_two_samples,
+    check_semidefinite,
+    check_symmetric,
+    frozen,
+    whole_number,
+)
 from muhat.kernels._averages import AVERAGES, bandwidth_law
 from muhat.kernels._base import Kernel, terms
 from muhat.kernels._own import Linear, Polynomial
@@ -55,15 +61,22 @@ class Mixture:
         d, advice = means.shape[1], "use Mixture.isotropic for one variance each"
         covariances = _numbers("covariances", self.covariances, (len(weights), d, d), advice)
         if weights.min() < 0 or abs(weights.sum() - 1) > rounding(weights) ** 0.5:
-            got, advice = f"{weights.tolist()} with sum {weights.sum():.6g}", "divide them by their sum"
-            raise ValueError(refusal("Mixture", "weights must not be negative and must sum to one", got, advice))
+            got, advice = (
+                f"{weights.tolist()} with sum {weights.sum():.6g}",
+                "divide them by their sum",
+            )
+            raise ValueError(
+                refusal("Mixture", "weights must not be negative and must sum to one", got, advice)
+            )
         symmetric = (covariances + covariances.swapaxes(-2, -1)) / 2
         variances, axes = np.linalg.eigh(symmetric)
         for number in np.flatnonzero((covariances != symmetric).any(axis=(1, 2))):
             needed = f"the covariance of component {number} must be symmetric"
             check_symmetric("Mixture", needed, covariances[number], "S")
         for number in np.flatnonzero(variances[:, 0] < 0):
-            check_semidefinite(variances[number], "Mixture", f"the covariance of component {number}")
+            check_semidefinite(
+                variances[number], "Mixture", f"the covariance of component {number}"
+            )
         vars(self).update(weights=frozen(weights), means=frozen(means), covariances=symmetric)
         vars(self).update(_eigenpairs=(np.maximum(variances, 0), axes))
 
@@ -90,13 +103,20 @@ class Mixture:
         """
         rest = np.array(self.covariances, dtype=np.float64)
         roots = np.zeros_like(rest)
-        least = 10 * rest.shape[-1] * rounding(rest) * np.diagonal(rest, axis1=-2, axis2=-1).max(axis=-1)
+        least = (
+            10
+            * rest.shape[-1]
+            * rounding(rest)
+            * np.diagonal(rest, axis1=-2, axis2=-1).max(axis=-1)
+        )
         for column in range(rest.shape[-1]):
             pivots = rest[:, column, column]
             kept = pivots > least
             scale = np.sqrt(pivots, out=np.ones_like(pivots), where=kept)
             roots[:, column:, column] = np.where(kept, rest[:, column:, column].T / scale, 0.0).T
-            rest[:, column:, column:] -= roots[:, column:, None, column] * roots[:, None, column:, column]
+            rest[:, column:, column:] -= (
+                roots[:, column:, None, column] * roots[:, None, column:, column]
+            )
         return roots
 
     @classmethod
@@ -126,7 +146,9 @@ class Mixture:
     def means_at(self, kernel: Kernel, X: Array) -> Array:
         """Return the kernel mean of each component at the rows of X, of shape (r, n)."""
         X = as_two_samples(X, self.means)[0].astype(np.float64, copy=False)
-        return np.sum([factor * _closed_form(part).at(self, X) for factor, part in terms(kernel)], axis=0)
+        return np.sum(
+            [factor * _closed_form(part).at(self, X) for factor, part in terms(kernel)], axis=0
+        )
 
     def inner(self, kernel: Kernel, other: Mixture) -> float:
         """Return ⟨μ_P, μ_Q⟩ = E k(X, Y), X ~ P and Y ~ Q = other independent."""
@@ -135,11 +157,17 @@ class Mixture:
     def inner_products(self, kernel: Kernel, other: Mixture) -> Array:
         """Return the inner products of the kernel means of each component and each of other's, of shape (r, r')."""
         as_two_samples(self.means, other.means)  # refuses mixtures of other dimensions
-        return np.sum([factor * _closed_form(part).between(self, other) for factor, part in terms(kernel)], axis=0)
+        return np.sum(
+            [factor * _closed_form(part).between(self, other) for factor, part in terms(kernel)],
+            axis=0,
+        )
 
     def expected_diagonal(self, kernel: Kernel) -> float:
         """Return ∫ k(x, x) dP(x)."""
-        return float(self.weights @ sum(factor * _closed_form(part).own(self) for factor, part in terms(kernel)))
+        return float(
+            self.weights
+            @ sum(factor * _closed_form(part).own(self) for factor, part in terms(kernel))
+        )
 
     def squared_distance(self, embedding: Any) -> float:
         """Return the paper's loss L = ‖f − μ_P‖² of an embedding f; of random features, under the kernel they have."""
@@ -192,7 +220,9 @@ class _OfGaussians:
 
     def _is_one_and_well_conditioned(self, P: Mixture) -> bool:
         """Whether there is one Gaussian, and no variance so much larger than σ² that I + S/σ² has lost the I."""
-        largest = np.diagonal(P.covariances, axis1=-2, axis2=-1).max() ** 0.5  # σ² or its sum may be no float
+        largest = (
+            np.diagonal(P.covariances, axis1=-2, axis2=-1).max() ** 0.5
+        )  # σ² or its sum may be no float
         return len(self.sigmas) == 1 and bool(largest / WELL_CONDITIONED < self.sigmas[0])
 
     def _between_by_cholesky(self, P: Mixture, Q: Mixture) -> Array:
@@ -202,7 +232,9 @@ class _OfGaussians:
         """
         sigma, d = self.sigmas[0], P.means.shape[1]
         left, right = (
-            np.triu_indices(len(P.means)) if P is Q else np.indices((len(P.means), len(Q.means))).reshape(2, -1)
+            np.triu_indices(len(P.means))
+            if P is Q
+            else np.indices((len(P.means), len(Q.means))).reshape(2, -1)
         )
         values = np.empty((len(P.means), len(Q.means)))
         for some in slices(0, len(left), max(1, PAIR_ENTRIES // d**2)):
@@ -229,7 +261,9 @@ class _OfGaussians:
         for j in range(len(gaps)):
             along = ((gaps[j] / unit) @ axes[j]) ** 2
             relative = variances[j][..., None] / self.sigmas**2
-            squared = along @ ((unit / self.sigmas) ** 2 / (1 + relative))  # (..., rows, bandwidths)
+            squared = along @ (
+                (unit / self.sigmas) ** 2 / (1 + relative)
+            )  # (..., rows, bandwidths)
             exponents = squared + np.log1p(relative).sum(axis=-2)[..., None, :]
             values[j] = np.exp(-exponents / 2) @ self.factors
         return values
@@ -274,15 +308,23 @@ class _OfPolynomial:
         squared = np.einsum("jik,ji->jk", axes, P.means) ** 2
         double = 2 * variances
         orders = range(1, self.degree + 1)
-        return self._moment([(double**k / (2 * k) + squared * double ** (k - 1)).sum(axis=-1) for k in orders])
+        return self._moment(
+            [(double**k / (2 * k) + squared * double ** (k - 1)).sum(axis=-1) for k in orders]
+        )
 
     def _moment(self, coefficients: Sequence[Array]) -> Array:
         """E Z^p = M_p, where M_m = Σ_k C(m−1, k−1) κ_k M_(m−k) with κ_k the cumulants and M_0 = 1."""
-        cumulants = {k: factorial(k) * self.gamma**k * value for k, value in enumerate(coefficients, start=1)}
+        cumulants = {
+            k: factorial(k) * self.gamma**k * value for k, value in enumerate(coefficients, start=1)
+        }
         cumulants[1] = cumulants[1] + self.coef0
         moments = [np.ones_like(cumulants[1])]
         for m in range(1, self.degree + 1):
-            terms = (comb(m - 1, k - 1) * kappa * moments[m - k] for k, kappa in cumulants.items() if k <= m)
+            terms = (
+                comb(m - 1, k - 1) * kappa * moments[m - k]
+                for k, kappa in cumulants.items()
+                if k <= m
+            )
             moments.append(sum(terms, np.zeros_like(moments[0])))
         return moments[-1]
 
@@ -306,7 +348,14 @@ def _closed_form(kernel: Kernel) -> _OfGaussians | _OfPolynomial:
     raise ValueError(refusal("Mixture", needed, repr(kernel), advice))
 
 
-CLOSED_FORMS = ("Gaussian", "Matern", "RationalQuadratic", "InverseMultiquadric", "Linear", "Polynomial")
+CLOSED_FORMS = (
+    "Gaussian",
+    "Matern",
+    "RationalQuadratic",
+    "InverseMultiquadric",
+    "Linear",
+    "Polynomial",
+)
 """The kernels for which the kernel mean of a Gaussian is known, to rounding or to 1e-10."""
 
 WELL_CONDITIONED = 1e4
@@ -332,9 +381,12 @@ def _numbers(name: str, values: Any, shape: tuple[int | str, ...], advice: str =
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(refusal("Mixture", f"{name} must be an array of numbers", repr(values))) from error
+        raise ValueError(
+            refusal("Mixture", f"{name} must be an array of numbers", repr(values))
+        ) from error
     fits = array.ndim == len(shape) and all(
-        size > 0 if isinstance(wanted, str) else size == wanted for size, wanted in zip(array.shape, shape, strict=True)
+        size > 0 if isinstance(wanted, str) else size == wanted
+        for size, wanted in zip(array.shape, shape, strict=True)
     )
     if not fits:
         needed = f"{name} must have the shape {shape}".replace("'", "")

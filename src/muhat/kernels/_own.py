@@ -63,7 +63,11 @@ class Polynomial(Kernel):
         degree = whole_number(self, "degree", self.degree)
         if not isinstance(self.coef0, Real) or not self.coef0 >= 0:
             advice = "a negative one makes the kernel indefinite"
-            raise ValueError(refusal("Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice))
+            raise ValueError(
+                refusal(
+                    "Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice
+                )
+            )
         return (positive(self, "gamma", self.gamma) * products + self.coef0) ** degree
 
 
@@ -97,7 +101,9 @@ class Radial(Kernel):
 
     def resolve(self, X: Array) -> Self:
         """Return the kernel with its bandwidth a number: σ² the median of ‖x_i − x_j‖², i < j, if 'median'."""
-        bandwidth = median_distance(as_points(X), self._metric) if self._is_median else self._sigma()
+        bandwidth = (
+            median_distance(as_points(X), self._metric) if self._is_median else self._sigma()
+        )
         return replace(self, bandwidth=bandwidth)
 
     @property
@@ -111,7 +117,11 @@ class Radial(Kernel):
     def _sigma(self) -> float:
         if self._is_median:
             needed = "a number is needed for the bandwidth before the kernel is called"
-            raise ValueError(refusal(type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"))
+            raise ValueError(
+                refusal(
+                    type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"
+                )
+            )
         return positive(self, "bandwidth", self.bandwidth, ", or 'median'")
 
 
@@ -134,7 +144,9 @@ class Gaussian(Radial):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j); that of X itself, whose rank is asked for, and float32 to the last digit."""
-        return (super()._pairs if Y is None or np.asarray(X).dtype == np.float32 else self._pairs)(X, Y).matrix()
+        return (super()._pairs if Y is None or np.asarray(X).dtype == np.float32 else self._pairs)(
+            X, Y
+        ).matrix()
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         rows = tiles.from_the_centre(X)
@@ -184,12 +196,18 @@ class Matern(Radial):
             return (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
         apart = np.maximum(scaled, np.finfo(scaled.dtype).tiny ** 0.5)
         # In logarithms, because K_ν is large near zero; kve is K_ν without its decay exp(−scaled).
-        logarithm = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(apart) + np.log(kve(nu, apart)) - apart
+        logarithm = (
+            (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(apart) + np.log(kve(nu, apart)) - apart
+        )
         # So near zero that K_ν overflows, the leading term of its power series is all there is: 1 − z²/4(ν − 1).
         square = np.minimum(scaled, 1) ** 2
         near_zero = 1 + square / (4 * (1 - nu)) * (1 + square / (8 * (2 - nu))) if nu > 2 else 1.0
-        where_unknown = np.where(scaled < 1, near_zero, 0.0)  # kve gives up beyond a distance of 1e9, too
-        return np.where(np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), where_unknown).astype(exponent.dtype)
+        where_unknown = np.where(
+            scaled < 1, near_zero, 0.0
+        )  # kve gives up beyond a distance of 1e9, too
+        return np.where(
+            np.isfinite(logarithm), np.exp(np.minimum(logarithm, 0)), where_unknown
+        ).astype(exponent.dtype)
 
 
 LARGE_ORDER = 100.0
@@ -204,7 +222,9 @@ def _log_matern_of_large_order(exponent: Array, nu: float) -> Array:
     u1 = (3 * t - 5 * t**3) / 24
     u2 = (81 * t**2 - 462 * t**4 + 385 * t**6) / 1152
     u3 = (30375 * t**3 - 369603 * t**5 + 765765 * t**7 - 425425 * t**9) / 414720
-    u4 = (4465125 * t**4 - 94121676 * t**6 + 349922430 * t**8 - 446185740 * t**10 + 185910725 * t**12) / 39813120
+    u4 = (
+        4465125 * t**4 - 94121676 * t**6 + 349922430 * t**8 - 446185740 * t**10 + 185910725 * t**12
+    ) / 39813120
     debye = np.log1p(-u1 / nu + u2 / nu**2 - u3 / nu**3 + u4 / nu**4)
     stirling = 1 / (12 * nu) - 1 / (360 * nu**3) + 1 / (1260 * nu**5)
     return nu * (np.log1p(excess / 2) - excess) - np.log(w) / 2 + debye - stirling
@@ -267,10 +287,16 @@ def median_distance(X: Array, metric: Metric) -> float:
     if median == 0:
         apart = distances[distances > 0]
         median = float(np.median(apart)) ** power if apart.size else 1.0
-        reason = "more than half of the pairs of rows are equal" if apart.size else "all rows are equal"
+        reason = (
+            "more than half of the pairs of rows are equal" if apart.size else "all rows are equal"
+        )
         reason = reason if len(X) > 1 else "there is one row only"
         message = f"bandwidth='median': the median distance is zero because {reason}; using {median * unit:.6g}. "
-        warnings.warn(message + "Give the bandwidth as a number to choose it yourself.", UserWarning, stacklevel=2)
+        warnings.warn(
+            message + "Give the bandwidth as a number to choose it yourself.",
+            UserWarning,
+            stacklevel=2,
+        )
     return median * unit
 
 
@@ -285,7 +311,10 @@ def distances_of_pairs(X: Array, metric: Metric) -> tuple[Array, float]:
         moved = X.astype(np.float64) - X[0]
     unit = float(np.abs(moved).max()) or 1.0
     if not np.isfinite(unit):
-        needed, got = "bandwidth='median' needs distances that are finite", "rows further apart than the largest float"
+        needed, got = (
+            "bandwidth='median' needs distances that are finite",
+            "rows further apart than the largest float",
+        )
         raise ValueError(refusal("kernel", needed, got, "rescale X"))
     moved /= unit
     if len(X) <= EXACT_UP_TO:
@@ -301,5 +330,7 @@ def _distances_of_some_pairs(X: Array, metric: Metric) -> Array:
     distances = np.empty(PAIRS)
     for chunk in slices(0, PAIRS, CHUNK):
         gaps = X[first[chunk]] - X[second[chunk]]
-        distances[chunk] = np.einsum("ij,ij->i", gaps, gaps) if metric == "euclidean" else np.abs(gaps).sum(axis=1)
+        distances[chunk] = (
+            np.einsum("ij,ij->i", gaps, gaps) if metric == "euclidean" else np.abs(gaps).sum(axis=1)
+        )
     return distances

@@ -67,7 +67,9 @@ class Pairs:
                 values, factor = self.at(i, j, buffers)
                 if factor != 1:
                     values *= factor
-                if self.symmetric and i == j:  # a product need not come out symmetric to the last digit
+                if (
+                    self.symmetric and i == j
+                ):  # a product need not come out symmetric to the last digit
                     values = (values + values.T) / 2
                     np.fill_diagonal(values, 1)
                 elif self.symmetric:
@@ -112,7 +114,9 @@ class Pairs:
         return sums.sum(axis=0)
 
 
-def radial(X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bool, is_exp: bool = False) -> Pairs:
+def radial(
+    X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bool, is_exp: bool = False
+) -> Pairs:
     """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, of points near each other by quotients and squarings.
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
@@ -120,17 +124,25 @@ def radial(X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bo
     """
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
-    if not smooth or max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(np.finfo(np.float64).eps):
+    if not smooth or max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(
+        np.finfo(np.float64).eps
+    ):
         return _by_feature(U, V, np.square, -0.5, profile)
-    left = np.column_stack([U, of_U, np.ones_like(of_U)])  # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
+    left = np.column_stack(
+        [U, of_U, np.ones_like(of_U)]
+    )  # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
     right = np.vstack([V.T, np.ones_like(of_V), of_V])
     near = exponentials(U.dtype.name) if is_exp else ()
 
     def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
-        lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)  # −(max‖u‖ + max‖v‖)²/2
+        lowest = -(
+            (_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2
+        )  # −(max‖u‖ + max‖v‖)²/2
         exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            if np.matmul(left[i], right[:, j], out=out).max() > 0:  # by rounding; the maximum is faster than the cut
+            if (
+                np.matmul(left[i], right[:, j], out=out).max() > 0
+            ):  # by rounding; the maximum is faster than the cut
                 np.minimum(out, 0, out=out)
             return profile(out), 1.0
         scaled = exponential.slope * left[i]
@@ -154,7 +166,9 @@ def from_the_centre(X: Array) -> Array:
 
 def _centre(X: Array) -> Array:
     """Return the median of some rows: a few that are far away, from which the others look equal, do not move it."""
-    return np.median(X[:: -(-len(X) // CENTRED_BY) or 1], axis=0) if len(X) else np.zeros(X.shape[1])
+    return (
+        np.median(X[:: -(-len(X) // CENTRED_BY) or 1], axis=0) if len(X) else np.zeros(X.shape[1])
+    )
 
 
 def _half_norms(U: Array) -> Array:
@@ -175,7 +189,9 @@ def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     return U, U if Y is X else ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
-def _by_feature(U: Array, V: Array, measure: np.ufunc, coefficient: float, profile: Profile) -> Pairs:
+def _by_feature(
+    U: Array, V: Array, measure: np.ufunc, coefficient: float, profile: Profile
+) -> Pairs:
     """Return the profile of coefficient · Σ_k measure(u_ik − v_jk), summed by feature: exact zeros for equal rows."""
     farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
@@ -220,15 +236,26 @@ class Exponential:
     @classmethod
     def from_squarings(cls, squarings: int, tolerance: float) -> Exponential:
         """Return it for as wide a range as s squarings allow."""
-        scale, left_out = 2**squarings, DEGREE + 2  # the first power that is left out of the series of w C
+        scale, left_out = (
+            2**squarings,
+            DEGREE + 2,
+        )  # the first power that is left out of the series of w C
         # The polynomial of this degree that is nearest to w C is 2^(left_out − 1) times nearer than the series.
-        reach = (2 * tolerance / scale * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (1 / left_out)
+        reach = (2 * tolerance / scale * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (
+            1 / left_out
+        )
         powers = reach ** np.arange(2 * len(COTH))
         series = np.zeros(2 * len(COTH))
         series[1::2] = COTH
-        nearest = chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1]) / powers[: DEGREE + 1]
+        nearest = (
+            chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1])
+            / powers[: DEGREE + 1]
+        )
         zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
-        in_w, middle = float(np.cbrt(-fourth)), second / (2 * fourth)  # makes E + t as many times C − w as E of C
+        in_w, middle = (
+            float(np.cbrt(-fourth)),
+            second / (2 * fourth),
+        )  # makes E + t as many times C − w as E of C
         a, b = float(in_w**2 * middle), float(in_w**4 * (zeroth / fourth - middle**2))
         centre, slope = -reach * scale, in_w / scale
         return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**scale, squarings)
@@ -250,4 +277,6 @@ class Exponential:
 @cache
 def exponentials(name: str) -> tuple[Exponential, ...]:
     """Return those for a type of numbers, of ever wider ranges; none if it is neither float64 nor float32."""
-    return tuple(Exponential.from_squarings(s, TOLERANCE[name]) for s in range(SQUARINGS.get(name, -1) + 1))
+    return tuple(
+        Exponential.from_squarings(s, TOLERANCE[name]) for s in range(SQUARINGS.get(name, -1) + 1)
+    )

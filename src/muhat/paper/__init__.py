@@ -46,7 +46,10 @@ EXPERIMENTS: dict[str, Experiment] = {
 PAGES: dict[str, Page] = {
     "evidence": Page(EXPERIMENTS),
     "stacking-evidence": Page(
-        {module.EXPERIMENT.name: module.EXPERIMENT for module in (finite_populations, default_rule)},
+        {
+            module.EXPERIMENT.name: module.EXPERIMENT
+            for module in (finite_populations, default_rule)
+        },
         title="The stacked mean: the evidence",
         preface=(
             "What `StackedMean` and the default `KernelMean()` gain over the plain average on real data, on mixtures "

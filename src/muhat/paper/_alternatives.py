@@ -103,7 +103,9 @@ def circle(noise: float) -> Draw:
 
     def draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         angle = rng.uniform(0, 2 * np.pi, size=n)
-        return _pair(np.cos(angle) + noise * rng.normal(size=n), np.sin(angle) + noise * rng.normal(size=n))
+        return _pair(
+            np.cos(angle) + noise * rng.normal(size=n), np.sin(angle) + noise * rng.normal(size=n)
+        )
 
     return draw
 
@@ -155,7 +157,10 @@ def moved(by: float, columns: int = 1, freedom: float = np.inf, sparse: bool = F
 
     def draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         size = (n, columns)
-        X, Y = (rng.normal(size=size) if np.isinf(freedom) else rng.standard_t(freedom, size) for _ in range(2))
+        X, Y = (
+            rng.normal(size=size) if np.isinf(freedom) else rng.standard_t(freedom, size)
+            for _ in range(2)
+        )
         Y[:, : 1 if sparse else columns] += by
         return X, Y
 

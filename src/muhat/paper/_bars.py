@@ -15,7 +15,9 @@ class Lines(Progress):
     """A line for each experiment."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self.console = Console(
+            file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
 
     def written(self, name: str, table: str, seconds: float) -> None:
         """Print where the table is."""
@@ -28,7 +30,9 @@ class Lines(Progress):
 
     def interrupted(self, name: str, tasks: int, finished: int) -> None:
         """Print how to resume."""
-        self.console.print(f"{name}: interrupted, {finished} of {tasks} tasks finished; the same command resumes")
+        self.console.print(
+            f"{name}: interrupted, {finished} of {tasks} tasks finished; the same command resumes"
+        )
 
 
 class Bar(Lines):
@@ -37,7 +41,11 @@ class Bar(Lines):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self.bars = progress_bars(
-            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), _TimeLeft(), console=self.console
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            _TimeLeft(),
+            console=self.console,
         )
 
     def __enter__(self) -> Progress:

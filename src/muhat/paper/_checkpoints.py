@@ -117,7 +117,10 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        needed, reason = "a folder that can be written to is needed", problem.strerror or str(problem)
+        needed, reason = (
+            "a folder that can be written to is needed",
+            problem.strerror or str(problem),
+        )
         raise FileError(refusal(str(folder), needed, reason, "name another")) from problem
 
 
@@ -126,7 +129,10 @@ def _lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        needed, advice = "one run at a time can write its results here", "wait for the first or name another folder"
+        needed, advice = (
+            "one run at a time can write its results here",
+            "wait for the first or name another folder",
+        )
         raise FileError(refusal(str(folder), needed, "a second one", advice)) from None
     except OSError:  # a file system that has no locks
         pass

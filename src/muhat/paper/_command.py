@@ -30,10 +30,16 @@ from muhat.plots import save
 FORMATS = (".png", ".svg")
 RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
 
-ALL: dict[str, Experiment] = {name: each for page in PAGES.values() for name, each in page.experiments.items()}
+ALL: dict[str, Experiment] = {
+    name: each for page in PAGES.values() for name, each in page.experiments.items()
+}
 """The experiments of all pages."""
 
-GROUPS = {name.removesuffix("-evidence"): list(page.experiments) for name, page in PAGES.items() if name != "evidence"}
+GROUPS = {
+    name.removesuffix("-evidence"): list(page.experiments)
+    for name, page in PAGES.items()
+    if name != "evidence"
+}
 """The experiments of a page beyond the paper, by the name that stands for all of them."""
 
 LIST = ", "
@@ -50,26 +56,45 @@ def reproduce_command(
             f"{'; '.join(f'{name} for {LIST.join(group)}' for name, group in GROUPS.items())}."
         ),
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")] = False,
+    list_them: Annotated[
+        bool, typer.Option("--list", help="List the experiments and exit.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")
+    ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help=f"The folder of tables and figures; by default {RESULTS}, with --quick {QUICK_RESULTS}."),
+        typer.Option(
+            help=f"The folder of tables and figures; by default {RESULTS}, with --quick {QUICK_RESULTS}."
+        ),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(help="The file of the evidence page; by default evidence.md among the tables.")
+        Path | None,
+        typer.Option(
+            help="The file of the evidence page; by default evidence.md among the tables."
+        ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="The folder with data of table-2 and accuracy that are not in the package."),
+        typer.Option(
+            help="The folder with data of table-2 and accuracy that are not in the package."
+        ),
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Recompute finished experiments and overwrite results made with other settings."),
+        typer.Option(
+            "--again",
+            help="Recompute finished experiments and overwrite results made with other settings.",
+        ),
     ] = False,
-    n_jobs: Annotated[int, typer.Option(help="How many tasks at a time; -1 for one per core.")] = -1,
+    n_jobs: Annotated[
+        int, typer.Option(help="How many tasks at a time; -1 for one per core.")
+    ] = -1,
     cluster: Annotated[
-        str | None, typer.Option(help="The address of a dask scheduler, whose workers compute the tasks instead.")
+        str | None,
+        typer.Option(
+            help="The address of a dask scheduler, whose workers compute the tasks instead."
+        ),
     ] = None,
 ) -> None:
     """Reproduce the paper's figures and tables, and set them beside its claims on a page.
@@ -104,7 +129,9 @@ def reproduce_command(
             atomic_write(path, evidence_page(shown, finished, folder, path).encode())
 
     try:
-        reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, cluster=cluster, then=write)
+        reproduce(
+            chosen, folder, quick=quick, again=again, n_jobs=n_jobs, cluster=cluster, then=write
+        )
     except TaskError as problem:
         say(problem)
         raise typer.Exit(FAILED) from problem
@@ -125,12 +152,16 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
     folder = os.environ.get(FOLDER_VARIABLE)
     known = (f"{name}{ending}" for name in (*NAMES, WINE_QUALITY) for ending in (".csv", ""))
     if folder and not any(Path(folder, name).is_file() for name in known):
-        load_dataset("svmguide2")  # it refuses the folder, and says where to get what it should hold
+        load_dataset(
+            "svmguide2"
+        )  # it refuses the folder, and says where to get what it should hold
     if ALL["accuracy"] in chosen and not quick:
         if "wine-quality" in ALL["accuracy"].settings(False)["datasets"]:
             wine_quality()
         else:
-            say(f"accuracy is without wine-quality; --data names the folder that has {WINE_QUALITY}.csv.")
+            say(
+                f"accuracy is without wine-quality; --data names the folder that has {WINE_QUALITY}.csv."
+            )
     if EXPERIMENTS["table-2"] in chosen and not quick:
         for name in at_hand():
             load_dataset(name)
@@ -141,7 +172,10 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
 
 def _check_outputs(chosen: Iterable[Experiment], folder: Path, pages: Iterable[Path]) -> None:
     """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
-    outputs = [*pages, *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS))]
+    outputs = [
+        *pages,
+        *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS)),
+    ]
     for path in outputs:
         if folder.is_dir() or path.parent.resolve() != folder.resolve():
             check_writable(path)

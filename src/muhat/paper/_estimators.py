@@ -136,10 +136,14 @@ def losses_of_auto(exact: ExactLosses) -> list[EstimatorLosses]:
 def losses_of_default(exact: ExactLosses) -> EstimatorLosses:
     """Return the losses of ``KernelMean()``, whatever its default filter and rule are."""
     losses = []
-    for matrix, cross, squared_norm in zip(exact.matrices, exact.cross, exact.squared_norms, strict=True):
+    for matrix, cross, squared_norm in zip(
+        exact.matrices, exact.cross, exact.squared_norms, strict=True
+    ):
         gram = len(matrix) * matrix
         weights = KernelMean(kernel="precomputed").fit(gram).weights_
-        losses.append(max(float(weights @ gram @ weights - 2 * weights @ cross + squared_norm), 0.0))
+        losses.append(
+            max(float(weights @ gram @ weights - 2 * weights @ cross + squared_norm), 0.0)
+        )
     return EstimatorLosses("default", "loo", np.array(losses))
 
 
@@ -153,7 +157,8 @@ def _by_leave_one_out(
     filters = [filter_named(name, kappa2) for name in names]
     choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
     kept = [
-        [choice.shrinkage(problem) for choice in each] for each, problem in zip(choices, exact.problems, strict=True)
+        [choice.shrinkage(problem) for choice in each]
+        for each, problem in zip(choices, exact.problems, strict=True)
     ]
     losses = exact.of_shrinkage(np.stack(kept, axis=1))
     best = np.argmax([[choice.gain for choice in each] for each in choices], axis=1)
@@ -161,17 +166,24 @@ def _by_leave_one_out(
     return dict(zip(names, losses.T, strict=True)), auto
 
 
-def stacked_embeddings(samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]) -> list[Element]:
+def stacked_embeddings(
+    samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]
+) -> list[Element]:
     """Return the stacked mean of each sample, whose number is its random state."""
     given = zip(samples, kernels, places, strict=True)
-    return [StackedMean(kernel=kernel, random_state=place).fit(X).embedding_ for X, kernel, place in given]
+    return [
+        StackedMean(kernel=kernel, random_state=place).fit(X).embedding_
+        for X, kernel, place in given
+    ]
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:
     """Return the least losses that any rule could reach: on a grid of λ or t, or over all s and truncations."""
     filters = {name: filter_named(name, kappa2) for name in BY_LOO}
     least = {
-        name: np.minimum(exact.of_path(filter, filter.grid(exact.problem)).min(axis=-1), chosen[name])
+        name: np.minimum(
+            exact.of_path(filter, filter.grid(exact.problem)).min(axis=-1), chosen[name]
+        )
         for name, filter in filters.items()
         if not filter.constant
     }

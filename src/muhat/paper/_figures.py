@@ -126,7 +126,9 @@ class Line:
 
 def line(estimator: str, rule: str, rows: Sequence[Row], x: str, y: str) -> Line:
     """Return the line through the rows, from left to right."""
-    columns = [np.array([row[name] for row in rows], float) for name in (x, y, f"{y}_low", f"{y}_high")]
+    columns = [
+        np.array([row[name] for row in rows], float) for name in (x, y, f"{y}_low", f"{y}_high")
+    ]
     order = columns[0].argsort()
     return Line(estimator, rule, *(column[order] for column in columns))
 
@@ -136,7 +138,10 @@ def lines(rows: Iterable[Row], x: str, y: str) -> list[Line]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["estimator"], row.get("rule") or "paper"), []).append(row)
-    return [line(*key, group, x, y) for key, group in sorted(groups.items(), key=lambda each: place_of(each[1][0]))]
+    return [
+        line(*key, group, x, y)
+        for key, group in sorted(groups.items(), key=lambda each: place_of(each[1][0]))
+    ]
 
 
 def place_of(row: Row) -> tuple[int, int]:
@@ -152,7 +157,11 @@ def place_of(row: Row) -> tuple[int, int]:
 def as_in_the_paper(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of the paper's estimators with the paper's rules, and of ours; no KME."""
     ours = ("auto", "default", "stacked")
-    return [row for row in rows if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] in ours)]
+    return [
+        row
+        for row in rows
+        if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] in ours)
+    ]
 
 
 def improvements(ax: Any, drawn: Iterable[Line], named: bool = True) -> None:
@@ -167,8 +176,17 @@ def dot(ax: Any, estimator: str, place: int, values: Sequence[float]) -> None:
     """Draw a value with its interval in a row of its own."""
     middle, low, high = values
     look = style_of(estimator)
-    ax.plot([low, high], [place, place], color=look["color"], linewidth=1.8, solid_capstyle="butt", zorder=2)
-    ax.plot(middle, place, linestyle="", markersize=4.5, zorder=3, label=display_name(estimator), **look)
+    ax.plot(
+        [low, high],
+        [place, place],
+        color=look["color"],
+        linewidth=1.8,
+        solid_capstyle="butt",
+        zorder=2,
+    )
+    ax.plot(
+        middle, place, linestyle="", markersize=4.5, zorder=3, label=display_name(estimator), **look
+    )
 
 
 def interval_columns(name: str) -> tuple[str, str, str]:
@@ -225,7 +243,9 @@ def legend_entries(
     for (name, rule), look in styles.items():
         remarks = [RULES.get(rule, rule) if times[name] > 1 else "", notes.get((name, rule), "")]
         inside = ", ".join(filter(None, remarks))
-        labels[f"{display_name(name)} ({inside})" if inside else display_name(name)] = legend_handle(**look)
+        labels[f"{display_name(name)} ({inside})" if inside else display_name(name)] = (
+            legend_handle(**look)
+        )
     return labels
 
 

@@ -44,7 +44,11 @@ def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, besi
         Where the page will be, from which it links to them.
     """
     links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
-    found = [(experiment, results[name]) for name, experiment in page.experiments.items() if name in results]
+    found = [
+        (experiment, results[name])
+        for name, experiment in page.experiments.items()
+        if name in results
+    ]
     parts = [f"# {page.title}", _preface(page, found)]
     for title, table in (("Claims", _claims(found)), ("Results", _findings(found))):
         parts += [f"## {title}", table] if table else []
@@ -56,7 +60,9 @@ def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, besi
 def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
     commits = sorted({str(results.provenance.get("commit") or "unknown") for _, results in found})
     seconds = sum(results.provenance["seconds"] for _, results in found)
-    small = ", ".join(experiment.name for experiment, results in found if experiment.is_quick(results))
+    small = ", ".join(
+        experiment.name for experiment, results in found if experiment.is_quick(results)
+    )
     lines = [
         f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",

@@ -84,11 +84,15 @@ def source_digest(package: Path = PACKAGE) -> str:
 def source_commit(package: Path, results: Path) -> str | None:
     """Return the git commit of a package, ``-dirty`` if anything but the results has changed, or None outside git."""
     try:
-        _git(package, "ls-files", "--error-unmatch", "__init__.py")  # else the repository around is someone else's
+        _git(
+            package, "ls-files", "--error-unmatch", "__init__.py"
+        )  # else the repository around is someone else's
         commit = _git(package, "rev-parse", "HEAD")
         top = Path(_git(package, "rev-parse", "--show-toplevel")).resolve()
         inside = results.resolve().is_relative_to(top) and results.resolve() != top
-        but_results = [f":(exclude){results.resolve().relative_to(top).as_posix()}"] if inside else []
+        but_results = (
+            [f":(exclude){results.resolve().relative_to(top).as_posix()}"] if inside else []
+        )
         changed = _git(top, "status", "--porcelain", "--", ".", *but_results)
     except (OSError, subprocess.SubprocessError):
         return None
@@ -98,5 +102,7 @@ def source_commit(package: Path, results: Path) -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     """Return what git prints, without waiting for another git."""
     command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS).stdout
+    output = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS
+    ).stdout
     return output.strip()

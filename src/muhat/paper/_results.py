@@ -44,7 +44,9 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
         about = dict(json.loads(_about_path(Path(folder), name).read_bytes()))
     except (OSError, ValueError, TypeError) as problem:
         advice = f"compute them first with: muhat reproduce {name}"
-        raise FileError(refusal(str(place), f"the results of {name} are needed", "none", advice)) from problem
+        raise FileError(
+            refusal(str(place), f"the results of {name} are needed", "none", advice)
+        ) from problem
     if about.get("sha256") != _sha256(table):
         needed, advice = f"the table of {name} as it was computed is needed", "compute it again"
         raise FileError(refusal(str(place), needed, "a file that was changed since", advice))
@@ -54,7 +56,9 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
     return Results(about.pop("settings"), from_csv(table), about)
 
 
-def read_finished(folder: str | PathLike[str], experiments: Iterable[Experiment]) -> dict[str, Results]:
+def read_finished(
+    folder: str | PathLike[str], experiments: Iterable[Experiment]
+) -> dict[str, Results]:
     """Return the results of those experiments that have some by this version of muhat, by name."""
     found = {}
     for experiment in experiments:

@@ -14,12 +14,26 @@ from joblib import effective_n_jobs
 
 from muhat._files import FileError, check_writable
 from muhat._messages import refusal
-from muhat.paper._checkpoints import Checkpoints, FinishedTask, as_json, canonical, delete_unfinished, locked
+from muhat.paper._checkpoints import (
+    Checkpoints,
+    FinishedTask,
+    as_json,
+    canonical,
+    delete_unfinished,
+    locked,
+)
 from muhat.paper._experiment import Experiment, Results, Settings, Task
 from muhat.paper._progress import Progress
 from muhat.paper._provenance import Provenance
 from muhat.paper._results import read_results, table_path, write_results
-from muhat.paper._workers import TaskCall, TaskError, connected, in_processes, on_cluster, process_pool
+from muhat.paper._workers import (
+    TaskCall,
+    TaskError,
+    connected,
+    in_processes,
+    on_cluster,
+    process_pool,
+)
 
 ALL_CORES = -1
 
@@ -77,13 +91,19 @@ def reproduce(
     jobs = _job_count(n_jobs)
     if cluster is not None and n_jobs != ALL_CORES:
         needed = "either n_jobs or cluster is needed"
-        raise ValueError(refusal("reproduce", needed, "both", "a cluster has as many workers as it was started with"))
+        raise ValueError(
+            refusal(
+                "reproduce", needed, "both", "a cluster has as many workers as it was started with"
+            )
+        )
     with locked(place), connected(cluster) as client, progress or _on_stderr() as shown:
         delete_unfinished(place)
         for experiment in experiments:
             check_writable(table_path(place, experiment.name))
         provenance = Provenance.from_process(place)
-        runs = [_Run.from_experiment(experiment, place, quick, provenance) for experiment in experiments]
+        runs = [
+            _Run.from_experiment(experiment, place, quick, provenance) for experiment in experiments
+        ]
         if not again:
             for run in runs:
                 run.check_settings()
@@ -105,9 +125,14 @@ def _on_stderr() -> Progress:
     try:
         from muhat.paper._bars import progress_on
     except ImportError as problem:
-        needed, advice = "running the experiments needs packages that are not part of the core", EXTRA
+        needed, advice = (
+            "running the experiments needs packages that are not part of the core",
+            EXTRA,
+        )
         got = f"no {str(problem.name).split('.')[0]}"
-        raise ImportError(refusal("muhat.paper", needed, got, advice), name=problem.name) from problem
+        raise ImportError(
+            refusal("muhat.paper", needed, got, advice), name=problem.name
+        ) from problem
     return progress_on(sys.stderr)
 
 
@@ -123,7 +148,9 @@ class _Run:
     checkpoints: Checkpoints
 
     @classmethod
-    def from_experiment(cls, experiment: Experiment, folder: Path, quick: bool, provenance: Provenance) -> "_Run":
+    def from_experiment(
+        cls, experiment: Experiment, folder: Path, quick: bool, provenance: Provenance
+    ) -> "_Run":
         """Return the run of an experiment. Settings and tasks pass through JSON, so that files hold all there is."""
         settings = _through_json(experiment.settings(quick))
         tasks = _through_json(experiment.tasks(settings))
@@ -139,17 +166,26 @@ class _Run:
             return
         if canonical(there.settings) != canonical(self.settings):
             needed = f"a folder without results of {self.experiment.name} that have other settings is needed"
-            got, advice = "one that has some", "name another by --out, or write over them with --again"
+            got, advice = (
+                "one that has some",
+                "name another by --out, or write over them with --again",
+            )
             raise FileError(refusal(str(self.folder), needed, got, advice))
 
     def results(self) -> Results | None:
         """Return the results that are there, if they are of these settings and this version of muhat."""
         try:
             there = read_results(self.folder, self.experiment.name)
-            same_version = there.provenance["versions"]["muhat"] == self.provenance.versions["muhat"]
+            same_version = (
+                there.provenance["versions"]["muhat"] == self.provenance.versions["muhat"]
+            )
         except (FileError, LookupError, TypeError):
             return None
-        return there if same_version and canonical(there.settings) == canonical(self.settings) else None
+        return (
+            there
+            if same_version and canonical(there.settings) == canonical(self.settings)
+            else None
+        )
 
     def compute(self, pool: Any, client: Any, progress: Progress) -> None:
         """Compute the tasks that have no checkpoint, in a pool or on a cluster, and write the results."""
@@ -165,13 +201,18 @@ class _Run:
             raise
         progress.written(name, str(table_path(self.folder, name)), seconds)
 
-    def _compute_tasks(self, numbers: list[int], pool: Any, client: Any, progress: Progress) -> None:
+    def _compute_tasks(
+        self, numbers: list[int], pool: Any, client: Any, progress: Progress
+    ) -> None:
         """Compute some of the tasks and write a checkpoint for each as it is finished."""
         if not numbers:
             return
         self.checkpoints.make_folder()
         source = self.provenance.source
-        calls = [TaskCall(self.experiment, self.settings, number, self.tasks[number], source) for number in numbers]
+        calls = [
+            TaskCall(self.experiment, self.settings, number, self.tasks[number], source)
+            for number in numbers
+        ]
         here = client is None or self.experiment.alone
         with closing(in_processes(calls, pool) if here else on_cluster(calls, client)) as computed:
             for call, finished in computed:
@@ -186,11 +227,22 @@ class _Run:
         """Write the results and return the seconds of work in them."""
         finished = [task for task in self._finished() if task is not None]
         if len(finished) < len(self.tasks):
-            raise TaskError(f"{self.experiment.name}: checkpoints cannot be read again; start the run again.")
+            raise TaskError(
+                f"{self.experiment.name}: checkpoints cannot be read again; start the run again."
+            )
         rows = self.experiment.table(self.settings, [task.rows for task in finished])
         seconds = sum(task.seconds for task in finished)
-        about = {"name": self.experiment.name, "title": self.experiment.title, "settings": self.settings}
-        write_results(self.folder, self.experiment.name, rows, {**about, **asdict(self.provenance), "seconds": seconds})
+        about = {
+            "name": self.experiment.name,
+            "title": self.experiment.title,
+            "settings": self.settings,
+        }
+        write_results(
+            self.folder,
+            self.experiment.name,
+            rows,
+            {**about, **asdict(self.provenance), "seconds": seconds},
+        )
         return seconds
 
 
@@ -201,8 +253,16 @@ def _through_json(content: Any) -> Any:
 
 def _job_count(n_jobs: int) -> int:
     """Return how many tasks run at a time, or refuse a number that is none."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or not (n_jobs >= 1 or n_jobs == ALL_CORES):
+    if (
+        isinstance(n_jobs, bool)
+        or not isinstance(n_jobs, Integral)
+        or not (n_jobs >= 1 or n_jobs == ALL_CORES)
+    ):
         raise ValueError(
-            refusal("reproduce", "n_jobs must be a whole number from 1, or -1 for all cores", repr(n_jobs))
+            refusal(
+                "reproduce",
+                "n_jobs must be a whole number from 1, or -1 for all cores",
+                repr(n_jobs),
+            )
         )
     return int(effective_n_jobs(n_jobs))

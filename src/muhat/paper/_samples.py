@@ -31,8 +31,12 @@ def blocks(settings: Settings, cases: Iterable[Task]) -> list[Task]:
     m = settings["m"]
     tasks = []
     for case in cases:
-        size = min(settings["block"], max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2))
-        tasks += [{**case, "first": first, "last": min(first + size, m)} for first in range(0, m, size)]
+        size = min(
+            settings["block"], max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2)
+        )
+        tasks += [
+            {**case, "first": first, "last": min(first + size, m)} for first in range(0, m, size)
+        ]
     return tasks
 
 
@@ -55,7 +59,9 @@ def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None)
     """Return the exact losses of filters, by default under Gaussian kernels by the median rule of each sample."""
     draws = list(draws)
     kernels = gaussian_kernels(draws) if kernels is None else kernels
-    return ExactLosses.from_samples([draw.X for draw in draws], [draw.distribution for draw in draws], kernels)
+    return ExactLosses.from_samples(
+        [draw.X for draw in draws], [draw.distribution for draw in draws], kernels
+    )
 
 
 def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Sequence[Kernel]) -> EstimatorLosses:
@@ -67,7 +73,10 @@ def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Sequence[Kernel])
 
 def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:
     """Return the losses of a block, a row for each estimator and rule."""
-    return [{**case, "estimator": each.estimator, "rule": each.rule, "losses": each.losses.tolist()} for each in found]
+    return [
+        {**case, "estimator": each.estimator, "rule": each.rule, "losses": each.losses.tolist()}
+        for each in found
+    ]
 
 
 def joined(results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -92,7 +101,14 @@ def risk_table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row
     for row in rows:
         losses, labels = np.array(row["losses"]), {key: row[key] for key in row if key != "losses"}
         gain = improvement(losses, baselines[case_of(row)])
-        table.append({**labels, "m": len(losses), **mean_of(losses).columns("risk"), **gain.columns("improvement")})
+        table.append(
+            {
+                **labels,
+                "m": len(losses),
+                **mean_of(losses).columns("risk"),
+                **gain.columns("improvement"),
+            }
+        )
     return table
 
 

@@ -47,7 +47,9 @@ def improvement(losses: Array, baseline: Array) -> Interval:
     if risk == 0:
         return Interval(0.0, 0.0, 0.0)
     ratio = float(np.mean(losses)) / risk
-    return _around(100 * (1 - ratio), 100 * _standard_error(losses - ratio * baseline) / risk, len(losses))
+    return _around(
+        100 * (1 - ratio), 100 * _standard_error(losses - ratio * baseline) / risk, len(losses)
+    )
 
 
 def _standard_error(values: Array) -> float:

@@ -84,7 +84,11 @@ def _written(key: str, value: object) -> str:
         return value
     if isinstance(value, bool | int | float):
         return repr(value)
-    raise ValueError(refusal(f"column {key!r}", "a cell must be a string, a number, a boolean or None", repr(value)))
+    raise ValueError(
+        refusal(
+            f"column {key!r}", "a cell must be a string, a number, a boolean or None", repr(value)
+        )
+    )
 
 
 def _read(cell: str) -> str | float | bool | None:

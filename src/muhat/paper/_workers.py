@@ -44,7 +44,9 @@ ANSWER_SECONDS = 10
 FEEDER, FEEDER_SECONDS = "QueueFeederThread", 10
 """What multiprocessing calls the thread that gives tasks to workers, and how long it is waited for."""
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
+)
 """The environment of a worker, so that its libraries are loaded with one thread."""
 
 
@@ -72,7 +74,9 @@ class TaskCall:
         """Compute the task, on one thread."""
         if own_source() != self.source:
             reason = "this worker has other source code of muhat than the run was started with"
-            raise TaskError(f"{self}: {reason}; start the run again, and on a cluster install the same code.")
+            raise TaskError(
+                f"{self}: {reason}; start the run again, and on a cluster install the same code."
+            )
         start = perf_counter()
         try:
             with BLAS_ON_ONE_THREAD:
@@ -128,7 +132,9 @@ def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Comput
                 yield futures[future], future.result()
     except BrokenProcessPool as problem:
         reason = "a worker process was ended from outside, perhaps for want of memory"
-        raise TaskError(f"{calls[0].experiment.name}: {reason}; what was finished is kept.") from problem
+        raise TaskError(
+            f"{calls[0].experiment.name}: {reason}; what was finished is kept."
+        ) from problem
 
 
 def _start_worker(alive: Connection) -> None:
@@ -180,13 +186,18 @@ def connected(address: str | None) -> Iterator[Any]:
         from distributed.comm import get_address_host_port
     except ImportError as problem:
         needed, advice = "a cluster needs dask", "pip install 'muhat[dask]'"
-        raise ValueError(refusal("reproduce", needed, f"no package {problem.name!r}", advice)) from problem
+        raise ValueError(
+            refusal("reproduce", needed, f"no package {problem.name!r}", advice)
+        ) from problem
     try:
         # Asked for by a plain connection: a client that finds nobody may hang when it is collected.
         socket.create_connection(get_address_host_port(address), ANSWER_SECONDS).close()
         client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as problem:
-        needed, advice = "the address of a dask scheduler that answers is needed", "such as tcp://127.0.0.1:8786"
+        needed, advice = (
+            "the address of a dask scheduler that answers is needed",
+            "such as tcp://127.0.0.1:8786",
+        )
         raise ValueError(refusal("reproduce", needed, repr(address), advice)) from problem
     with client:
         yield client
@@ -204,6 +215,8 @@ def on_cluster(calls: Sequence[TaskCall], client: Any) -> Computing:
             future.release()
     except (KilledWorker, CancelledError) as problem:
         reason = "the cluster lost a task, its workers or its scheduler being gone"
-        raise TaskError(f"{calls[0].experiment.name}: {reason}; what was finished is kept.") from problem
+        raise TaskError(
+            f"{calls[0].experiment.name}: {reason}; what was finished is kept."
+        ) from problem
     finally:
         client.cancel(list(futures))

@@ -16,7 +16,10 @@ from muhat.testing import IndependenceTest, TwoSampleTest
 
 LEVEL = 0.05
 
-PROBLEMS: dict[str, Mapping[str, Alternative]] = {"independence": DEPENDENCE, "two samples": DIFFERENCES}
+PROBLEMS: dict[str, Mapping[str, Alternative]] = {
+    "independence": DEPENDENCE,
+    "two samples": DIFFERENCES,
+}
 """What there is to find, by problem."""
 
 OURS: dict[str, type[Any]] = {"independence": IndependenceTest, "two samples": TwoSampleTest}
@@ -66,7 +69,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
     law, place = alternatives[task["alternative"]], list(alternatives).index(task["alternative"])
     rejected: dict[str, int] = {}
     for number in range(task["first"], task["last"]):
-        rng = np.random.default_rng([settings["seed"], list(PROBLEMS).index(task["problem"]), place, number])
+        rng = np.random.default_rng(
+            [settings["seed"], list(PROBLEMS).index(task["problem"]), place, number]
+        )
         X, Y = law.draw(rng, law.n)
         options = {
             "n_permutations": settings["n_permutations"],
@@ -78,12 +83,21 @@ def run(settings: Settings, task: Task) -> list[Row]:
         p_values |= plain(X, Y, settings["n_permutations"], rng)
         for name, p in p_values.items():
             rejected[name] = rejected.get(name, 0) + (p <= LEVEL + 1e-9)
-    case = {"problem": task["problem"], "alternative": task["alternative"], "n": law.n, "smooth": law.smooth}
+    case = {
+        "problem": task["problem"],
+        "alternative": task["alternative"],
+        "n": law.n,
+        "smooth": law.smooth,
+    }
     count = task["last"] - task["first"]
-    return [{**case, "test": name, "rejected": each, "draws": count} for name, each in rejected.items()]
+    return [
+        {**case, "test": name, "rejected": each, "draws": count} for name, each in rejected.items()
+    ]
 
 
-def plain_dependence(X: Array, Y: Array, n_permutations: int, rng: np.random.Generator) -> dict[str, float]:
+def plain_dependence(
+    X: Array, Y: Array, n_permutations: int, rng: np.random.Generator
+) -> dict[str, float]:
     """Return the p-values of distance covariance and of HSIC, both from the same permutations of the rows of Y."""
     orders = [rng.permutation(len(X)) for _ in range(n_permutations)]
     x, y = (distances(_scaled(rows)) for rows in (X, Y))
@@ -96,7 +110,9 @@ def plain_dependence(X: Array, Y: Array, n_permutations: int, rng: np.random.Gen
     return found
 
 
-def plain_difference(X: Array, Y: Array, n_permutations: int, rng: np.random.Generator) -> dict[str, float]:
+def plain_difference(
+    X: Array, Y: Array, n_permutations: int, rng: np.random.Generator
+) -> dict[str, float]:
     """Return the p-values of the energy test and of MMD, both from the same permutations of the labels."""
     labels = np.concatenate([np.full(len(X), 1 / len(X)), np.full(len(Y), -1 / len(Y))])
     orders = [labels] + [rng.permutation(labels) for _ in range(n_permutations)]
@@ -159,7 +175,10 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 def _cells(results: Results) -> list[tuple[str, str, list[Row]]]:
     """Return problem, alternative and the rows of every cell."""
     places = dict.fromkeys((row["problem"], row["alternative"]) for row in results.rows)
-    return [(problem, name, where(results.rows, problem=problem, alternative=name)) for problem, name in places]
+    return [
+        (problem, name, where(results.rows, problem=problem, alternative=name))
+        for problem, name in places
+    ]
 
 
 def findings(results: Results) -> list[Finding]:
@@ -168,12 +187,16 @@ def findings(results: Results) -> list[Finding]:
     for problem in distinct(results.rows, "problem"):
         for smooth, kind in ((True, "smooth"), (False, "other")):
             gaps = {
-                name: _power(rows, "default") - max(row["power"] for row in rows if row["test"] != "default")
+                name: _power(rows, "default")
+                - max(row["power"] for row in rows if row["test"] != "default")
                 for where_, name, rows in _cells(results)
                 if where_ == problem and bool(rows[0]["smooth"]) == smooth
             }
             if gaps:
-                least, most = min(gaps, key=lambda name: gaps[name]), max(gaps, key=lambda name: gaps[name])
+                least, most = (
+                    min(gaps, key=lambda name: gaps[name]),
+                    max(gaps, key=lambda name: gaps[name]),
+                )
                 number = (
                     f"{_signed(float(np.mean(list(gaps.values()))))} in the mean of {len(gaps)}; "
                     f"least {_signed(gaps[least])} ({least}), most {_signed(gaps[most])} ({most})"
@@ -196,12 +219,21 @@ def details(results: Results) -> str:
     lines = list(note_of_size(results, settings(False)))
     for problem in distinct(results.rows, "problem"):
         cells = [each for each in _cells(results) if each[0] == problem]
-        tests = [test for test in STYLES if test in distinct(where(results.rows, problem=problem), "test")]
+        tests = [
+            test
+            for test in STYLES
+            if test in distinct(where(results.rows, problem=problem), "test")
+        ]
         names = [problem, "n", "repetitions", *(TITLES[test] for test in tests)]
         lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
         for _, name, rows in cells:
             shown = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
-            entries = [name, str(rows[0]["n"]), f"{rows[0]['draws']:.0f}", *(shown[test] for test in tests)]
+            entries = [
+                name,
+                str(rows[0]["n"]),
+                f"{rows[0]['draws']:.0f}",
+                *(shown[test] for test in tests),
+            ]
             lines.append(f"| {' | '.join(entries)} |")
         lines.append("")
     return "\n".join(lines).rstrip()
@@ -216,7 +248,9 @@ def figure(results: Results) -> Any:
         for row in rows:
             colour, marker = STYLES[row["test"]]
             size = 10 if marker == "|" else 5
-            ax.plot(row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none")
+            ax.plot(
+                row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none"
+            )
     name_rows(ax, [f"{name}, n = {rows[0]['n']}" for _, name, rows in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel=f"power at level {LEVEL}")
     handles = {

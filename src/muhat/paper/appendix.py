@@ -8,8 +8,24 @@ import numpy as np
 from muhat.paper._claims import FAILS, HOLDS, Claim, with_interval
 from muhat.paper._estimators import EstimatorLosses, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
-from muhat.paper._figures import COLOURS, IMPROVEMENT, blank, legend_handle, letter_panels, line, percent_scale
-from muhat.paper._samples import BLOCK, SAMPLINGS, blocks, exact_losses, indices, loss_rows, risk_table
+from muhat.paper._figures import (
+    COLOURS,
+    IMPROVEMENT,
+    blank,
+    legend_handle,
+    letter_panels,
+    line,
+    percent_scale,
+)
+from muhat.paper._samples import (
+    BLOCK,
+    SAMPLINGS,
+    blocks,
+    exact_losses,
+    indices,
+    loss_rows,
+    risk_table,
+)
 from muhat.paper._tables import distinct, where
 from muhat.paper.datasets import SyntheticFamily
 from muhat.plots._style import logarithmic, without_frame, zero_is_kme
@@ -44,7 +60,10 @@ def settings(quick: bool) -> Settings:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of samples of each size."""
-    return blocks(settings, [{"sampling": each, "n": n} for each in settings["samplings"] for n in settings["sizes"]])
+    return blocks(
+        settings,
+        [{"sampling": each, "n": n} for each in settings["samplings"] for n in settings["sizes"]],
+    )
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -80,7 +99,11 @@ def claims(results: Results) -> list[Claim]:
         furthest = max(inside, key=lambda row: abs(row["improvement"]))
         says = f"The estimator behaves like the empirical one {condition}: within {ALIKE} % of its risk at every n."
         number = f"furthest at n = {furthest['n']}: {with_interval(furthest)}"
-        found.append(Claim("Appendix", says, number, HOLDS if abs(furthest["improvement"]) < ALIKE else FAILS))
+        found.append(
+            Claim(
+                "Appendix", says, number, HOLDS if abs(furthest["improvement"]) < ALIKE else FAILS
+            )
+        )
     return found
 
 
@@ -94,7 +117,10 @@ def figure(results: Results) -> Any:
         _by_rate(upper, lower, where(rows, panel=panel), free)
     axes[0, 0].set_ylabel(r"risk $E\|\mu_\lambda - \mu\|^2$")
     axes[1, 0].set_ylabel(IMPROVEMENT)
-    letter_panels(axes[0], [f"{LETTERS[fixed]} = {results.settings[f'fixed_{fixed}']:g}" for fixed in ("beta", "c")])
+    letter_panels(
+        axes[0],
+        [f"{LETTERS[fixed]} = {results.settings[f'fixed_{fixed}']:g}" for fixed in ("beta", "c")],
+    )
     return page
 
 
@@ -107,7 +133,9 @@ def _by_rate(upper: Any, lower: Any, rows: Sequence[Row], free: str) -> None:
         for ax, column in ((upper, "risk"), (lower, "improvement")):
             drawn = line("s-kmse", "rate", group, "n", column)
             drawn.draw(ax, color=colour, marker=marker)
-        keys[f"{LETTERS[free]} = {value:g}"] = legend_handle(**{**drawn.style, "color": colour, "marker": marker})
+        keys[f"{LETTERS[free]} = {value:g}"] = legend_handle(
+            **{**drawn.style, "color": colour, "marker": marker}
+        )
     of_kme = line("kme", "none", where(rows, estimator="kme", **{free: values[0]}), "n", "risk")
     of_kme.draw(upper, marker="", linestyle="--", linewidth=1)
     keys["KME"] = legend_handle(color=COLOURS["kme"], linestyle="--", linewidth=1)

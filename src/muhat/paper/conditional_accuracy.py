@@ -52,18 +52,29 @@ def settings(quick: bool) -> Settings:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each split of each data set."""
-    return [{"dataset": name, "split": split} for name in settings["datasets"] for split in range(settings["splits"])]
+    return [
+        {"dataset": name, "split": split}
+        for name in settings["datasets"]
+        for split in range(settings["splits"])
+    ]
 
 
 def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return features and target of a data set; those that are made up are drawn anew."""
     if name == "friedman":
         X = rng.random((300, 10))
-        mean = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+        mean = (
+            10 * np.sin(np.pi * X[:, 0] * X[:, 1])
+            + 20 * (X[:, 2] - 0.5) ** 2
+            + 10 * X[:, 3]
+            + 5 * X[:, 4]
+        )
         return X, mean + rng.standard_normal(300)
     if name == "waves":  # noise that grows with x
         X = rng.uniform(-3, 3, size=(300, 2))
-        return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + (0.1 + 0.2 * np.abs(X[:, 0])) * rng.standard_normal(300)
+        return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + (
+            0.1 + 0.2 * np.abs(X[:, 0])
+        ) * rng.standard_normal(300)
     if name == "diabetes":
         from sklearn.datasets import load_diabetes  # here, as it takes long to import
 
@@ -73,7 +84,9 @@ def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
         table = wine_quality()
         return table[:, :-1], table[:, -1]
     sample = load_dataset(name)
-    if name == "bodyfat":  # density is computed from the percentage of fat: that is predicted from the measurements
+    if (
+        name == "bodyfat"
+    ):  # density is computed from the percentage of fat: that is predicted from the measurements
         return sample.data[:, 1:], sample.data[:, 0]
     return sample.data, np.asarray(sample.target, float)
 
@@ -85,7 +98,9 @@ def wine_quality() -> Array:
         table = np.loadtxt(path or "", delimiter=";", skiprows=1, ndmin=2)
     except (OSError, ValueError) as problem:
         needed = f"{WINE_QUALITY}.csv of the UCI Machine Learning Repository, separated by semicolons, is needed"
-        raise ValueError(refusal("accuracy", needed, "none" if path is None else str(path))) from problem
+        raise ValueError(
+            refusal("accuracy", needed, "none" if path is None else str(path))
+        ) from problem
     return table
 
 
@@ -118,15 +133,27 @@ def run(settings: Settings, task: Task) -> list[Row]:
             (CENTRED, centred(X, y, new, model, settings["every"])),
         )
     ]
-    for name, each in (("muhat", model), ("muhat, bandwidth by loo", wide), ("muhat, kernel on y", on_y)):
+    for name, each in (
+        ("muhat", model),
+        ("muhat, bandwidth by loo", wide),
+        ("muhat, kernel on y", on_y),
+    ):
         at = each.distribution_at(new)
         quantiles = at.quantiles(LEVELS)[:, 0]
         scores = {"crps": float(at.crps(true).mean()), "pinball": pinball(true, quantiles)}
-        one(rows, model=name).update({key: value / np.sqrt(variance) for key, value in scores.items()})
-    ends = {"jackknife+": model.predict_interval(new, CONFIDENCE, "jackknife+"), "conformal": _conformal(X, y, new)}
+        one(rows, model=name).update(
+            {key: value / np.sqrt(variance) for key, value in scores.items()}
+        )
+    ends = {
+        "jackknife+": model.predict_interval(new, CONFIDENCE, "jackknife+"),
+        "conformal": _conformal(X, y, new),
+    }
     ends["quantiles"] = on_y.predict_quantiles(new, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     for method, (low, high) in ((method, each.T) for method, each in ends.items()):
-        coverage, width = float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low) / np.sqrt(variance))
+        coverage, width = (
+            float(np.mean((low <= true) & (true <= high))),
+            float(np.mean(high - low) / np.sqrt(variance)),
+        )
         rows.append({**task, "method": method, "coverage": coverage, "width": width})
     return rows
 
@@ -138,7 +165,9 @@ def _sklearn(X: Array, y: Array, new: Array, model: ConditionalMean, every: int)
 
     ridge = KernelRidge(kernel="rbf", gamma=1 / (2 * model.kernel_.bandwidth**2))
     grid = {"alpha": model.choices_[0].grid[::every] * len(X)}
-    return np.asarray(GridSearchCV(ridge, grid, cv=FOLDS, scoring="neg_mean_squared_error").fit(X, y).predict(new))
+    return np.asarray(
+        GridSearchCV(ridge, grid, cv=FOLDS, scoring="neg_mean_squared_error").fit(X, y).predict(new)
+    )
 
 
 def centred(X: Array, y: Array, new: Array, model: ConditionalMean, every: int) -> Array:
@@ -155,7 +184,9 @@ def centred(X: Array, y: Array, new: Array, model: ConditionalMean, every: int) 
 
     errors, rows = np.zeros(len(lam)), np.arange(len(X))
     for fold in np.array_split(rows, FOLDS):
-        errors += ((Z[fold, None] - predictions(np.setdiff1d(rows, fold), X[fold], lam)) ** 2).mean(axis=0)
+        errors += ((Z[fold, None] - predictions(np.setdiff1d(rows, fold), X[fold], lam)) ** 2).mean(
+            axis=0
+        )
     return predictions(rows, new, lam[[errors.argmin()]])[:, 0] + y.mean()
 
 
@@ -189,7 +220,12 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         for model in distinct(errors, "model"):
             some = where(errors, dataset=name, model=model)
             values = np.array([row["error"] for row in some])
-            row = {"dataset": name, "model": model, "method": None, **mean_of(values).columns("error")}
+            row = {
+                "dataset": name,
+                "model": model,
+                "method": None,
+                **mean_of(values).columns("error"),
+            }
             for key, theirs in ridge.items():
                 row |= mean_of(values - theirs).columns(key)
             for key in ("crps", "pinball"):
@@ -199,8 +235,13 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             some = where(covered, dataset=name, method=method)
             coverage = np.array([row["coverage"] for row in some])
             row = {"dataset": name, "model": None, "method": method}
-            row |= {"coverage": float(coverage.mean()), "width": float(np.mean([row["width"] for row in some]))}
-            table.append({**row, "coverage_error": float(coverage.std(ddof=1) / np.sqrt(len(coverage)))})
+            row |= {
+                "coverage": float(coverage.mean()),
+                "width": float(np.mean([row["width"] for row in some])),
+            }
+            table.append(
+                {**row, "coverage_error": float(coverage.std(ddof=1) / np.sqrt(len(coverage)))}
+            )
     return table
 
 
@@ -211,7 +252,10 @@ def findings(results: Results) -> list[Finding]:
     found = [
         _accuracy(results, key, f"The default beside {peer} ({unit}).")
         for key, peer in (
-            ("difference", "scikit-learn's `GridSearchCV(KernelRidge)`, five folds over the same λ"),
+            (
+                "difference",
+                "scikit-learn's `GridSearchCV(KernelRidge)`, five folds over the same λ",
+            ),
             (
                 "centred",
                 "the same grid search, helped: y is centred, as `KernelRidge` has no intercept, and λ is scaled from "
@@ -222,11 +266,15 @@ def findings(results: Results) -> list[Finding]:
     for method, what in (
         ("conformal", "Share of new y in conformal intervals at 90 %"),
         ("jackknife+", "Share of new y in jackknife+ intervals at 90 % (80 % are proven)"),
-        ("quantiles", "Share of new y between the 5 % and 95 % quantiles, with a Gaussian kernel on y"),
+        (
+            "quantiles",
+            "Share of new y between the 5 % and 95 % quantiles, with a Gaussian kernel on y",
+        ),
     ):
         rows = [one(results.rows, dataset=name, method=method) for name in sets]
         number = in_one_cell(
-            f"{row['dataset']}: {100 * row['coverage']:.1f} ± {100 * row['coverage_error']:.1f} %" for row in rows
+            f"{row['dataset']}: {100 * row['coverage']:.1f} ± {100 * row['coverage_error']:.1f} %"
+            for row in rows
         )
         found.append(Finding(f"{what}, with its standard error.", number))
     return found
@@ -242,7 +290,9 @@ def _accuracy(results: Results, key: str, what: str) -> Finding:
         f"[{decimal(100 * row[f'{key}_low'], 2)}, {decimal(100 * row[f'{key}_high'], 2)}]"
         for row in rows
     )
-    return Finding(what, in_one_cell([*shown, f"better on {better} of {len(rows)} sets, worse on {worse}"]))
+    return Finding(
+        what, in_one_cell([*shown, f"better on {better} of {len(rows)} sets, worse on {worse}"])
+    )
 
 
 def details(results: Results) -> str:
@@ -251,15 +301,27 @@ def details(results: Results) -> str:
     lines = ["| data | " + " | ".join(models) + " |", "|---|" + "---|" * len(models)]
     for name in results.settings["datasets"]:
         rows = [one(results.rows, dataset=name, model=model) for model in models]
-        cells = [f"{100 * row['error']:.2f}" + (f" (CRPS {row['crps']:.3f})" if row["crps"] else "") for row in rows]
+        cells = [
+            f"{100 * row['error']:.2f}" + (f" (CRPS {row['crps']:.3f})" if row["crps"] else "")
+            for row in rows
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     widths = ["| data | " + " | ".join(METHODS) + " |", "|---|" + "---|" * len(METHODS)]
     for name in results.settings["datasets"]:
-        cells = [f"{one(results.rows, dataset=name, method=method)['width']:.2f}" for method in METHODS]
+        cells = [
+            f"{one(results.rows, dataset=name, method=method)['width']:.2f}" for method in METHODS
+        ]
         widths.append(f"| {name} | {' | '.join(cells)} |")
-    first = "Squared error in % of the variance of the test targets; CRPS in their standard deviations:"
+    first = (
+        "Squared error in % of the variance of the test targets; CRPS in their standard deviations:"
+    )
     return "\n\n".join(
-        [first, "\n".join(lines), "Mean width of 90 % intervals, in standard deviations:", "\n".join(widths)]
+        [
+            first,
+            "\n".join(lines),
+            "Mean width of 90 % intervals, in standard deviations:",
+            "\n".join(widths),
+        ]
     )
 
 
@@ -274,17 +336,30 @@ def figure(results: Results) -> Any:
         for place, name in enumerate(sets):
             row = one(results.rows, dataset=name, model=model)
             y, label = place + 0.22 * (number - 1), model if place == 0 else None
-            left.plot([100 * row["centred_low"], 100 * row["centred_high"]], [y, y], color=colour, linewidth=1.8)
+            left.plot(
+                [100 * row["centred_low"], 100 * row["centred_high"]],
+                [y, y],
+                color=colour,
+                linewidth=1.8,
+            )
             left.plot(100 * row["centred"], y, "o", color=colour, markersize=4.5, label=label)
     for number, (method, colour) in enumerate(METHODS.items()):
         for place, name in enumerate(sets):
             row = one(results.rows, dataset=name, method=method)
             y, error = place + 0.22 * (number - 1), 200 * row["coverage_error"]
             right.plot(
-                [100 * row["coverage"] - error, 100 * row["coverage"] + error], [y, y], color=colour, linewidth=1.8
+                [100 * row["coverage"] - error, 100 * row["coverage"] + error],
+                [y, y],
+                color=colour,
+                linewidth=1.8,
             )
             right.plot(
-                100 * row["coverage"], y, "o", color=colour, markersize=4.5, label=method if place == 0 else None
+                100 * row["coverage"],
+                y,
+                "o",
+                color=colour,
+                markersize=4.5,
+                label=method if place == 0 else None,
             )
     left.set_xscale("symlog", linthresh=1.0)
     plain_numbers(left.xaxis)

@@ -30,8 +30,14 @@ GRID = np.geomspace(1e-6, 1.0, 60)
 FILTERS: dict[str, tuple[Filter, Array]] = {
     "f-kmse": (Tikhonov(), GRID),
     "iterated-tikhonov": (IteratedTikhonov(), GRID),
-    "landweber": (Landweber().bounded_by(KAPPA2), np.unique(np.geomspace(1, 1e6, 60).round().astype(np.int64))),
-    "nu-method": (NuMethod(nu=2.0).bounded_by(KAPPA2), np.unique(np.geomspace(1, 400, 50).round().astype(np.int64))),
+    "landweber": (
+        Landweber().bounded_by(KAPPA2),
+        np.unique(np.geomspace(1, 1e6, 60).round().astype(np.int64)),
+    ),
+    "nu-method": (
+        NuMethod(nu=2.0).bounded_by(KAPPA2),
+        np.unique(np.geomspace(1, 400, 50).round().astype(np.int64)),
+    ),
 }
 """The filters with the parameters that the best is taken from: qualification 1, 3, ∞ and 2."""
 
@@ -57,7 +63,11 @@ def settings(quick: bool) -> Settings:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each sample."""
-    return [{"n": n, "sample": sample} for n in settings["n"] for sample in range(settings["repetitions"])]
+    return [
+        {"n": n, "sample": sample}
+        for n in settings["n"]
+        for sample in range(settings["repetitions"])
+    ]
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -82,7 +92,13 @@ def run(settings: Settings, task: Task) -> list[Row]:
             errors = ((f[:, None] - fitted) ** 2).sum(axis=0)
             chosen = float(errors[int(np.argmin(left_out))])
             rows.append(
-                {"n": n, "smoothness": smoothness, "estimator": name, "errors": errors.tolist(), "chosen": chosen}
+                {
+                    "n": n,
+                    "smoothness": smoothness,
+                    "estimator": name,
+                    "errors": errors.tolist(),
+                    "chosen": chosen,
+                }
             )
     return rows
 
@@ -113,13 +129,27 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         best = errors[:, int(errors.mean(axis=0).argmin())]
         for rule, values in (("oracle", best), ("loo", np.array([row["chosen"] for row in rows]))):
             risk, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
-            labels = {"quantity": "risk", "smoothness": smoothness, "estimator": name, "rule": rule, "n": n}
+            labels = {
+                "quantity": "risk",
+                "smoothness": smoothness,
+                "estimator": name,
+                "rule": rule,
+                "n": n,
+            }
             table.append({**labels, "value": risk, "error": error})
     for smoothness in settings["smoothness"]:
         for name in FILTERS:
             for rule in ("oracle", "loo"):
-                some = where(table, quantity="risk", smoothness=smoothness, estimator=name, rule=rule)
-                labels = {"quantity": "slope", "smoothness": smoothness, "estimator": name, "rule": rule, "n": None}
+                some = where(
+                    table, quantity="risk", smoothness=smoothness, estimator=name, rule=rule
+                )
+                labels = {
+                    "quantity": "slope",
+                    "smoothness": smoothness,
+                    "estimator": name,
+                    "rule": rule,
+                    "n": None,
+                }
                 table.append({**labels, **slope(some)})
     return table
 
@@ -129,7 +159,8 @@ def slope(rows: Sequence[Row]) -> Row:
     x = np.log([row["n"] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     y, errors = (
-        np.array(each) for each in zip(*((np.log(r["value"]), r["error"] / r["value"]) for r in rows), strict=True)
+        np.array(each)
+        for each in zip(*((np.log(r["value"]), r["error"] / r["value"]) for r in rows), strict=True)
     )
     return {"value": float(-weights @ y), "error": float(np.sqrt(weights**2 @ errors**2))}
 
@@ -144,12 +175,17 @@ def findings(results: Results) -> list[Finding]:
     """Return how the rate of each filter rises with the smoothness of the target, beside what theory says."""
     largest = max(row["n"] for row in where(results.rows, quantity="risk"))
     risks = {
-        name: one(results.rows, quantity="risk", smoothness=4, estimator=name, rule="oracle", n=largest)["value"]
+        name: one(
+            results.rows, quantity="risk", smoothness=4, estimator=name, rule="oracle", n=largest
+        )["value"]
         for name in FILTERS
     }
     found = []
     for name in FILTERS:
-        slopes = {s: one(results.rows, quantity="slope", smoothness=s, estimator=name, rule="oracle") for s in (2, 4)}
+        slopes = {
+            s: one(results.rows, quantity="slope", smoothness=s, estimator=name, rule="oracle")
+            for s in (2, 4)
+        }
         gain = slopes[4]["value"] - slopes[2]["value"]
         error = float(np.hypot(slopes[2]["error"], slopes[4]["error"]))
         theory = rate(4, FILTERS[name][0].qualification) - rate(2, FILTERS[name][0].qualification)
@@ -163,14 +199,21 @@ def findings(results: Results) -> list[Finding]:
 
 def details(results: Results) -> str:
     """Return the slopes as a table."""
-    lines = ["| filter | smoothness | slope, best parameter | slope, leave-one-out | theory |", "|---|---|---|---|---|"]
+    lines = [
+        "| filter | smoothness | slope, best parameter | slope, leave-one-out | theory |",
+        "|---|---|---|---|---|",
+    ]
     for name, (filter, _) in FILTERS.items():
         for smoothness in results.settings["smoothness"]:
             cells = [
-                one(results.rows, quantity="slope", smoothness=smoothness, estimator=name, rule=rule)
+                one(
+                    results.rows, quantity="slope", smoothness=smoothness, estimator=name, rule=rule
+                )
                 for rule in ("oracle", "loo")
             ]
-            shown = " | ".join(f"{decimal(cell['value'], 3)} ± {cell['error']:.3f}" for cell in cells)
+            shown = " | ".join(
+                f"{decimal(cell['value'], 3)} ± {cell['error']:.3f}" for cell in cells
+            )
             expected = rate(smoothness, filter.qualification)
             lines.append(f"| {NAMES[name]} | {smoothness} | {shown} | {expected:.3f} |")
     return "\n".join(lines)
@@ -183,11 +226,20 @@ def figure(results: Results) -> Any:
     axes = drawn.subplots(1, len(smoothness), sharey=True)
     for ax, each in zip(axes, smoothness, strict=True):
         for name in FILTERS:
-            rows = where(results.rows, quantity="risk", smoothness=each, estimator=name, rule="oracle")
-            n, risk, error = (np.array([row[key] for row in rows]) for key in ("n", "value", "error"))
+            rows = where(
+                results.rows, quantity="risk", smoothness=each, estimator=name, rule="oracle"
+            )
+            n, risk, error = (
+                np.array([row[key] for row in rows]) for key in ("n", "value", "error")
+            )
             if len(rows):
                 ax.fill_between(
-                    n, risk - 2 * error, risk + 2 * error, color=style_of(name)["color"], alpha=0.2, linewidth=0
+                    n,
+                    risk - 2 * error,
+                    risk + 2 * error,
+                    color=style_of(name)["color"],
+                    alpha=0.2,
+                    linewidth=0,
                 )
                 ax.plot(n, risk, label=NAMES[name], markersize=4, linewidth=1.3, **style_of(name))
         ax.set(xscale="log", yscale="log", xlabel="n")
@@ -196,7 +248,9 @@ def figure(results: Results) -> Any:
         without_frame(ax)
     axes[0].set_ylabel("squared error")
     letter_panels(axes, [f"smoothness {each}" for each in smoothness])
-    legend_below(drawn, {NAMES[name]: legend_handle(markersize=4, **style_of(name)) for name in FILTERS})
+    legend_below(
+        drawn, {NAMES[name]: legend_handle(markersize=4, **style_of(name)) for name in FILTERS}
+    )
     return drawn
 
 

@@ -22,7 +22,14 @@ from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.paper._claims import Finding, decimal
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
-from muhat.paper._figures import IMPROVEMENT, blank, legend_below, legend_handle, letter_panels, style_of
+from muhat.paper._figures import (
+    IMPROVEMENT,
+    blank,
+    legend_below,
+    legend_handle,
+    letter_panels,
+    style_of,
+)
 from muhat.paper._tables import distinct, one, where
 from muhat.paper.datasets import SyntheticFamily, at_hand, load_dataset, standardized
 from muhat.selection import LeaveOneOut
@@ -165,25 +172,58 @@ def settings(quick: bool) -> Settings:
     yes_no, three = [0.85, 0.15], [0.6, 0.3, 0.1]
     cells: list[list[Any]] = [["levels", yes_no, 25], ["normal", 2, 20], ["family", 20, 20]]
     if not quick:
-        cells += [["levels", yes_no, 50], ["levels", three, 25], ["levels", three, 50], ["levels", three, 100]]
+        cells += [
+            ["levels", yes_no, 50],
+            ["levels", three, 25],
+            ["levels", three, 50],
+            ["levels", three, 100],
+        ]
         cells += [["poisson", 2.0, n] for n in (20, 50, 100)]
         cells += [["normal", d, n] for d, n in ((1, 50), (2, 100), (3, 100), (10, 100), (2, 400))]
         cells += [["half zeros", d, 50] for d in (1, 3)]
         cells += [["cauchy", 1, 50], ["ring", 0.1, 50]]
-        cells += [["family", d, n] for d in (1, 2, 5, 10, 20, 50) for n in (20, 50, 100) if (d, n) != (20, 20)]
+        cells += [
+            ["family", d, n]
+            for d in (1, 2, 5, 10, 20, 50)
+            for n in (20, 50, 100)
+            if (d, n) != (20, 20)
+        ]
         cells += [["family", d, 400] for d in (2, 20)]
         # Laws that were not looked at while the rule was chosen.
-        cells += [["levels", [0.5, 0.25, 0.13, 0.06, 0.06], 40], ["levels", [1.0] * 6, 30], ["poisson", 0.5, 40]]
-        cells += [["normal", 5, 200], ["half zeros", 10, 80], ["ring", 0.02, 200], ["cauchy", 1, 200]]
+        cells += [
+            ["levels", [0.5, 0.25, 0.13, 0.06, 0.06], 40],
+            ["levels", [1.0] * 6, 30],
+            ["poisson", 0.5, 40],
+        ]
+        cells += [
+            ["normal", 5, 200],
+            ["half zeros", 10, 80],
+            ["ring", 0.02, 200],
+            ["cauchy", 1, 200],
+        ]
         cells += [["family", 3, 30], ["family", 30, 200]]
-        cells += [["rows", name, n] for name in at_hand() if name not in ELSEWHERE for n in (20, 50)]
-    return {"seed": 2014, "m": 4 if quick else 300, "rows_per_cell": 20_000, "shares": SHARES, "cells": cells}
+        cells += [
+            ["rows", name, n] for name in at_hand() if name not in ELSEWHERE for n in (20, 50)
+        ]
+    return {
+        "seed": 2014,
+        "m": 4 if quick else 300,
+        "rows_per_cell": 20_000,
+        "shares": SHARES,
+        "cells": cells,
+    }
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each cell and share of σ²; of larger samples there are fewer."""
     return [
-        {"law": law, "on": on, "n": n, "share": share, "m": max(4, min(settings["m"], settings["rows_per_cell"] // n))}
+        {
+            "law": law,
+            "on": on,
+            "n": n,
+            "share": share,
+            "m": max(4, min(settings["m"], settings["rows_per_cell"] // n)),
+        }
         for law, on, n in settings["cells"]
         for share in settings["shares"]
     ]
@@ -204,7 +244,13 @@ def run(settings: Settings, task: Task) -> list[Row]:
 def _problems(settings: Settings, task: Task) -> Iterator[tuple[Truth, DenseProblem]]:
     """Yield the truth of each sample under its own kernel, and its problem."""
     for index in range(task["m"]):
-        key = [settings["seed"], index, task["n"], int(1000 * task["share"]), *f"{task['law']} {task['on']}".encode()]
+        key = [
+            settings["seed"],
+            index,
+            task["n"],
+            int(1000 * task["share"]),
+            *f"{task['law']} {task['on']}".encode(),
+        ]
         X, law = LAWS[task["law"]](task["on"], task["n"], np.random.default_rng(key))
         median: Any = Gaussian().resolve(X)
         kernel = Gaussian(task["share"] ** 0.5 * median.bandwidth)
@@ -233,9 +279,19 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         for row in cell[1:]:
             ratio = np.array(row["losses"]).mean() / plain.mean()
             spread = np.std(np.array(row["losses"]) - ratio * plain, ddof=1) / np.sqrt(len(plain))
-            gain = {"gain": 100 * (1 - ratio), "error": 100 * float(spread) / plain.mean(), "draws": len(plain)}
+            gain = {
+                "gain": 100 * (1 - ratio),
+                "error": 100 * float(spread) / plain.mean(),
+                "draws": len(plain),
+            }
             case = {name: row[name] for name in ("law", "n", "share", "estimator")}
-            rows.append({**case, "on": _text(row["on"]), **{name: float(value) for name, value in gain.items()}})
+            rows.append(
+                {
+                    **case,
+                    "on": _text(row["on"]),
+                    **{name: float(value) for name, value in gain.items()},
+                }
+            )
     return rows
 
 
@@ -251,8 +307,16 @@ def summary(rows: Sequence[Row]) -> list[Row]:
         own = [row for row in rows if row["estimator"] == name]
         harmed = [row for row in own if row["gain"] + 2 * row["error"] < -0.5]
         worst = min(own, key=lambda row: row["gain"] + 2 * row["error"])
-        mean, error = np.mean([row["gain"] for row in own]), np.sqrt(np.sum([row["error"] ** 2 for row in own]))
-        values = {"mean": float(mean), "error": float(error) / len(own), "harmed": len(harmed), "cells": len(own)}
+        mean, error = (
+            np.mean([row["gain"] for row in own]),
+            np.sqrt(np.sum([row["error"] ** 2 for row in own])),
+        )
+        values = {
+            "mean": float(mean),
+            "error": float(error) / len(own),
+            "harmed": len(harmed),
+            "cells": len(own),
+        }
         found.append({"estimator": name, **values, "worst": worst})
     return found
 
@@ -268,7 +332,9 @@ def findings(results: Results) -> list[Finding]:
             f"{_with_error(worst['gain'], worst['error'])} % ({where_worst}); clearly more than 0.5 % below the "
             f"plain average in {row['harmed']} of {row['cells']} cells"
         )
-        found.append(Finding(f"{TITLES[row['estimator']]}: gain over the plain average's risk.", number))
+        found.append(
+            Finding(f"{TITLES[row['estimator']]}: gain over the plain average's risk.", number)
+        )
     return found
 
 
@@ -284,7 +350,9 @@ def details(results: Results) -> str:
         f"| law | n | σ² × | {' | '.join(TITLES[name] for name in names)} |",
         "|---" * (len(names) + 3) + "|",
     ]
-    cells = dict.fromkeys(tuple(row[key] for key in ("law", "on", "n", "share")) for row in results.rows)
+    cells = dict.fromkeys(
+        tuple(row[key] for key in ("law", "on", "n", "share")) for row in results.rows
+    )
     for law, on, n, share in cells:
         own = where(results.rows, law=law, on=on, n=n, share=share)
         gains = (one(own, estimator=name) for name in names)

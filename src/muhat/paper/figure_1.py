@@ -33,7 +33,10 @@ LEVELS = (1.0, 2.0)
 NEARER, FARTHER = "#756BB1", "#969696"
 """The colours of the x that shrinking brings closer to θ, and of those it does not."""
 
-LINES = {"isotropic": {"color": "#54278F", "linestyle": "-"}, "anisotropic": {"color": "#54278F", "linestyle": "--"}}
+LINES = {
+    "isotropic": {"color": "#54278F", "linestyle": "-"},
+    "anisotropic": {"color": "#54278F", "linestyle": "--"},
+}
 """How both shapes are drawn."""
 
 
@@ -55,8 +58,11 @@ def run(settings: Settings, task: Task) -> list[Row]:
                 {
                     "shape": shape,
                     "angle": degrees,
-                    "probability": probability_closer(theta, np.array(variances), settings["alpha"]),
-                    "gain_of_all": 100 * _gain(settings["alpha"], sum(variances), settings["length"], sum(variances)),
+                    "probability": probability_closer(
+                        theta, np.array(variances), settings["alpha"]
+                    ),
+                    "gain_of_all": 100
+                    * _gain(settings["alpha"], sum(variances), settings["length"], sum(variances)),
                     "best_alpha": best,
                     "gain_along": 100 * _gain(best, along, settings["length"], sum(variances)),
                 }
@@ -82,8 +88,12 @@ def probability_closer(theta: Array, variances: Array, alpha: float) -> float:
     x = centre[0] + radius * np.sin(angle)  # so that the chord's ends have no root in them
     half = radius * np.cos(angle)
     deviation = np.sqrt(variances)
-    density = np.exp(-(((x - theta[0]) / deviation[0]) ** 2) / 2) / (deviation[0] * np.sqrt(2 * np.pi))
-    chord = ndtr((centre[1] + half - theta[1]) / deviation[1]) - ndtr((centre[1] - half - theta[1]) / deviation[1])
+    density = np.exp(-(((x - theta[0]) / deviation[0]) ** 2) / 2) / (
+        deviation[0] * np.sqrt(2 * np.pi)
+    )
+    chord = ndtr((centre[1] + half - theta[1]) / deviation[1]) - ndtr(
+        (centre[1] - half - theta[1]) / deviation[1]
+    )
     return float(1 - weight @ (density * chord * half))
 
 
@@ -96,10 +106,12 @@ def _quadrature() -> tuple[Array, Array]:
 def claims(results: Results) -> list[Claim]:
     """Return the claim that direction matters only where the distribution is anisotropic."""
     spread = {
-        shape: [row["probability"] for row in where(results.rows, shape=shape)] for shape in results.settings["shapes"]
+        shape: [row["probability"] for row in where(results.rows, shape=shape)]
+        for shape in results.settings["shapes"]
     }
     gain = {
-        shape: [row["gain_along"] for row in where(results.rows, shape=shape)] for shape in results.settings["shapes"]
+        shape: [row["gain_along"] for row in where(results.rows, shape=shape)]
+        for shape in results.settings["shapes"]
     }
     number = in_one_cell(
         f"{shape}: helps with probability {min(spread[shape]):.3f} to {max(spread[shape]):.3f}, "
@@ -119,7 +131,9 @@ def figure(results: Results) -> Any:
     planes = [drawn.add_subplot(grid[:, place]) for place in range(len(shapes))]
     reach = 1.05 * LEVELS[-1] * max(np.sqrt(variances).max() for variances in shapes.values())
     for ax, variances in zip(planes, shapes.values(), strict=True):
-        _plane(ax, np.array(variances), results.settings["length"], results.settings["alpha"], reach)
+        _plane(
+            ax, np.array(variances), results.settings["length"], results.settings["alpha"], reach
+        )
     upper = drawn.add_subplot(grid[0, -1])
     lower = drawn.add_subplot(grid[1, -1], sharex=upper)
     _against_direction(upper, results, "probability", 100, "%")
@@ -144,14 +158,20 @@ def _plane(ax: Any, variances: Any, length: float, alpha: float, reach: float) -
         ax.add_patch(Ellipse(theta, width, height, facecolor=NEARER, alpha=0.28, linewidth=0))
     ax.add_patch(Rectangle((-9, -9), 18, 18, facecolor="white", clip_path=circle))
     for width, height in ellipses:
-        inside = ax.add_patch(Ellipse(theta, width, height, facecolor=FARTHER, alpha=0.28, linewidth=0))
+        inside = ax.add_patch(
+            Ellipse(theta, width, height, facecolor=FARTHER, alpha=0.28, linewidth=0)
+        )
         inside.set_clip_path(circle)
         ax.add_patch(Ellipse(theta, width, height, fill=False, edgecolor="#666666", linewidth=0.5))
     ax.plot(*theta, "o", color="black", markersize=4)
     ax.plot(0, 0, "+", color="black", markersize=8)
     ax.annotate("θ", theta, (4, -11), textcoords="offset points")
     ax.annotate("0", (0, 0), (-9, -10), textcoords="offset points")
-    ax.set(xlim=(theta[0] - reach, theta[0] + reach), ylim=(theta[1] - reach, theta[1] + reach), aspect="equal")
+    ax.set(
+        xlim=(theta[0] - reach, theta[0] + reach),
+        ylim=(theta[1] - reach, theta[1] + reach),
+        aspect="equal",
+    )
     ax.set(xlabel="$x_1$", ylabel="$x_2$", xticks=range(-1, 4), yticks=range(-1, 4))
     without_frame(ax)
 
@@ -160,7 +180,9 @@ def _against_direction(ax: Any, results: Results, column: str, factor: float, la
     """Draw a column of the table against the direction of θ, for both shapes."""
     for shape in distinct(results.rows, "shape"):
         rows = where(results.rows, shape=shape)
-        ax.plot([row["angle"] for row in rows], [factor * row[column] for row in rows], **LINES[shape])
+        ax.plot(
+            [row["angle"] for row in rows], [factor * row[column] for row in rows], **LINES[shape]
+        )
     ax.set(ylabel=label, xlim=(0, 90), xticks=[0, 30, 60, 90])
     ax.margins(y=0.12)
     without_frame(ax)

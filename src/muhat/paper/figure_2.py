@@ -61,7 +61,10 @@ def figure(results: Results) -> Any:
         without_frame(ax)
     axes[0].set_ylabel(r"share kept $s_\lambda(\gamma)$")
     letter_panels(axes, [rf"$\lambda = {lam:g}$" for lam in lambdas])
-    keys = {display_name(name): legend_handle(linewidth=1.3, markersize=5, **style_of(name)) for name in estimators}
+    keys = {
+        display_name(name): legend_handle(linewidth=1.3, markersize=5, **style_of(name))
+        for name in estimators
+    }
     legend_below(drawn, keys)
     return drawn
 

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.paper._claims import NEXT_TO_NOTHING, Claim, Finding, in_one_cell, verdict_for, with_interval
+from muhat.paper._claims import (
+    NEXT_TO_NOTHING,
+    Claim,
+    Finding,
+    in_one_cell,
+    verdict_for,
+    with_interval,
+)
 from muhat.paper._estimators import display_name, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
@@ -63,7 +70,12 @@ def run(settings: Settings, task: Task) -> list[Row]:
     exact = exact_losses(family.draw(indices(task), settings["n"], settings["seed"]))
     sampling = task["sampling"]
     rows = [
-        {"sampling": sampling, "estimator": "kme", "t": None, "losses": exact.of_multiples(np.ones(1))[:, 0].tolist()}
+        {
+            "sampling": sampling,
+            "estimator": "kme",
+            "t": None,
+            "losses": exact.of_multiples(np.ones(1))[:, 0].tolist(),
+        }
     ]
     for name, last in settings["longest"].items():
         grid = iterations(last)
@@ -86,14 +98,17 @@ def run(settings: Settings, task: Task) -> list[Row]:
 def iterations(last: int) -> Array:
     """Return every iteration up to 100, as the ν-method swings from one to the next, and then 20 in each decade."""
     return np.union1d(
-        np.arange(1, min(last, 100) + 1), np.geomspace(1, last, 1 + round(20 * np.log10(last))).round().astype(int)
+        np.arange(1, min(last, 100) + 1),
+        np.geomspace(1, last, 1 + round(20 * np.log10(last))).round().astype(int),
     )
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return risk, improvement over KME and how often leave-one-out stops there, for every iteration."""
     rows = joined(results)
-    baselines = {row["sampling"]: np.array(row["losses"]) for row in rows if row["estimator"] == "kme"}
+    baselines = {
+        row["sampling"]: np.array(row["losses"]) for row in rows if row["estimator"] == "kme"
+    }
     return [
         {
             "sampling": row["sampling"],
@@ -101,7 +116,9 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             "t": row["t"],
             "m": len(row["losses"]),
             **mean_of(np.array(row["losses"])).columns("risk"),
-            **improvement(np.array(row["losses"]), baselines[row["sampling"]]).columns("improvement"),
+            **improvement(np.array(row["losses"]), baselines[row["sampling"]]).columns(
+                "improvement"
+            ),
             "chosen": float(np.mean(row["chosen"])) if "chosen" in row else None,
         }
         for row in rows
@@ -119,7 +136,9 @@ def claims(results: Results) -> list[Claim]:
         return verdict_for([name for name in names if name not in failing], names)
 
     says = "The number of iterations acts as shrinkage parameter: stopping early beats KME."
-    number = in_one_cell(f"{each.label} {with_interval(each.best)} at t = {each.best['t']}" for each in ends)
+    number = in_one_cell(
+        f"{each.label} {with_interval(each.best)} at t = {each.best['t']}" for each in ends
+    )
     found.append(Claim(place, says, number, holding(lambda each: each.best["improvement_low"] > 0)))
     says = f"Its optimal value is attained within just a few iterations (here: at most {FEW})."
     number = in_one_cell(
@@ -144,7 +163,11 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _iterated(results: Results) -> list[tuple[str, str]]:
-    return [(name, sampling) for sampling in results.settings["samplings"] for name in results.settings["longest"]]
+    return [
+        (name, sampling)
+        for sampling in results.settings["samplings"]
+        for name in results.settings["longest"]
+    ]
 
 
 @dataclass(frozen=True)
@@ -189,7 +212,9 @@ def figure(results: Results) -> Any:
     samplings = distinct(results.rows, "sampling", SAMPLINGS)
     iterative = [row for row in results.rows if row["estimator"] != "kme"]
     drawn = blank(3.9)
-    axes = drawn.subplots(2, len(samplings), sharex=True, sharey="row", squeeze=False, height_ratios=[2.2, 1])
+    axes = drawn.subplots(
+        2, len(samplings), sharex=True, sharey="row", squeeze=False, height_ratios=[2.2, 1]
+    )
     for (upper, lower), sampling in zip(axes.T, samplings, strict=True):
         rows = where(iterative, sampling=sampling)
         zero_is_kme(upper, named=sampling == samplings[-1])
@@ -214,7 +239,12 @@ def _stops(ax: Any, rows: Sequence[Row]) -> None:
         share = 100 * np.cumsum([row["chosen"] for row in own])
         colour = style_of(estimator)["color"]
         ax.step(
-            [row["t"] for row in own], share, where="post", color=colour, linewidth=1.6, label=display_name(estimator)
+            [row["t"] for row in own],
+            share,
+            where="post",
+            color=colour,
+            linewidth=1.6,
+            label=display_name(estimator),
         )
     without_frame(ax)
 

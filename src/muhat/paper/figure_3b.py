@@ -37,12 +37,23 @@ SPAN, CLEARANCE = 3, 8
 def settings(quick: bool) -> Settings:
     """Return the sizes: as many candidates for each estimator, and the repetitions whose median is taken."""
     sizes = [50, 100] if quick else [50, 100, 200, 400, 800, 1600]
-    return {"seed": 2014, "d": 20, "sizes": sizes, "candidates": 5 if quick else 50, "repetitions": 3 if quick else 5}
+    return {
+        "seed": 2014,
+        "d": 20,
+        "sizes": sizes,
+        "candidates": 5 if quick else 50,
+        "repetitions": 3 if quick else 5,
+    }
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each size, estimator and way."""
-    return [{"n": n, "estimator": name, "way": way} for n in settings["sizes"] for name in ESTIMATORS for way in WAYS]
+    return [
+        {"n": n, "estimator": name, "way": way}
+        for n in settings["sizes"]
+        for name in ESTIMATORS
+        for way in WAYS
+    ]
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -59,7 +70,14 @@ def run(settings: Settings, task: Task) -> list[Row]:
         begin = time.perf_counter()
         work()
         times.append(time.perf_counter() - begin)
-    return [{**task, "parameter": choice.parameter, "at_edge": bool(choice.at_edge), "seconds": times[1:]}]
+    return [
+        {
+            **task,
+            "parameter": choice.parameter,
+            "at_edge": bool(choice.at_edge),
+            "seconds": times[1:],
+        }
+    ]
 
 
 def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
@@ -78,7 +96,11 @@ def _works(gram: DenseGram, choice: Choice) -> dict[str, Callable[[], Any]]:
         return scores_by_inverting(K, grid)
 
     return dict(
-        zip(WAYS, (known, one_by_one, lambda: LeaveOneOut(grid).choose(DenseProblem(gram), filter)), strict=True)
+        zip(
+            WAYS,
+            (known, one_by_one, lambda: LeaveOneOut(grid).choose(DenseProblem(gram), filter)),
+            strict=True,
+        )
     )
 
 
@@ -139,7 +161,13 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     rows = [row for rows in results for row in rows]
     quartiles = [np.quantile(row["seconds"], [0.25, 0.5, 0.75]).tolist() for row in rows]
     return [
-        {**row, "seconds": middle, "seconds_low": low, "seconds_high": high, "repetitions": len(row["seconds"])}
+        {
+            **row,
+            "seconds": middle,
+            "seconds_low": low,
+            "seconds_high": high,
+            "repetitions": len(row["seconds"]),
+        }
         for row, (low, middle, high) in zip(rows, quartiles, strict=True)
     ]
 
@@ -154,7 +182,8 @@ def claims(results: Results) -> list[Claim]:
         peer = times.pop("f-kmse")
         says = f"Landweber and the ν-method are more efficient than F-KMSE ({way}, n = {n}; quartiles in brackets)."
         number = in_one_cell(
-            f"{display_name(name)}{_at(row)} {_times_as_fast(row, peer)}" for name, row in times.items()
+            f"{display_name(name)}{_at(row)} {_times_as_fast(row, peer)}"
+            for name, row in times.items()
         )
         faster = [name for name, row in times.items() if row["seconds_high"] < peer["seconds_low"]]
         found.append(Claim("Figure 3b", says, number, verdict_for(faster, times)))
@@ -172,7 +201,9 @@ def findings(results: Results) -> list[Finding]:
         f"{_times_as_fast(one(rows, estimator=name, way=fast), one(rows, estimator=name, way=slow))}"
         for name in names
     )
-    what = "All exact leave-one-out scores from one decomposition, against computing them one by one"
+    what = (
+        "All exact leave-one-out scores from one decomposition, against computing them one by one"
+    )
     return [Finding(f"{what} (n = {n}; quartiles in brackets).", number)]
 
 

@@ -77,7 +77,11 @@ def settings(quick: bool) -> Settings:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of samples of each dimension."""
-    cases = [{"sampling": sampling, "d": d} for sampling in settings["samplings"] for d in settings["dimensions"]]
+    cases = [
+        {"sampling": sampling, "d": d}
+        for sampling in settings["samplings"]
+        for d in settings["dimensions"]
+    ]
     return blocks(settings, cases)
 
 
@@ -96,7 +100,10 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return risk and improvement of every case, and the improvement over S-KMSE with the paper's rule."""
     rows = joined(results)
     simple = losses_by_case("s-kmse", [row for row in rows if row["rule"] == "paper"])
-    gains = [improvement(np.array(row["losses"]), simple[case_of(row)]).columns("over_s_kmse") for row in rows]
+    gains = [
+        improvement(np.array(row["losses"]), simple[case_of(row)]).columns("over_s_kmse")
+        for row in rows
+    ]
     return [{**row, **gain} for row, gain in zip(risk_table(settings, results), gains, strict=True)]
 
 
@@ -108,7 +115,10 @@ def claims(results: Results) -> list[Claim]:
     for sampling in results.settings["samplings"]:
         rows = where(results.rows, sampling=sampling, rule="paper")
         found += [_growth(rows, sampling, *pair) for pair in ends if pair[0] < pair[1]]
-        found += [_against_simple(where(rows, d=typical), sampling), _truncation(where(rows, d=typical), sampling)]
+        found += [
+            _against_simple(where(rows, d=typical), sampling),
+            _truncation(where(rows, d=typical), sampling),
+        ]
     return found
 
 
@@ -129,7 +139,9 @@ def _growth(rows: list[Row], sampling: str, low: int, high: int) -> Claim:
     """The improvement from one dimension to a higher one."""
     gaps = {name: _gap(rows, name, low, high) for name in SHRINKING}
     what = "The improvement becomes increasingly remarkable in high dimension"
-    number = in_one_cell(f"{display_name(name)} {with_interval(gap, unit=' points')}" for name, gap in gaps.items())
+    number = in_one_cell(
+        f"{display_name(name)} {with_interval(gap, unit=' points')}" for name, gap in gaps.items()
+    )
     grown = [name for name, gap in gaps.items() if gap["improvement_low"] > 0]
     says = f"{what} (mixture {sampling}, from d = {low} to {high})."
     return Claim("Figure 3c", says, number, verdict_for(grown, SHRINKING))
@@ -140,7 +152,9 @@ def _against_simple(rows: list[Row], sampling: str) -> Claim:
     over = {name: one(rows, estimator=name) for name in FILTERS}
     better = [name for name, row in over.items() if row["over_s_kmse_low"] > 0]
     says = f"Most spectral filters outperform S-KMSE (mixture {sampling}, d = {rows[0]['d']})."
-    number = in_one_cell(f"{display_name(name)} {with_interval(row, 'over_s_kmse')}" for name, row in over.items())
+    number = in_one_cell(
+        f"{display_name(name)} {with_interval(row, 'over_s_kmse')}" for name, row in over.items()
+    )
     verdict = HOLDS if 2 * len(better) > len(FILTERS) else verdict_for(better, FILTERS)
     return Claim("Figure 3c", says, number, verdict)
 
@@ -155,7 +169,9 @@ def _truncation(rows: list[Row], sampling: str) -> Claim:
     if mine["improvement"] >= other["improvement"] or mine["improvement"] < -NEXT_TO_NOTHING:
         return Claim("Figure 3c", says, number, FAILS)
     gained = mine["improvement_low"] > 0 and mine["improvement"] > NEXT_TO_NOTHING
-    return Claim("Figure 3c", says, number, HOLDS if gained else "it gains least, but next to nothing")
+    return Claim(
+        "Figure 3c", says, number, HOLDS if gained else "it gains least, but next to nothing"
+    )
 
 
 def _stacked(rows: list[Row], sampling: str) -> list[Finding]:
@@ -175,7 +191,9 @@ def _best_of_paper(rows: list[Row]) -> Row:
 
 
 def _against(mine: Row, best: Row) -> str:
-    return f"{with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
+    return (
+        f"{with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
+    )
 
 
 def _gap(rows: list[Row], name: str, low_d: int, high_d: int) -> Row:
@@ -183,7 +201,11 @@ def _gap(rows: list[Row], name: str, low_d: int, high_d: int) -> Row:
     low, high = one(rows, estimator=name, d=low_d), one(rows, estimator=name, d=high_d)
     value = high["improvement"] - low["improvement"]
     reach = float(np.hypot(*(row["improvement_high"] - row["improvement"] for row in (low, high))))
-    return {"improvement": value, "improvement_low": value - reach, "improvement_high": value + reach}
+    return {
+        "improvement": value,
+        "improvement_low": value - reach,
+        "improvement_high": value + reach,
+    }
 
 
 def details(results: Results) -> str:
@@ -194,7 +216,9 @@ def details(results: Results) -> str:
     for row in where(results.rows, sampling=samplings[0], d=d):
         pair = {"estimator": row["estimator"], "rule": row["rule"], "d": d}
         cells = [with_interval(where(results.rows, sampling=each, **pair)[0]) for each in samplings]
-        lines.append(f"| {display_name(row['estimator'])} | {row['rule']} | " + " | ".join(cells) + " |")
+        lines.append(
+            f"| {display_name(row['estimator'])} | {row['rule']} | " + " | ".join(cells) + " |"
+        )
     return "\n".join(lines)
 
 
@@ -209,8 +233,16 @@ def figure(results: Results) -> Any:
     for column, sampling in zip(axes.T, samplings, strict=True):
         of_sampling = lines(where(chosen, sampling=sampling), "d", "improvement")
         last = sampling == samplings[-1]
-        improvements(column[0], [each for each in of_sampling if (each.estimator, each.rule) not in far], last)
-        improvements(column[1], lines(where(rows, sampling=sampling, rule="oracle"), "d", "improvement"), last)
+        improvements(
+            column[0],
+            [each for each in of_sampling if (each.estimator, each.rule) not in far],
+            last,
+        )
+        improvements(
+            column[1],
+            lines(where(rows, sampling=sampling, rule="oracle"), "d", "improvement"),
+            last,
+        )
         logarithmic(column[1].xaxis)
         column[1].set_xticks(DIMENSIONS, DIMENSIONS)
         column[1].set_xlabel("dimension $d$")
@@ -225,7 +257,10 @@ def far_below(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the estimators and rules that are far below KME all along, with the note that replaces them."""
     scale = max([1e-3, *(row["improvement"] for row in rows)])
     return {
-        (each.estimator, each.rule): f"off scale, {each.y.min():.0f} to {each.y.max():.0f} %".replace("-", "−")
+        (
+            each.estimator,
+            each.rule,
+        ): f"off scale, {each.y.min():.0f} to {each.y.max():.0f} %".replace("-", "−")
         for each in lines(rows, "d", "improvement")
         if each.y.max() < -OFF_SCALE * scale
     }

@@ -21,7 +21,14 @@ from muhat.mean import KernelMean
 from muhat.paper._claims import Finding, decimal, in_one_cell, with_interval
 from muhat.paper._estimators import SMOOTH, display_name, filter_named
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
-from muhat.paper._figures import blank, improvements, legend_below, legend_entries, letter_panels, lines
+from muhat.paper._figures import (
+    blank,
+    improvements,
+    legend_below,
+    legend_entries,
+    letter_panels,
+    lines,
+)
 from muhat.paper._samples import indices, joined
 from muhat.paper._statistics import improvement, mean_of
 from muhat.paper._tables import distinct, one, where
@@ -100,7 +107,9 @@ def _ring(rng: np.random.Generator, n: int) -> Array:
 
 def _roll(rng: np.random.Generator, n: int) -> Array:
     angle = rng.uniform(1.5 * np.pi, 4.5 * np.pi, size=n)
-    return np.column_stack([angle * np.cos(angle), rng.uniform(0, 20, size=n), angle * np.sin(angle)])
+    return np.column_stack(
+        [angle * np.cos(angle), rng.uniform(0, 20, size=n), angle * np.sin(angle)]
+    )
 
 
 def _rounded(rng: np.random.Generator, n: int) -> Array:
@@ -159,7 +168,10 @@ def tasks(settings: Settings) -> list[Task]:
         n, block = int(size), max(1, settings["rows_per_task"] // int(size))
         for family, law, (kernel, share) in _cells(settings, n):
             case = {"family": family, "law": law, "kernel": kernel, "share": share, "n": n}
-            found += [{**case, "first": first, "last": min(first + block, m)} for first in range(0, m, block)]
+            found += [
+                {**case, "first": first, "last": min(first + block, m)}
+                for first in range(0, m, block)
+            ]
     return found
 
 
@@ -185,7 +197,9 @@ def kernel_for(X: Array, kernel: str, share: float) -> Kernel:
     For the Laplacian, whose rule is for σ, σ is the root of the share of it.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # more than half of the pairs of yes/no rows are equal: the rule takes σ = 1
+        warnings.simplefilter(
+            "ignore"
+        )  # more than half of the pairs of yes/no rows are equal: the rule takes σ = 1
         median: Any = KERNELS[kernel]().resolve(X)
     return median.set_params(bandwidth=share**0.5 * median.bandwidth)
 
@@ -203,7 +217,9 @@ class Estimates:
         """Return what each estimator makes of a sample, the kernel being known."""
         problem = DenseProblem(DenseGram.from_sample(kernel, X))
         choices = LeaveOneOut().choices(problem, [filter_named(name) for name in SMOOTH])
-        weights = {name: choice.weights(problem) for name, choice in zip(SMOOTH, choices, strict=True)}
+        weights = {
+            name: choice.weights(problem) for name, choice in zip(SMOOTH, choices, strict=True)
+        }
         weights["default"] = KernelMean(kernel=kernel).fit(X).weights_
         return cls(X, weights, StackedMean(kernel=kernel, random_state=random_state).fit(X))
 
@@ -256,7 +272,9 @@ class Population:
         """Return the numbers of n different rows, by a seed that is a list."""
         return np.random.default_rng(place).permutation(len(self.X))[:n]
 
-    def measure(self, drawn: Array, estimates: Estimates, frequencies: int, rng: np.random.Generator) -> Measured:
+    def measure(
+        self, drawn: Array, estimates: Estimates, frequencies: int, rng: np.random.Generator
+    ) -> Measured:
         """Return losses and errors of values by the rows that were not drawn."""
         rest = np.setdiff1d(np.arange(len(self.X)), drawn)
         between, M = self.gram[np.ix_(rest, drawn)], len(rest)
@@ -277,14 +295,18 @@ class Population:
         values = (at_rest**2 - 2 * at_rest * truth + squared_truth).mean(axis=1)
         return Measured(np.append(losses, stacked), values)
 
-    def _excess(self, mu: Element, drawn: Array, rest: Array, frequencies: int, rng: np.random.Generator) -> float:
+    def _excess(
+        self, mu: Element, drawn: Array, rest: Array, frequencies: int, rng: np.random.Generator
+    ) -> float:
         """Return the loss of an estimate less that of the plain mean, on random frequencies: without bias.
 
         ⟨f, g⟩ = E conj(F(ω)) G(ω), where F and G are the characteristic functions of the measures behind f and g.
         """
         omega = frequency_law(self.kernel)(rng, (frequencies, self.X.shape[1]))
         mine = waves(omega, mu.points, mu.weights)  # type: ignore[attr-defined]
-        truth, plain = (waves(omega, self.X[rows], np.full(len(rows), 1 / len(rows))) for rows in (rest, drawn))
+        truth, plain = (
+            waves(omega, self.X[rows], np.full(len(rows), 1 / len(rows))) for rows in (rest, drawn)
+        )
         return float((np.abs(mine - truth) ** 2 - np.abs(plain - truth) ** 2).mean())
 
 
@@ -316,7 +338,9 @@ def measure_exactly(P: Mixture, kernel: Kernel, estimates: Estimates, Z: Array) 
 @cache
 def fitted_mixture(name: str) -> Mixture:
     """Return the mixture that EM fits to a standardised data set."""
-    fitted = GaussianMixture(COMPONENTS, reg_covar=RIDGE, random_state=0).fit(rows_of("sets", name, 0, 0))
+    fitted = GaussianMixture(COMPONENTS, reg_covar=RIDGE, random_state=0).fit(
+        rows_of("sets", name, 0, 0)
+    )
     return Mixture(fitted.weights_ / fitted.weights_.sum(), fitted.means_, fitted.covariances_)
 
 
@@ -342,7 +366,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
         rng = np.random.default_rng([*place, 1])
         if family == "mixtures":
             P = fitted_mixture(law)
-            estimates = Estimates.from_sample(kernel, P.sample(n, np.random.default_rng(place)), sample)
+            estimates = Estimates.from_sample(
+                kernel, P.sample(n, np.random.default_rng(place)), sample
+            )
             found.append(measure_exactly(P, kernel, estimates, P.sample(settings["points"], rng)))
         else:
             drawn = population.draw(n, place)
@@ -375,12 +401,20 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         gain = improvement(losses, base["losses"])
         found.append(
             {
-                **dict(zip((*CASE, "estimator", "rule"), (*_case(row), row["estimator"], "loo"), strict=True)),
+                **dict(
+                    zip(
+                        (*CASE, "estimator", "rule"),
+                        (*_case(row), row["estimator"], "loo"),
+                        strict=True,
+                    )
+                ),
                 "m": len(losses),
                 **mean_of(losses).columns("risk"),
                 **gain.columns("improvement"),
                 **improvement(values, base["values"]).columns("improvement_of_values"),
-                **_reported(row, gain.value, 100 * (base["losses"] - losses) / base["losses"].mean()),
+                **_reported(
+                    row, gain.value, 100 * (base["losses"] - losses) / base["losses"].mean()
+                ),
             }
         )
     return found
@@ -403,7 +437,9 @@ def _reported(row: Row, true: float, realized: Array) -> Row:
         return dict.fromkeys(names)
     gains, errors = 100 * np.array(row["gains"]), 100 * np.array(row["errors"])
     shares = [float((np.abs(gains - each) <= 2 * errors).mean()) for each in (true, realized)]
-    return dict(zip(names, (*map(float, (gains.mean(), gains.std(), errors.mean())), *shares), strict=True))
+    return dict(
+        zip(names, (*map(float, (gains.mean(), gains.std(), errors.mean())), *shares), strict=True)
+    )
 
 
 def best_filter(rows: Sequence[Row], **cell: object) -> Row:
@@ -417,7 +453,9 @@ def mean_row(rows: Sequence[Row]) -> Row:
     found = dict(rows[0])
     for name in ("improvement", "improvement_of_values"):
         value = float(np.mean([row[name] for row in rows]))
-        reach = float(np.sqrt(sum((row[f"{name}_high"] - row[name]) ** 2 for row in rows))) / len(rows)
+        reach = float(np.sqrt(sum((row[f"{name}_high"] - row[name]) ** 2 for row in rows))) / len(
+            rows
+        )
         found |= {name: value, f"{name}_low": value - reach, f"{name}_high": value + reach}
     return found
 
@@ -448,14 +486,18 @@ def findings(results: Results) -> list[Finding]:
             what = f"{display_name(name)}: {{}}, {FAMILIES[family]}, n = {n}, mean over the laws."
             rows = where(means, family=family, estimator=name)
             for column, title in COLUMNS.items():
-                number = in_one_cell(f"{_kernel(row)}: {with_interval(row, column)}" for row in rows)
+                number = in_one_cell(
+                    f"{_kernel(row)}: {with_interval(row, column)}" for row in rows
+                )
                 found.append(Finding(what.format(title), number))
     for name in ("stacked", "default"):
         worst = min(where(results.rows, estimator=name), key=lambda row: row["improvement"])
         cells = where(results.rows, estimator=name)
         below = sum(row["improvement_high"] < 0 for row in cells)
         number = f"{with_interval(worst)} ({_cell(worst)}); {below} of {len(cells)} cells have intervals below zero"
-        found.append(Finding(f"{display_name(name)}: the cell with the least improvement over KME.", number))
+        found.append(
+            Finding(f"{display_name(name)}: the cell with the least improvement over KME.", number)
+        )
     return found
 
 
@@ -498,9 +540,13 @@ def _means(results: Results) -> str:
         "|---" * (len(names) + 3) + "|",
     ]
     means = over_laws(results.rows)
-    for family, kernel, share, n in dict.fromkeys(tuple(row[k] for k in ("family", *CASE[2:])) for row in means):
+    for family, kernel, share, n in dict.fromkeys(
+        tuple(row[k] for k in ("family", *CASE[2:])) for row in means
+    ):
         rows = where(means, family=family, kernel=kernel, share=share, n=n)
-        entries = [_with_error(one(rows, estimator=name), column) for name in SHOWN for column in COLUMNS]
+        entries = [
+            _with_error(one(rows, estimator=name), column) for name in SHOWN for column in COLUMNS
+        ]
         place = [f"{FAMILIES[family]} ({rows[0]['laws']})", _kernel(rows[0]), str(n)]
         lines.append(f"| {' | '.join([*place, *entries])} |")
     return "\n".join(lines)
@@ -543,15 +589,32 @@ def _reported_gains(results: Results) -> str:
         "| laws | kernel | n | reported | true | error reported | scatter | hold the mean gain | hold the sample's |",
         "|---" * 9 + "|",
     ]
-    for family, kernel, share, n in dict.fromkeys(tuple(row[k] for k in ("family", *CASE[2:])) for row in stacked):
+    for family, kernel, share, n in dict.fromkeys(
+        tuple(row[k] for k in ("family", *CASE[2:])) for row in stacked
+    ):
         rows = where(stacked, family=family, kernel=kernel, share=share, n=n)
         mean = {
             key: float(np.mean([row[key] for row in rows]))
-            for key in ("reported", "improvement", "reported_error", "reported_deviation", "true_within")
+            for key in (
+                "reported",
+                "improvement",
+                "reported_error",
+                "reported_deviation",
+                "true_within",
+            )
         }
         numbers = [decimal(mean[key], 1) for key in list(mean)[:4]]
-        shares = [100 * mean["true_within"], 100 * float(np.mean([row["realized_within"] for row in rows]))]
-        entries = [FAMILIES[family], _kernel(rows[0]), str(n), *numbers, *(f"{share:.0f} %" for share in shares)]
+        shares = [
+            100 * mean["true_within"],
+            100 * float(np.mean([row["realized_within"] for row in rows])),
+        ]
+        entries = [
+            FAMILIES[family],
+            _kernel(rows[0]),
+            str(n),
+            *numbers,
+            *(f"{share:.0f} %" for share in shares),
+        ]
         lines.append(f"| {' | '.join(entries)} |")
     return "\n".join(lines)
 

@@ -167,12 +167,20 @@ def _independence_by(**parameters: Any) -> PValue:
     return lambda X, Y, options: IndependenceTest(**parameters, **options).test(X, Y).p_value
 
 
-def _drift_by(read: Callable[[Array], Any] = np.asarray, default: bool = False, **parameters: Any) -> PValue:
+def _drift_by(
+    read: Callable[[Array], Any] = np.asarray, default: bool = False, **parameters: Any
+) -> PValue:
     """Return the p-value of a detector's first batch, whose level is half of alpha, 0.05."""
 
     def p_value(X: Array, Y: Array, options: dict[str, Any]) -> float:
-        test = None if default else TwoSampleTest(**FEW_KERNELS, n_permutations=options["n_permutations"])
-        detector = DriftDetector(test, alpha=2 * LEVEL, horizon=1, random_state=options["random_state"], **parameters)
+        test = (
+            None
+            if default
+            else TwoSampleTest(**FEW_KERNELS, n_permutations=options["n_permutations"])
+        )
+        detector = DriftDetector(
+            test, alpha=2 * LEVEL, horizon=1, random_state=options["random_state"], **parameters
+        )
         return float(detector.fit(read(X)).update(read(Y)).p_value)
 
     return p_value
@@ -214,7 +222,15 @@ ROUTES: dict[str, dict[str, PValue]] = {
 }
 """Every public test, and the ways it can take by itself or by an option."""
 
-SHORT = ("batches, sums only", "files", "dask", "as they come", "batches", "kernel function", "a test of one's own")
+SHORT = (
+    "batches, sums only",
+    "files",
+    "dask",
+    "as they come",
+    "batches",
+    "kernel function",
+    "a test of one's own",
+)
 """Routes that are run under few null hypotheses."""
 
 PEERS = Path(__file__).with_name("peers_of_tests.json")
@@ -265,7 +281,14 @@ def run(settings: Settings, task: Task) -> list[Row]:
         }
         p_values.append(float(ROUTES[test][route](X, Y, options)))
     rejected = sum(p <= LEVEL + 1e-9 for p in p_values)
-    return [{"cell": task["cell"], "draws": len(p_values), "rejected": rejected, "smallest": min(p_values)}]
+    return [
+        {
+            "cell": task["cell"],
+            "draws": len(p_values),
+            "rejected": rejected,
+            "smallest": min(p_values),
+        }
+    ]
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -276,8 +299,17 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         draws = sum(row["draws"] for row in some)
         share = sum(row["rejected"] for row in some) / draws
         error = float(np.sqrt(LEVEL * (1 - LEVEL) / draws))
-        cell = {"test": test, "route": route, "null": null, "draws": draws, "rejected": share, "error": error}
-        found.append({**cell, "z": (share - LEVEL) / error, "smallest": min(row["smallest"] for row in some)})
+        cell = {
+            "test": test,
+            "route": route,
+            "null": null,
+            "draws": draws,
+            "rejected": share,
+            "error": error,
+        }
+        found.append(
+            {**cell, "z": (share - LEVEL) / error, "smallest": min(row["smallest"] for row in some)}
+        )
     return found
 
 
@@ -304,9 +336,14 @@ def findings(results: Results) -> list[Finding]:
     )
     names = "; ".join(f"{_name(row)}: {row['rejected']:.3f}" for row in above) or "none"
     return [
-        Finding(f"How far above {LEVEL} the share of rejections is at most, over all cells.", number),
+        Finding(
+            f"How far above {LEVEL} the share of rejections is at most, over all cells.", number
+        ),
         Finding(f"Cells of more than {LEVEL} + 3 standard errors.", names),
-        Finding("The smallest p-value, which is 0 for no valid test.", f"{min(row['smallest'] for row in rows):.3g}"),
+        Finding(
+            "The smallest p-value, which is 0 for no valid test.",
+            f"{min(row['smallest'] for row in rows):.3g}",
+        ),
     ]
 
 
@@ -351,14 +388,20 @@ def _of_peers() -> str:
         f"| samples | test | draws | permutations | p ≤ {LEVEL} | p = 0 |",
         "|---" * 6 + "|",
     ]
-    for samples in dict.fromkeys(samples for peer in found.values() for samples in peer.get("levels", {})):
+    for samples in dict.fromkeys(
+        samples for peer in found.values() for samples in peer.get("levels", {})
+    ):
         for name, peer in found.items():
             if samples in peer.get("levels", {}):
                 level = peer["levels"][samples]
                 count = f"{level['draws']} | {level['permutations']}"
                 share = f"{level['rejected'][str(LEVEL)]:.3f} | {level['zero']:.3f}"
                 lines.append(f"| {samples} | {name} ({peer['version']}) | {count} | {share} |")
-    missing = [f"{name}: {why}." for name, peer in found.items() if (why := peer.get("missing") or peer.get("failed"))]
+    missing = [
+        f"{name}: {why}."
+        for name, peer in found.items()
+        if (why := peer.get("missing") or peer.get("failed"))
+    ]
     return "\n".join([*lines, *(["", *missing] if missing else [])])
 
 
@@ -375,13 +418,23 @@ def figure(results: Results) -> Any:
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
     for row in results.rows:
         place = names.index((row["test"], row["route"]))
-        ax.plot(row["z"], place, marker="o", markersize=4.5, linestyle="none", color=colours[row["null"]])
+        ax.plot(
+            row["z"],
+            place,
+            marker="o",
+            markersize=4.5,
+            linestyle="none",
+            color=colours[row["null"]],
+        )
     name_rows(ax, [f"{test}, {route}" for test, route in names])
     ax.set_xlabel(f"share of p ≤ {LEVEL} less {LEVEL}, in standard errors")
     shown = {null: colours[null] for null in distinct(results.rows, "null", NULLS)}
     legend_below(
         drawn,
-        {null: legend_handle(color=colour, marker="o", linestyle="none") for null, colour in shown.items()},
+        {
+            null: legend_handle(color=colour, marker="o", linestyle="none")
+            for null, colour in shown.items()
+        },
     )
     return drawn
 

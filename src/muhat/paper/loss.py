@@ -53,7 +53,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
     """Return the loss of one estimate in closed form and by averages over draws Y of ‖f‖² − 2f(Y) + k(Y, Y′)."""
-    (draw,) = SyntheticFamily(settings["d"], redraw=False).draw([0], settings["n"], settings["seed"])
+    (draw,) = SyntheticFamily(settings["d"], redraw=False).draw(
+        [0], settings["n"], settings["seed"]
+    )
     selection = "gcv" if name in BY_GCV else "loo"
     mean = KernelMean(kernel=Gaussian(bandwidth), filter=name, selection=selection).fit(draw.X)
     f = cast(Embedding, mean.embedding_)
@@ -65,7 +67,11 @@ def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
         pairs = np.exp(-((Y[:half] - Y[half:]) ** 2).sum(axis=1) / (2 * bandwidth**2))
         values.append(pairs - f(Y[:half]) - f(Y[half:]))
     monte_carlo = mean_of(f.squared_norm() + np.concatenate(values))
-    return {"estimator": name, "exact": draw.distribution.squared_distance(f), **monte_carlo.columns("loss")}
+    return {
+        "estimator": name,
+        "exact": draw.distribution.squared_distance(f),
+        **monte_carlo.columns("loss"),
+    }
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -98,7 +104,9 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 def claims(results: Results) -> list[Claim]:
     """Return what the paper says of the loss and of KME's risk, by which all else is measured."""
     losses = where(results.rows, quantity="loss of one estimate")
-    reach = [(row["average"] - row["exact"]) / (row["average_high"] - row["average"]) for row in losses]
+    reach = [
+        (row["average"] - row["exact"]) / (row["average_high"] - row["average"]) for row in losses
+    ]
     inside = sum(abs(each) <= 1 for each in reach)
     risk = one(results.rows, quantity="risk under one kernel")
     low, high = risk["average_low"], risk["average_high"]
@@ -127,8 +135,15 @@ def figure(results: Results) -> Any:
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
     for place, row in enumerate(rows):
         half = (row["average_high"] - row["average_low"]) / 2 or 1.0
-        dot(ax, row["estimator"], place, [(row[name] - row["exact"]) / half for name in interval_columns("average")])
-    name_rows(ax, [f"{display_name(row['estimator'])}, {row['quantity'].split()[0]}" for row in rows])
+        dot(
+            ax,
+            row["estimator"],
+            place,
+            [(row[name] - row["exact"]) / half for name in interval_columns("average")],
+        )
+    name_rows(
+        ax, [f"{display_name(row['estimator'])}, {row['quantity'].split()[0]}" for row in rows]
+    )
     reach = 1.05 * max(map(abs, ax.get_xlim()))
     ax.set(xlim=(-reach, reach), xlabel="Monte Carlo − exact\n(half-widths of the 95 % interval)")
     return drawn

@@ -21,15 +21,23 @@ Published = dict[tuple[str, int, int, int], tuple[float, int]]
 """Power and repetitions by problem, d, P and n."""
 
 MMDAGG: Published = {
-    **{("uniform", 1, P, 500): (power, 500) for P, power in enumerate((1.0, 0.988, 0.602, 0.228), 1)},
+    **{
+        ("uniform", 1, P, 500): (power, 500)
+        for P, power in enumerate((1.0, 0.988, 0.602, 0.228), 1)
+    },
     **{("uniform", 2, P, 2000): (power, 500) for P, power in enumerate((1.0, 0.982, 0.260), 1)},
-    **{("mixture", 2, 4, 500 * k): (p, 200) for k, p in enumerate((0.19, 0.385, 0.665, 0.785, 0.89, 0.99), 1)},
+    **{
+        ("mixture", 2, 4, 500 * k): (p, 200)
+        for k, p in enumerate((0.19, 0.385, 0.665, 0.785, 0.89, 0.99), 1)
+    },
 }
 FUSE: Published = {
-    ("mixture", 2, 4, 500 * k): (power, 200) for k, power in enumerate((0.18, 0.38, 0.635, 0.765, 0.88, 0.97), 1)
+    ("mixture", 2, 4, 500 * k): (power, 200)
+    for k, power in enumerate((0.18, 0.38, 0.635, 0.765, 0.88, 0.97), 1)
 }
 HSICAGG: Published = {
-    ("independence", d, 1, 1000): (power, 100) for d, power in zip((2, 3, 4, 5), (1.0, 1.0, 0.40, 0.03), strict=True)
+    ("independence", d, 1, 1000): (power, 100)
+    for d, power in zip((2, 3, 4, 5), (1.0, 1.0, 0.40, 0.03), strict=True)
 }
 PEERS = {"MMDAgg": MMDAGG, "FUSE": FUSE, "HSICAgg": HSICAGG}
 """As their authors published them: Schrab et al. 2023 (JMLR), Biggs et al. 2023, Schrab et al. 2022."""
@@ -50,7 +58,10 @@ def settings(quick: bool) -> Settings:
     uniform = [(1, P, 500, 2.7, 100, 199, 500) for P in (1, 2, 3, 4)]
     uniform += [(2, P, 2000, 7.3, 200, 199, 100 if P < 3 else 200) for P in (1, 2, 3)]
     mixture = [(2, 4, n, 1.3, 100, 199, 500 if n <= 1000 else 100) for n in range(500, 3001, 500)]
-    paired = [(d, 1, 1000, float(np.exp(d)), 50 if d < 4 else 100, 99, 100 if d < 4 else 500) for d in (2, 3, 4, 5)]
+    paired = [
+        (d, 1, 1000, float(np.exp(d)), 50 if d < 4 else 100, 99, 100 if d < 4 else 500)
+        for d in (2, 3, 4, 5)
+    ]
     if quick:
         uniform, mixture = [(1, 1, 40, 2.7, 20, 19, 3)], [(2, 4, 40, 1.3, 20, 19, 3)]
         paired = [(2, 1, 40, 7.3, 20, 19, 3)]
@@ -66,11 +77,17 @@ def settings(quick: bool) -> Settings:
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of repetitions of each cell, in an order in which all cells come on together."""
     found = [
-        {"cell": number, "first": first, "last": min(first + settings["block"], cell["repetitions"])}
+        {
+            "cell": number,
+            "first": first,
+            "last": min(first + settings["block"], cell["repetitions"]),
+        }
         for number, cell in enumerate(settings["cells"])
         for first in range(0, cell["repetitions"], settings["block"])
     ]
-    return sorted(found, key=lambda task: task["first"] / settings["cells"][task["cell"]]["repetitions"])
+    return sorted(
+        found, key=lambda task: task["first"] / settings["cells"][task["cell"]]["repetitions"]
+    )
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -117,7 +134,9 @@ def _bump(x: Array) -> Array:
     """G(x): a smooth bump on (−1, −½), and its negative on (−½, 0)."""
     left = x < -0.5
     inside = 1 - (4 * x + np.where(left, 3, 1)) ** 2
-    height = np.exp(-1 / np.where(inside > 0, inside, np.inf), where=inside > 0, out=np.zeros_like(x))
+    height = np.exp(
+        -1 / np.where(inside > 0, inside, np.inf), where=inside > 0, out=np.zeros_like(x)
+    )
     return np.where(left, height, -height)
 
 
@@ -137,7 +156,13 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         blocks = [row["p_values"] for row in rows if row["cell"] == number]
         if blocks:
             p_values = np.concatenate(blocks)
-            found.append({**place, "test": DEFAULT, **_power(float((p_values <= LEVEL).mean()), len(p_values))})
+            found.append(
+                {
+                    **place,
+                    "test": DEFAULT,
+                    **_power(float((p_values <= LEVEL).mean()), len(p_values)),
+                }
+            )
         for peer, published in PEERS.items():
             if tuple(place.values()) in published:
                 found.append({**place, "test": peer, **_power(*published[tuple(place.values())])})
@@ -155,9 +180,15 @@ def findings(results: Results) -> list[Finding]:
     for cell, rows in _cells(results):
         ours = next(row for row in rows if row["test"] == DEFAULT)
         peers = [row for row in rows if row["test"] in PEERS]
-        against = "; ".join(f"{row['test']} {row['power']:.3f} ± {row['error']:.3f}" for row in peers)
+        against = "; ".join(
+            f"{row['test']} {row['power']:.3f} ± {row['error']:.3f}" for row in peers
+        )
         number = f"{ours['power']:.3f} ± {ours['error']:.3f}"
-        found.append(Finding(f"{cell}: power at level {LEVEL:g}.", f"{number}; {against}" if against else number))
+        found.append(
+            Finding(
+                f"{cell}: power at level {LEVEL:g}.", f"{number}; {against}" if against else number
+            )
+        )
     return found
 
 
@@ -165,7 +196,10 @@ def _cells(results: Results) -> list[tuple[str, list[Row]]]:
     """Return the name and the rows of every cell."""
     keys = ("problem", "d", "P", "n")
     places = dict.fromkeys(tuple(row[key] for key in keys) for row in results.rows)
-    return [(_name(*place), where(results.rows, **dict(zip(keys, place, strict=True)))) for place in places]
+    return [
+        (_name(*place), where(results.rows, **dict(zip(keys, place, strict=True))))
+        for place in places
+    ]
 
 
 def _name(problem: str, d: int, P: int, n: int) -> str:
@@ -176,7 +210,11 @@ def details(results: Results) -> str:
     """Return the power of all tests in all cells."""
     tests = [name for name in (DEFAULT, *PEERS) if name in distinct(results.rows, "test")]
     names = ["cell", "repetitions", *(_title(test) for test in tests)]
-    lines = [*note_of_size(results, settings(False)), f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    lines = [
+        *note_of_size(results, settings(False)),
+        f"| {' | '.join(names)} |",
+        "|---" * len(names) + "|",
+    ]
     for cell, rows in _cells(results):
         shown = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
         cells = [cell, f"{rows[0]['repetitions']:.0f}", *(shown.get(test, "") for test in tests)]
@@ -198,12 +236,21 @@ def figure(results: Results) -> Any:
             colour, marker = STYLES[row["test"]]
             size = 12 if row["test"] in PEERS else 5
             above = 4 if row["test"] == DEFAULT else 3
-            ax.plot(row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none", zorder=above)
+            ax.plot(
+                row["power"],
+                place,
+                marker=marker,
+                color=colour,
+                markersize=size,
+                linestyle="none",
+                zorder=above,
+            )
     name_rows(ax, [name for name, _ in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel="power at level 0.05")
     shown = [test for test in STYLES if test in distinct(results.rows, "test")]
     handles = {
-        _title(test): legend_handle(color=STYLES[test][0], marker=STYLES[test][1], linestyle="none") for test in shown
+        _title(test): legend_handle(color=STYLES[test][0], marker=STYLES[test][1], linestyle="none")
+        for test in shown
     }
     legend_below(drawn, handles, columns=2)
     return drawn

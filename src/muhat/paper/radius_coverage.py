@@ -60,9 +60,14 @@ def run(settings: Settings, task: Task) -> list[Row]:
     with limit_cores(1):
         indices = range(task["first"], task["last"])
         for index, draw in zip(indices, family.draw(indices, n, settings["seed"]), strict=True):
-            pilot = draw.distribution.sample(50, np.random.default_rng([settings["seed"], PILOT, index]))
+            pilot = draw.distribution.sample(
+                50, np.random.default_rng([settings["seed"], PILOT, index])
+            )
             mu = Embedding(Gaussian(median_bandwidth(pilot)), draw.X, np.full(n, 1 / n))
-            error, mean = float(np.sqrt(draw.distribution.squared_distance(mu))), SampleMean(mu, n, 0.0, True)
+            error, mean = (
+                float(np.sqrt(draw.distribution.squared_distance(mu))),
+                SampleMean(mu, n, 0.0, True),
+            )
             errors += error
             for method in METHODS:
                 radius = radius_of(mean, mu, CONFIDENCE, method, None)
@@ -70,7 +75,14 @@ def run(settings: Settings, task: Task) -> list[Row]:
                 radii[method] += radius
     draws = task["last"] - task["first"]
     return [
-        {"n": n, "method": method, "draws": draws, "held": held[method], "radius": radii[method], "error": errors}
+        {
+            "n": n,
+            "method": method,
+            "draws": draws,
+            "held": held[method],
+            "radius": radii[method],
+            "error": errors,
+        }
         for method in METHODS
     ]
 
@@ -79,7 +91,9 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return coverage with its standard error, and the mean radius in units of the mean error."""
     sums: dict[tuple[int, str], Row] = {}
     for row in (row for rows in results for row in rows):
-        total = sums.setdefault((row["n"], row["method"]), {"draws": 0, "held": 0, "radius": 0.0, "error": 0.0})
+        total = sums.setdefault(
+            (row["n"], row["method"]), {"draws": 0, "held": 0, "radius": 0.0, "error": 0.0}
+        )
         for key in total:
             total[key] += row[key]
     table = []
@@ -88,7 +102,9 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         deviation = float(np.sqrt(coverage * (1 - coverage) / total["draws"]))
         length = total["radius"] / total["error"]
         labels = {"n": n, "method": method, "draws": total["draws"]}
-        table.append({**labels, "coverage": coverage, "coverage_error": deviation, "length": length})
+        table.append(
+            {**labels, "coverage": coverage, "coverage_error": deviation, "length": length}
+        )
     return table
 
 
@@ -100,7 +116,9 @@ def findings(results: Results) -> list[Finding]:
         rows = where(results.rows, method=method)
         number = ", ".join(f"{100 * row['coverage']:.2f} % (n = {row['n']})" for row in rows)
         proven = "asymptotically" if method == METHODS[-1] else "at least, at every n"
-        what = f"{method}: share of {draws:,} draws with μ in the radius; 95 % {proven}, are promised."
+        what = (
+            f"{method}: share of {draws:,} draws with μ in the radius; 95 % {proven}, are promised."
+        )
         found.append(Finding(what, number))
     return found
 
@@ -113,7 +131,8 @@ def figure(results: Results) -> Any:
     for method, (colour, marker) in COLOURS.items():
         rows = where(results.rows, method=method)
         n, coverage, error, length = (
-            np.array([row[key] for row in rows]) for key in ("n", "coverage", "coverage_error", "length")
+            np.array([row[key] for row in rows])
+            for key in ("n", "coverage", "coverage_error", "length")
         )
         look = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.3}
         left.errorbar(n, 100 * coverage, 200 * error, label=method, **look)
@@ -125,7 +144,13 @@ def figure(results: Results) -> Any:
         ax.xaxis.minorticks_off()
         without_frame(ax)
     plain_numbers(right.yaxis)
-    legend_below(drawn, {method: legend_handle(color=c, marker=m, markersize=4) for method, (c, m) in COLOURS.items()})
+    legend_below(
+        drawn,
+        {
+            method: legend_handle(color=c, marker=m, markersize=4)
+            for method, (c, m) in COLOURS.items()
+        },
+    )
     letter_panels([left, right], ["coverage", "length"])
     return drawn
 

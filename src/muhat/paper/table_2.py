@@ -19,7 +19,14 @@ from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.paper._claims import FAILS, HOLDS, Claim, Finding, decimal, with_interval
-from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, display_name, filter_named, stacked_embeddings
+from muhat.paper._estimators import (
+    BY_GCV,
+    BY_LOO,
+    PAPER,
+    display_name,
+    filter_named,
+    stacked_embeddings,
+)
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import (
     as_in_the_paper,
@@ -128,22 +135,31 @@ def run(settings: Settings, task: Task) -> list[Row]:
     place = [settings["seed"], NAMES.index(task["dataset"]), task["repetition"]]
     order = np.random.default_rng(place).permutation(len(X))
     test, train = np.split(X[order], [round(settings["test_share"] * len(X))])
-    start = kmeans_start(train, settings["components"], settings["starts"], random_state=task["repetition"])
+    start = kmeans_start(
+        train, settings["components"], settings["starts"], random_state=task["repetition"]
+    )
     kernel = Gaussian().resolve(train)
     rows = []
     embeddings: list[tuple[str, str, Embedding, float | None]] = [
         (estimator, rule, Embedding(kernel, train, weights), kept)
-        for estimator, rule, weights, kept in estimates(DenseProblem(DenseGram.from_sample(kernel, train)))
+        for estimator, rule, weights, kept in estimates(
+            DenseProblem(DenseGram.from_sample(kernel, train))
+        )
     ]
     (stacked,) = stacked_embeddings([train], [kernel], [task["repetition"]])
-    embeddings.append(("stacked", "loo", on_points(stacked, DRAWS_PER_ROW * len(train), place), None))
+    embeddings.append(
+        ("stacked", "loo", on_points(stacked, DRAWS_PER_ROW * len(train), place), None)
+    )
     for estimator, rule, embedding, kept in embeddings:
         scores = [matched(embedding, start, steps).score(test) for steps in settings["steps"]]
         rows += [
             _row(task, estimator, rule, steps, score, kept)
             for steps, score in zip(settings["steps"], scores, strict=True)
         ]
-    baselines = {START: _mean_log_density(start, test), LIKELIHOOD: _by_likelihood(train, start).score(test)}
+    baselines = {
+        START: _mean_log_density(start, test),
+        LIKELIHOOD: _by_likelihood(train, start).score(test),
+    }
     return rows + [
         _row(task, name, "baseline", steps, score, None)
         for name, score in baselines.items()
@@ -159,7 +175,9 @@ def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     chosen += [(name, "paper", GCV().choose(problem, filter_named(name))) for name in BY_GCV]
     chosen += [(name, "kfold", KFold().choose(problem, filter_named(name))) for name in BY_GCV]
     chosen.append(("auto", "loo", rule.best(problem, choices)))
-    return [(name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in chosen]
+    return [
+        (name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in chosen
+    ]
 
 
 def on_points(estimate: Any, draws: int, place: list[int]) -> Embedding:
@@ -189,14 +207,18 @@ def _mean_log_density(mixture: Mixture, X: Array) -> float:
     """Return the mean of log Σ_j π_j N(x; θ_j, σ_j² I)."""
     parts = [
         np.log(weight) + multivariate_normal(mean, max(covariance[0, 0], LEAST_VARIANCE)).logpdf(X)
-        for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
+        for weight, mean, covariance in zip(
+            mixture.weights, mixture.means, mixture.covariances, strict=True
+        )
     ]
     return float(logsumexp(parts, axis=0).mean())
 
 
 def _by_likelihood(X: Array, start: Mixture) -> Any:
     """Return scikit-learn's maximum-likelihood mixture of the same form, from the same start."""
-    from sklearn.mixture import GaussianMixture  # here, because it takes longer to import than all of muhat
+    from sklearn.mixture import (
+        GaussianMixture,
+    )  # here, because it takes longer to import than all of muhat
 
     return GaussianMixture(
         len(start.weights),
@@ -209,7 +231,9 @@ def _by_likelihood(X: Array, start: Mixture) -> Any:
     ).fit(X)
 
 
-def _row(task: Task, estimator: str, rule: str, steps: int, score: float, kept: float | None) -> Row:
+def _row(
+    task: Task, estimator: str, rule: str, steps: int, score: float, kept: float | None
+) -> Row:
     labels = {"dataset": task["dataset"], "estimator": estimator, "rule": rule, "steps": steps}
     return {**labels, "nll": [-float(score)], "kept": [] if kept is None else [kept]}
 
@@ -217,7 +241,11 @@ def _row(task: Task, estimator: str, rule: str, steps: int, score: float, kept: 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the mean score of every cell, its difference from KME's with a paired test, and the oracle's."""
     rows = joined(results)
-    plain = {(row["dataset"], row["steps"]): np.array(row["nll"]) for row in rows if row["estimator"] == "kme"}
+    plain = {
+        (row["dataset"], row["steps"]): np.array(row["nll"])
+        for row in rows
+        if row["estimator"] == "kme"
+    }
     return [_cell(row, plain[row["dataset"], row["steps"]]) for row in [*rows, *_oracles(rows)]]
 
 
@@ -228,7 +256,14 @@ def _oracles(rows: Sequence[Row]) -> list[Row]:
         if row["rule"] == "paper":
             cells.setdefault((row["dataset"], row["steps"]), []).append(np.array(row["nll"]))
     return [
-        {"dataset": name, "estimator": "best", "rule": "oracle", "steps": steps, "nll": np.min(nll, axis=0), "kept": []}
+        {
+            "dataset": name,
+            "estimator": "best",
+            "rule": "oracle",
+            "steps": steps,
+            "nll": np.min(nll, axis=0),
+            "kept": [],
+        }
         for (name, steps), nll in cells.items()
     ]
 
@@ -277,10 +312,19 @@ def nearest_steps(results: Results) -> int:
 
 def deviation(results: Results, steps: int) -> float:
     """Return by how many percent KME's column is away from the printed one, on average over the data sets."""
-    return float(np.mean([abs(_away(one_cell(results, name, "kme", steps))) for name in results.settings["datasets"]]))
+    return float(
+        np.mean(
+            [
+                abs(_away(one_cell(results, name, "kme", steps)))
+                for name in results.settings["datasets"]
+            ]
+        )
+    )
 
 
-def one_cell(results: Results, dataset: str, estimator: str, steps: int, rule: str = "paper") -> Row:
+def one_cell(
+    results: Results, dataset: str, estimator: str, steps: int, rule: str = "paper"
+) -> Row:
     """Return a cell of our table."""
     return one(results.rows, dataset=dataset, estimator=estimator, steps=steps, rule=rule)
 
@@ -292,7 +336,11 @@ def _away(row: Row) -> float:
 
 def shrunk_cells(results: Results, steps: int) -> list[Row]:
     """Return the cells of the six shrinkage estimators."""
-    return [one_cell(results, name, each, steps) for name in results.settings["datasets"] for each in SHRINKING]
+    return [
+        one_cell(results, name, each, steps)
+        for name in results.settings["datasets"]
+        for each in SHRINKING
+    ]
 
 
 def below(cells: Sequence[Row]) -> list[Row]:
@@ -321,7 +369,10 @@ def claims(results: Results) -> list[Claim]:
     names, rows = results.settings["datasets"], shrunk_cells(results, steps)
     others = [row for row in rows if row["estimator"] != "tsvd"]
     furthest, at_last = (_furthest(results, each) for each in (steps, last))
-    best = {name: min(SHRINKING, key=lambda each: float(one_cell(results, name, each, steps)["nll"])) for name in names}
+    best = {
+        name: min(SHRINKING, key=lambda each: float(one_cell(results, name, each, steps)["nll"]))
+        for name in names
+    }
     stopped = f"stopped after {steps_in_words(steps)}"
     return [
         Claim(
@@ -351,7 +402,10 @@ def claims(results: Results) -> list[Claim]:
 def findings(results: Results) -> list[Finding]:
     """Return kernel mean matching beside maximum likelihood."""
     steps, names = nearest_steps(results), results.settings["datasets"]
-    gaps = [float(one_cell(results, name, LIKELIHOOD, steps, "baseline")["difference"]) for name in names]
+    gaps = [
+        float(one_cell(results, name, LIKELIHOOD, steps, "baseline")["difference"])
+        for name in names
+    ]
     number = (
         f"the score of maximum likelihood is lower on {sum(gap < 0 for gap in gaps)} of {len(names)} sets, "
         f"by {decimal(-float(np.mean(gaps)), 2)} on average"
@@ -379,7 +433,9 @@ def _tendency(results: Results, rows: list[Row]) -> str:
 
 def _tend_below(rows: list[Row]) -> bool:
     """Whether most cells are below KME, and more significantly so than above."""
-    return 2 * len(below(rows)) > len(rows) and len(significant(below(rows))) > len(significant(above(rows)))
+    return 2 * len(below(rows)) > len(rows) and len(significant(below(rows))) > len(
+        significant(above(rows))
+    )
 
 
 def details(results: Results) -> str:
@@ -390,7 +446,10 @@ def details(results: Results) -> str:
 
 
 def _cells(results: Results, steps: int) -> str:
-    lines = [_line(["", *(display_name(name) for name in PAPER), "KME against the printed"]), _line(["---"] * 9)]
+    lines = [
+        _line(["", *(display_name(name) for name in PAPER), "KME against the printed"]),
+        _line(["---"] * 9),
+    ]
     for name in results.settings["datasets"]:
         rows = [one_cell(results, name, each, steps) for each in PAPER]
         cells = [f"{_marked(row)} ({printed(name, row['estimator']):.4f})" for row in rows]
@@ -407,7 +466,9 @@ def _marked(row: Row) -> str:
 
 
 def _extra(results: Results, steps: int) -> str:
-    there = [pair for pair in EXTRA if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)]
+    there = [
+        pair for pair in EXTRA if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
+    ]
     titles = ["difference from KME", *(EXTRA[pair] for pair in there)]
     lines = [_line(titles), _line(["---"] * len(titles))]
     for name in results.settings["datasets"]:
@@ -424,26 +485,46 @@ def _stopping(results: Results, chosen: int) -> str:
     for steps in results.settings["steps"]:
         rows = shrunk_cells(results, steps)
         kept = np.mean([row["kept"] for row in rows if row["estimator"] == "tsvd"])
-        worse = sum(_worse_than_start(results, name, steps) for name in results.settings["datasets"])
+        worse = sum(
+            _worse_than_start(results, name, steps) for name in results.settings["datasets"]
+        )
         stopped = steps_in_words(steps)
-        cells = [f"**{stopped}**" if steps == chosen else stopped, f"{deviation(results, steps):.1f} %"]
+        cells = [
+            f"**{stopped}**" if steps == chosen else stopped,
+            f"{deviation(results, steps):.1f} %",
+        ]
         cells += [
             f"{len(below(rows))} of {len(rows)}",
             str(len(significant(below(rows)))),
             str(len(significant(above(rows)))),
         ]
-        lines.append(_line([*cells, f"{worse} of {len(results.settings['datasets'])} sets", f"{100 * kept:.1f} %"]))
+        lines.append(
+            _line(
+                [
+                    *cells,
+                    f"{worse} of {len(results.settings['datasets'])} sets",
+                    f"{100 * kept:.1f} %",
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
 def _reading(results: Results, chosen: int) -> str:
     """Return what the tables say of stopping and of truncated SVD, in words."""
-    counts = {steps: len(below(shrunk_cells(results, steps))) for steps in results.settings["steps"]}
+    counts = {
+        steps: len(below(shrunk_cells(results, steps))) for steps in results.settings["steps"]
+    }
     most, last = max(counts, key=lambda steps: counts[steps]), max(counts)
     also = "also" if counts[most] == counts[chosen] else "not"
     names = results.settings["datasets"]
-    by_gcv, folds = ([one_cell(results, name, "tsvd", chosen, rule) for name in names] for rule in ("paper", "kfold"))
-    shares = [f"{100 * float(np.mean([row['kept'] for row in rows])):.0f} %" for rows in (by_gcv, folds)]
+    by_gcv, folds = (
+        [one_cell(results, name, "tsvd", chosen, rule) for name in names]
+        for rule in ("paper", "kfold")
+    )
+    shares = [
+        f"{100 * float(np.mean([row['kept'] for row in rows])):.0f} %" for rows in (by_gcv, folds)
+    ]
     return (
         f"The stop of the first table is {also} the one of those tried that favours shrinkage most: {counts[most]} "
         f"cells are below KME at {steps_in_words(most)}, {counts[last]} at {steps_in_words(last)}. By GCV truncated "
@@ -518,7 +599,16 @@ def _arrow(ax: Any, place: int, value: float) -> None:
     """Write a value that is off the scale."""
     text = f"{value:.2f}".replace("-", "−")
     x, side, label = (0.0, "left", f"← {text}") if value < 0 else (1.0, "right", f"{text} →")
-    ax.text(x, place, label, transform=ax.get_yaxis_transform(), ha=side, va="center", fontsize=8, color="#555555")
+    ax.text(
+        x,
+        place,
+        label,
+        transform=ax.get_yaxis_transform(),
+        ha=side,
+        va="center",
+        fontsize=8,
+        color="#555555",
+    )
 
 
 def _counts(ax: Any, rows: Sequence[Row]) -> None:
@@ -527,13 +617,26 @@ def _counts(ax: Any, rows: Sequence[Row]) -> None:
     steps = sorted(distinct(cells, "steps"))
     keys = {}
     for name, style in COUNTS.items():
-        look = {**style, "color": "black", "markerfacecolor": "white", "linewidth": 1.2, "markersize": 5}
-        ax.plot(range(len(steps)), [_count(where(cells, steps=each), name) for each in steps], clip_on=False, **look)
+        look = {
+            **style,
+            "color": "black",
+            "markerfacecolor": "white",
+            "linewidth": 1.2,
+            "markersize": 5,
+        }
+        ax.plot(
+            range(len(steps)),
+            [_count(where(cells, steps=each), name) for each in steps],
+            clip_on=False,
+            **look,
+        )
         keys[name] = legend_handle(**look)
     total = len(where(cells, steps=steps[0]))
     ax.set_xticks(range(len(steps)), ["converged" if each == CONVERGED else each for each in steps])
     ax.set(ylim=(0, total), xlabel="steps of the solver", ylabel=f"cells of {total}")
-    ax.legend(list(keys.values()), list(keys), loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False)
+    ax.legend(
+        list(keys.values()), list(keys), loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False
+    )
     without_frame(ax)
 
 

@@ -16,7 +16,9 @@ from muhat.testing import IndependenceTest, TwoSampleTest
 
 TESTS: dict[str, Callable[..., Any]] = {
     "default": TwoSampleTest,
-    "MMD": lambda **options: TwoSampleTest("gaussian", bandwidths="median", statistics="mmd", **options),
+    "MMD": lambda **options: TwoSampleTest(
+        "gaussian", bandwidths="median", statistics="mmd", **options
+    ),
     "independence": IndependenceTest,
 }
 
@@ -28,10 +30,22 @@ OURS, THEIRS = "#0072B2", "#999999"
 
 def settings(quick: bool) -> Settings:
     """Return what is timed: a test, the rows of each sample, and permutations."""
-    cases = [("default", 50), ("MMD", PEERS_N), ("default", PEERS_N), ("default", 2500), ("independence", PEERS_N)]
+    cases = [
+        ("default", 50),
+        ("MMD", PEERS_N),
+        ("default", PEERS_N),
+        ("default", 2500),
+        ("independence", PEERS_N),
+    ]
     if quick:
         cases = [(test, 20 if n == PEERS_N else 10) for test, n in cases]
-    return {"seed": 12, "d": 5, "n_permutations": 19 if quick else 1999, "rounds": 1 if quick else 3, "cases": cases}
+    return {
+        "seed": 12,
+        "d": 5,
+        "n_permutations": 19 if quick else 1999,
+        "rounds": 1 if quick else 3,
+        "cases": cases,
+    }
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -67,17 +81,25 @@ def times_of_peers(permutations: int) -> dict[str, float]:
 def findings(results: Results) -> list[Finding]:
     """Return our times beside those of other packages' tests."""
     n = results.settings["cases"][1][1]
-    ours = {test: float(one(results.rows, test=test, n=n)["seconds"]) for test in ("default", "MMD")}
+    ours = {
+        test: float(one(results.rows, test=test, n=n)["seconds"]) for test in ("default", "MMD")
+    }
     times = f"the default {ours['default']:.2f} s, MMD alone {ours['MMD']:.2f} s"
     peers = times_of_peers(results.settings["n_permutations"]).items()
     number = in_one_cell([times, *(f"{name} {seconds:.2f} s" for name, seconds in peers)])
-    return [Finding(f"Seconds for a test of n = m = {n} rows, with as many permutations each.", number)]
+    return [
+        Finding(f"Seconds for a test of n = m = {n} rows, with as many permutations each.", number)
+    ]
 
 
 def _bars(results: Results) -> list[tuple[str, float, str]]:
     """Return a name, seconds and a colour for each of our cases and each peer."""
     ours = [
-        (f"{row['test']}, n = {row['n']:.0f} ({row['statistics']:.0f} in all)", row["seconds"], OURS)
+        (
+            f"{row['test']}, n = {row['n']:.0f} ({row['statistics']:.0f} in all)",
+            row["seconds"],
+            OURS,
+        )
         for row in results.rows
     ]
     n = results.settings["cases"][1][1]
@@ -88,7 +110,9 @@ def _bars(results: Results) -> list[tuple[str, float, str]]:
 def details(results: Results) -> str:
     """Return the table of times."""
     lines = ["| test | seconds |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {name} | {seconds:.3g} |" for name, seconds, _ in _bars(results))])
+    return "\n".join(
+        [*lines, *(f"| {name} | {seconds:.3g} |" for name, seconds, _ in _bars(results))]
+    )
 
 
 def figure(results: Results) -> Any:
@@ -102,7 +126,9 @@ def figure(results: Results) -> Any:
     ax.set(xscale="log", xlabel="seconds of one core")
     plain_numbers(ax.xaxis)
     handles = {"muhat": OURS, "other packages, scaled to as many permutations": THEIRS}
-    legend_below(drawn, {k: legend_handle(color=c, marker="o", linestyle="none") for k, c in handles.items()})
+    legend_below(
+        drawn, {k: legend_handle(color=c, marker="o", linestyle="none") for k, c in handles.items()}
+    )
     return drawn
 
 

@@ -48,7 +48,12 @@ from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")
 """The dashes of S-KMSE with λ = c n^(−β), for each c and β."""
 
-KERNEL_NAMES = {"gaussian": "Gaussian", "matern": "Matérn 3/2", "linear": "linear", "polynomial": "quadratic"}
+KERNEL_NAMES = {
+    "gaussian": "Gaussian",
+    "matern": "Matérn 3/2",
+    "linear": "linear",
+    "polynomial": "quadratic",
+}
 """What the kernels are called, in the order of the figure."""
 
 PLACES = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
@@ -57,7 +62,9 @@ PLACES = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
 
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
-    factors = [0.1, 1.0] if quick else [0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0]
+    factors = (
+        [0.1, 1.0] if quick else [0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0]
+    )
     return {
         "seed": 2014,
         "m": 10 if quick else 1000,
@@ -83,7 +90,10 @@ def tasks(settings: Settings) -> list[Task]:
 
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of all estimators on a block of samples."""
-    family, case = SyntheticFamily(settings["d"]), {key: task[key] for key in ("panel", "kernel", "factor", "n")}
+    family, case = (
+        SyntheticFamily(settings["d"]),
+        {key: task[key] for key in ("panel", "kernel", "factor", "n")},
+    )
     draws = list(family.draw(indices(task), task["n"], settings["seed"]))
     if task["panel"] == "theorem-1":
         bandwidths = task["factor"] * _pilot_bandwidths(settings, draws, indices(task))
@@ -111,7 +121,9 @@ def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[Esti
     single = [exact_losses([draw], [kernel]) for draw, kernel in zip(draws, kernels, strict=True)]
     found = [losses_by_rule(exact, exact.problem.kappa2(np.inf)) for exact in single]
     return [
-        EstimatorLosses(each[0].estimator, each[0].rule, np.concatenate([one.losses for one in each]))
+        EstimatorLosses(
+            each[0].estimator, each[0].rule, np.concatenate([one.losses for one in each])
+        )
         for each in zip(*found, strict=True)
     ]
 
@@ -119,7 +131,9 @@ def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[Esti
 def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterable[int]) -> Array:
     """Return each distribution's median bandwidth, from a sample of its own: the theorem's kernel is a given one."""
     pilots = [
-        draw.distribution.sample(settings["pilot"], np.random.default_rng([settings["seed"], PILOT + place]))
+        draw.distribution.sample(
+            settings["pilot"], np.random.default_rng([settings["seed"], PILOT + place])
+        )
         for draw, place in zip(draws, places, strict=True)
     ]
     return np.array([median_bandwidth(X) for X in pilots])
@@ -130,7 +144,8 @@ def _losses_by_rate(settings: Settings, exact: ExactLosses) -> list[EstimatorLos
     lams = np.array([c * exact.problem.n**-beta for c, beta in settings["rates"]])
     losses = exact.of_multiples(filter_named("s-kmse").at_zero(lams))
     return [
-        EstimatorLosses("s-kmse", rate_name(*rate), losses[:, place]) for place, rate in enumerate(settings["rates"])
+        EstimatorLosses("s-kmse", rate_name(*rate), losses[:, place])
+        for place, rate in enumerate(settings["rates"])
     ]
 
 
@@ -142,7 +157,10 @@ def rate_name(c: float, beta: float) -> str:
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return risk and improvement of every case, and for Theorem 1 what is known exactly of each distribution."""
     raw = joined(results)
-    known = [{"rho": float(np.mean(row["rho"])) if "rho" in row else None, **_exact(settings, row)} for row in raw]
+    known = [
+        {"rho": float(np.mean(row["rho"])) if "rho" in row else None, **_exact(settings, row)}
+        for row in raw
+    ]
     plain = [{key: value for key, value in row.items() if key != "rho"} for row in raw]
     return [{**row, **more} for row, more in zip(risk_table(settings, [plain]), known, strict=True)]
 
@@ -178,7 +196,12 @@ def findings(results: Results) -> list[Finding]:
     """Return where there is much to gain and where little."""
     rows = where(results.rows, panel="bandwidth", estimator="f-kmse", rule="paper")
     number = in_one_cell(f"{decimal(row['improvement'], 1)} % at {row['factor']:g}" for row in rows)
-    found = [Finding("Improvement of F-KMSE over KME by bandwidth, in multiples of the median rule's.", number)]
+    found = [
+        Finding(
+            "Improvement of F-KMSE over KME by bandwidth, in multiples of the median rule's.",
+            number,
+        )
+    ]
     rows = where(results.rows, panel="size", estimator="f-kmse", rule="paper")
     number = in_one_cell(f"{with_interval(row)} at n = {row['n']}" for row in rows)
     found.append(Finding("Improvement of F-KMSE over KME by sample size.", number))
@@ -188,11 +211,20 @@ def findings(results: Results) -> list[Finding]:
 def _stacked(results: Results) -> list[Finding]:
     """Return the stacked mean beside the best estimator of the paper, in hindsight."""
     found = []
-    for panel, key, unit in (("bandwidth", "factor", "× "), ("size", "n", "n = "), ("kernel", "kernel", "")):
-        mine = [row for row in results.rows if row["panel"] == panel and row["estimator"] == "stacked"]
+    for panel, key, unit in (
+        ("bandwidth", "factor", "× "),
+        ("size", "n", "n = "),
+        ("kernel", "kernel", ""),
+    ):
+        mine = [
+            row for row in results.rows if row["panel"] == panel and row["estimator"] == "stacked"
+        ]
         if mine:
             places = {unit + str(KERNEL_NAMES.get(row[key], row[key])): row for row in mine}
-            best = {place: _best_of_paper(results, panel, key, row[key]) for place, row in places.items()}
+            best = {
+                place: _best_of_paper(results, panel, key, row[key])
+                for place, row in places.items()
+            }
             number = in_one_cell(_against(place, row, best[place]) for place, row in places.items())
             what = "Improvement of the stacked mean over KME, against the best estimator of the paper in hindsight"
             found.append(Finding(f"{what}, by {panel}.", number))
@@ -215,7 +247,10 @@ def _claims_of_theorem_1(results: Results) -> list[Claim]:
     for c, beta in results.settings["rates"]:
         rows = where(results.rows, panel="theorem-1", rule=rate_name(c, beta))
         total = sum(row["m"] for row in rows)
-        inside, wins, both = (sum(row["m"] * row[key] for row in rows) for key in ("inside", "wins", "inside_and_wins"))
+        inside, wins, both = (
+            sum(row["m"] * row[key] for row in rows)
+            for key in ("inside", "wins", "inside_and_wins")
+        )
         boundary = f"A = {rows[0]['boundary']:.3f}"
         says = f"Whoever is in the class ‖μ‖² < A∫k(x, x)dP wins by λ = {c:g}·n^(−{beta:g}); {boundary}."
         number = (
@@ -237,8 +272,12 @@ def figure(results: Results) -> Any:
     upper, lower = drawn.subfigures(2, 1, height_ratios=[1, 0.8]) if by_kernel else (drawn, None)
     axes = list(upper.subplots(1, len(PLACES), sharey=True))
     for ax, (panel, column) in zip(axes, PLACES.items(), strict=True):
-        improvements(ax, lines(where(shown, panel=panel), column, "improvement"), named=ax is axes[-1])
-    rates = _draw_theorem_1(axes[2], where(results.rows, panel="theorem-1"), results.settings["rates"])
+        improvements(
+            ax, lines(where(shown, panel=panel), column, "improvement"), named=ax is axes[-1]
+        )
+    rates = _draw_theorem_1(
+        axes[2], where(results.rows, panel="theorem-1"), results.settings["rates"]
+    )
     for ax in axes[:2]:
         logarithmic(ax.xaxis)
     percent_scale(axes[0])
@@ -246,7 +285,12 @@ def figure(results: Results) -> Any:
     axes[1].set_xlabel("sample size $n$")
     axes[2].set_xlabel(r"$\|\mu\|^2\,/\int k(x,x)\,dP$")
     n = results.settings["n"]
-    titles = [f"$n = {n}$", "median bandwidth", f"$n = {n}$, bandwidth given", f"$n = {n}$, by kernel"]
+    titles = [
+        f"$n = {n}$",
+        "median bandwidth",
+        f"$n = {n}$, bandwidth given",
+        f"$n = {n}$, by kernel",
+    ]
     if lower is not None:
         axes.append(lower.subplots())
         _draw_kernels(axes[-1], by_kernel)
@@ -265,15 +309,30 @@ def _draw_kernels(ax: Any, rows: Sequence[Row]) -> None:
             row = one(rows, kernel=kernel, estimator=name)
             x = middle + 0.8 * ((place + 0.5) / len(estimators) - 0.5)
             look = style_of(name)
-            ax.vlines(x, row["improvement_low"], row["improvement_high"], color=look["color"], linewidth=1.8)
-            ax.plot(x, row["improvement"], linestyle="", markersize=4.5, label=display_name(name), **look)
+            ax.vlines(
+                x,
+                row["improvement_low"],
+                row["improvement_high"],
+                color=look["color"],
+                linewidth=1.8,
+            )
+            ax.plot(
+                x,
+                row["improvement"],
+                linestyle="",
+                markersize=4.5,
+                label=display_name(name),
+                **look,
+            )
     percent_scale(ax)
     ax.set_xticks(range(len(kernels)), [KERNEL_NAMES[kernel] for kernel in kernels])
     ax.set(xlabel="kernel, its bandwidth by the median rule", ylabel=IMPROVEMENT)
     without_frame(ax)
 
 
-def _draw_theorem_1(ax: Any, rows: Sequence[Row], rates: Sequence[Sequence[float]]) -> dict[str, Any]:
+def _draw_theorem_1(
+    ax: Any, rows: Sequence[Row], rates: Sequence[Sequence[float]]
+) -> dict[str, Any]:
     """Draw S-KMSE with λ = c n^(−β), exact and simulated, and the theorem's boundaries; return the legend's entries."""
     keys = {}
     for (c, beta), dashes in zip(rates, RATE_DASHES, strict=False):
@@ -288,7 +347,9 @@ def _draw_theorem_1(ax: Any, rows: Sequence[Row], rates: Sequence[Sequence[float
         ax.plot(simulated.x, simulated.y, **{**simulated.style, "linestyle": "", "markersize": 2.5})
         ax.axvline(group[0]["boundary"], linewidth=0.9, zorder=1, **style)
         factor = "" if c == 1 else f"{c:g}\\,"
-        label = rf"{display_name('s-kmse')}, $\lambda = {factor}n^{{-{beta:g}}}$ (vertical: Theorem 1)"
+        label = (
+            rf"{display_name('s-kmse')}, $\lambda = {factor}n^{{-{beta:g}}}$ (vertical: Theorem 1)"
+        )
         keys[label] = legend_handle(linewidth=1.5, **style)
     return keys
 

@@ -1,7 +1,13 @@
 """Displays of the library: comparisons, their filters, stacked means, tests, and figures in files."""
 
 from muhat.plots._conditional import LeftOutDisplay, QuantileDisplay
-from muhat.plots._displays import Curve, Display, FilterDisplay, LeaveOneOutDisplay, comparison_figure
+from muhat.plots._displays import (
+    Curve,
+    Display,
+    FilterDisplay,
+    LeaveOneOutDisplay,
+    comparison_figure,
+)
 from muhat.plots._drift import DriftDisplay, figure_of_drift
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
@@ -16,7 +22,15 @@ from muhat.plots._testing import (
     figure_of_test,
 )
 
-__all__ = ["COLOURS", "Curve", "Display", "FilterDisplay", "LeaveOneOutDisplay", "comparison_figure", "save"]
+__all__ = [
+    "COLOURS",
+    "Curve",
+    "Display",
+    "FilterDisplay",
+    "LeaveOneOutDisplay",
+    "comparison_figure",
+    "save",
+]
 __all__ += ["LeftOutDisplay", "MeanDisplay", "PairDisplay", "QuantileDisplay", "StackDisplay"]
 __all__ += [
     "DriftDisplay",

@@ -57,13 +57,17 @@ class LeftOutDisplay:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.ax_.scatter(self.predicted, self.observed, s=12, color=COLOURS["f-kmse"], alpha=0.6, linewidths=0)
+        self.ax_.scatter(
+            self.predicted, self.observed, s=12, color=COLOURS["f-kmse"], alpha=0.6, linewidths=0
+        )
         both = np.concatenate([self.predicted, self.observed])
         ends = [np.nanmin(both), np.nanmax(both)]
         self.ax_.plot(ends, ends, color="black", linewidth=1)
         self.ax_.set_xlabel("predicted without the row")
         self.ax_.set_ylabel("observed y")
-        self.ax_.set_title(f"leave-one-out: {100 * self.score:.3g} % of the variance of y", loc="left")
+        self.ax_.set_title(
+            f"leave-one-out: {100 * self.score:.3g} % of the variance of y", loc="left"
+        )
         without_frame(self.ax_)
         return self
 
@@ -125,7 +129,9 @@ class QuantileDisplay:
         frame, names = as_frame(X), list(map(str, getattr(estimator, "feature_names_in_", ())))
         rows = np.asarray(frame, dtype=float)
         if isinstance(feature, str) and feature not in names:
-            raise ValueError(refusal("QuantileDisplay", f"feature must be one of {names}", repr(feature)))
+            raise ValueError(
+                refusal("QuantileDisplay", f"feature must be one of {names}", repr(feature))
+            )
         place = names.index(feature) if isinstance(feature, str) else int(feature)
         values = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
         grid = np.tile(np.median(rows, axis=0), (POINTS, 1))
@@ -144,10 +150,16 @@ class QuantileDisplay:
         for low in range(bands):
             high = len(self.levels) - 1 - low
             label = f"{100 * self.levels[low]:g} to {100 * self.levels[high]:g} %"
-            colour = _lighter(COLOURS["f-kmse"], (low + 1) / (bands + 2))  # opaque: the legend shows the same
+            colour = _lighter(
+                COLOURS["f-kmse"], (low + 1) / (bands + 2)
+            )  # opaque: the legend shows the same
             lower, upper = self.quantiles[:, low], self.quantiles[:, high]
-            self.ax_.fill_between(self.values, lower, upper, label=label, color=colour, linewidth=0, zorder=1)
-        self.ax_.scatter(self.rows, self.outputs, s=8, color="0.35", alpha=0.6, linewidths=0, zorder=2)
+            self.ax_.fill_between(
+                self.values, lower, upper, label=label, color=colour, linewidth=0, zorder=1
+            )
+        self.ax_.scatter(
+            self.rows, self.outputs, s=8, color="0.35", alpha=0.6, linewidths=0, zorder=2
+        )
         if len(self.levels) % 2:
             middle = self.quantiles[:, bands]
             self.ax_.plot(self.values, middle, color=COLOURS["landweber"], label="median", zorder=3)

@@ -81,7 +81,9 @@ class Display:
         self._draw(self.ax_)
         without_frame(self.ax_)
         if legend:  # to the right of the axes, where it covers nothing
-            self.ax_.legend(*_entries(self.legend()), loc="upper left", bbox_to_anchor=(1.1, 1), frameon=False)
+            self.ax_.legend(
+                *_entries(self.legend()), loc="upper left", bbox_to_anchor=(1.1, 1), frameon=False
+            )
         return self
 
     def legend(self) -> dict[str, Curve]:
@@ -119,16 +121,33 @@ class LeaveOneOutDisplay(Display):
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Return the display of a comparison; estimators without a leave-one-out score are not in it."""
-        return cls([_score_curve(row, row.improvements) for row in comparison.rows if row.improvements is not None])
+        return cls(
+            [
+                _score_curve(row, row.improvements)
+                for row in comparison.rows
+                if row.improvements is not None
+            ]
+        )
 
     def _draw(self, ax: Any) -> None:
         limits = self.limits
         zero_is_kme(ax)
         for curve in self.curves:
-            line = {"linewidth": 1.6} if curve.joined else {"linestyle": "", "marker": ".", "markersize": 4}
+            line = (
+                {"linewidth": 1.6}
+                if curve.joined
+                else {"linestyle": "", "marker": ".", "markersize": 4}
+            )
             ax.plot(curve.x, curve.y, color=curve.style["color"], zorder=2, **line)
             if limits.contain(curve.chosen):
-                ax.plot(*curve.chosen, linestyle="", markersize=7, clip_on=False, zorder=5, **curve.style)
+                ax.plot(
+                    *curve.chosen,
+                    linestyle="",
+                    markersize=7,
+                    clip_on=False,
+                    zorder=5,
+                    **curve.style,
+                )
         ax.set_xlim(0, limits.right)
         ax.locator_params(axis="x", nbins="auto" if limits.right > SHORT_LABELS else 5)
         ax.set_ylim(limits.bottom, limits.top)
@@ -152,7 +171,9 @@ class LeaveOneOutDisplay(Display):
         shown = [curve.chosen for curve in self.curves if curve.chosen[1] >= -OFF_SCALE * scale]
         peaks = [float(curve.x[curve.y.argmax()]) for curve in self.curves if curve.y.max() > 0]
         right = min(1.5 * max([0.0, *peaks, *(x for x, _ in shown)]), 102)
-        return Limits(right or LEAST_SCALE, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale)
+        return Limits(
+            right or LEAST_SCALE, min([-scale / 2, *(1.1 * y for _, y in shown)]), 1.15 * scale
+        )
 
 
 @dataclass(frozen=True)
@@ -187,16 +208,27 @@ class FilterDisplay(Display):
     def from_comparison(cls, comparison: Comparison) -> Self:
         shown = comparison.eigenvalues > 10.0**-DECADES * comparison.eigenvalues.max()
         gamma = comparison.eigenvalues[shown]
-        return cls(gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows])
+        return cls(
+            gamma, [_filter_curve(row, gamma, row.shrinkage[shown]) for row in comparison.rows]
+        )
 
     def _draw(self, ax: Any) -> None:
         for curve, dashes in zip(self.curves, self.dashes(), strict=True):
             if curve.joined:
-                ax.plot(curve.x, curve.y, linewidth=1.8, linestyle=dashes, color=curve.style["color"])
+                ax.plot(
+                    curve.x, curve.y, linewidth=1.8, linestyle=dashes, color=curve.style["color"]
+                )
             else:
                 small = {**curve.style, "markersize": 4, "markeredgewidth": 0.3}
                 ax.plot(curve.x, curve.y, linestyle="", zorder=3, **small)
-        ax.plot(self.eigenvalues, np.full(len(self.eigenvalues), -0.07), "|", color="black", markersize=7, alpha=0.6)
+        ax.plot(
+            self.eigenvalues,
+            np.full(len(self.eigenvalues), -0.07),
+            "|",
+            color="black",
+            markersize=7,
+            alpha=0.6,
+        )
         logarithmic(ax.xaxis)
         ax.set_ylim(-0.13, max(1.08, *(1.03 * curve.y.max(initial=0) for curve in self.curves)))
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
@@ -207,7 +239,9 @@ class FilterDisplay(Display):
         """Return a line style for each curve: curves that lie on each other are dashed in turn, so all are seen."""
         groups: list[list[int]] = []
         for place, curve in enumerate(self.curves):
-            alike = next((group for group in groups if _coincide(self.curves[group[0]], curve)), None)
+            alike = next(
+                (group for group in groups if _coincide(self.curves[group[0]], curve)), None
+            )
             if alike is None:
                 groups.append([place])
             else:
@@ -237,7 +271,9 @@ def comparison_figure(comparison: Comparison) -> Any:
     left.set_title("Gain by leave-one-out (marked: the chosen parameter)", **TITLE)
     right.set_title("The chosen filters (dashed in turn where they coincide)", **TITLE)
     labels = {curve.estimator: label for label, curve in scores.legend().items()}
-    entries = {labels.get(curve.estimator, label): curve for label, curve in filters.legend().items()}
+    entries = {
+        labels.get(curve.estimator, label): curve for label, curve in filters.legend().items()
+    }
     figure.legend(*_entries(entries), loc="outside right upper", frameon=False)
     return figure
 
@@ -249,7 +285,9 @@ def _score_curve(row: Row, improvements: Array) -> Curve:
     joined = len(steps) > 0 and bool((steps >= 0).all() or (steps <= 0).all())
     if joined and row.symbol == "λ" and row.filter.analytic:
         x, y = smooth(x, y)
-    return Curve(row.name, str(row), x, y, joined, (100 * row.strength, float(improvements[row.index])))
+    return Curve(
+        row.name, str(row), x, y, joined, (100 * row.strength, float(improvements[row.index]))
+    )
 
 
 def smooth(x: Array, y: Array) -> tuple[Array, Array]:
@@ -276,6 +314,7 @@ def _entries(curves: dict[str, Curve]) -> tuple[list[Any], list[str]]:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], linewidth=1.6 if curve.joined else 0, markersize=6, **curve.style) for curve in curves.values()
+        Line2D([], [], linewidth=1.6 if curve.joined else 0, markersize=6, **curve.style)
+        for curve in curves.values()
     ]
     return handles, list(curves)

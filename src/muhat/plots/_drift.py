@@ -48,15 +48,24 @@ class DriftDisplay:
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         number, p, level = (
-            np.array([getattr(each, name) for each in self.results]) for name in ("number", "p_value", "level")
+            np.array([getattr(each, name) for each in self.results])
+            for name in ("number", "p_value", "level")
         )
         alarm = p <= level
         self.ax_.step(
-            number, level, where="mid", color=LEVEL, linestyle="--", linewidth=1.2, label="level of the batch"
+            number,
+            level,
+            where="mid",
+            color=LEVEL,
+            linestyle="--",
+            linewidth=1.2,
+            label="level of the batch",
         )
         self.ax_.plot(number[~alarm], p[~alarm], "o", color=QUIET, label="p-value, no drift found")
         if alarm.any():
-            self.ax_.plot(number[alarm], p[alarm], "v", color=ALARM, markersize=9, label="p-value, drifted")
+            self.ax_.plot(
+                number[alarm], p[alarm], "v", color=ALARM, markersize=9, label="p-value, drifted"
+            )
         for each in [each for each in self.results if each.is_alarm][:NAMED]:
             self.ax_.annotate(
                 each.features[0].name,
@@ -77,11 +86,15 @@ class DriftDisplay:
             self.ax_.set_ylim(min(p.min(), level.min()) / 5, 3)
             self.ax_.set_xlim(number[0] - 0.6, number[-1] + 0.6)
         if 0 < len(number) <= NAMED:
-            self.ax_.set_xticks(number, [each.name for each in self.results], rotation=30, ha="right")
+            self.ax_.set_xticks(
+                number, [each.name for each in self.results], rotation=30, ha="right"
+            )
         else:
             self.ax_.set_xlabel("batch")
         self.ax_.set_ylabel("p-value against the reference")
-        self.ax_.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3, fontsize=9)
+        self.ax_.legend(
+            frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3, fontsize=9
+        )
         without_frame(self.ax_)
 
 

@@ -62,10 +62,14 @@ class MeanDisplay:
             raise ValueError(refusal("MeanDisplay", needed, f"shape {rows.shape}", advice))
         low, high = rows.min(axis=0), rows.max(axis=0)
         margin = MARGIN * (high - low)
-        axes = tuple(np.linspace(a, b, SIDE) for a, b in zip(low - margin, high + margin, strict=True))
+        axes = tuple(
+            np.linspace(a, b, SIDE) for a, b in zip(low - margin, high + margin, strict=True)
+        )
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
         values = np.asarray(estimator.embedding_(points)).reshape([SIDE] * len(axes))
-        names = getattr(estimator, "feature_names_in_", [f"feature {number}" for number in range(len(axes))])
+        names = getattr(
+            estimator, "feature_names_in_", [f"feature {number}" for number in range(len(axes))]
+        )
         return cls(rows, axes, values, tuple(map(str, names)))
 
     def plot(self, ax: Any = None) -> Self:

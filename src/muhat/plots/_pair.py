@@ -61,7 +61,9 @@ class PairDisplay:
     names: tuple[str, str] = ("x", "y")
 
     @classmethod
-    def from_samples(cls, x: Any, y: Any, names: Sequence[str | Sequence[str]] | None = None) -> Self:
+    def from_samples(
+        cls, x: Any, y: Any, names: Sequence[str | Sequence[str]] | None = None
+    ) -> Self:
         """Return the display of two samples of the same rows; of several columns, of the pair that depends most.
 
         Parameters
@@ -72,7 +74,9 @@ class PairDisplay:
             The names of the columns of x and of y; by default those of data frames, or x and y.
         """
         given = (None, None) if names is None else tuple(names)
-        sides = [_columns(each, name, side) for each, name, side in zip((x, y), given, "xy", strict=True)]
+        sides = [
+            _columns(each, name, side) for each, name, side in zip((x, y), given, "xy", strict=True)
+        ]
         lengths = [len(columns[0]) if columns else 0 for columns, _ in sides]
         if lengths[0] != lengths[1] or not lengths[0]:
             needed = "x and y must have the same rows, at least one"
@@ -98,7 +102,9 @@ class PairDisplay:
 
     def counts(self) -> tuple[list[str], list[str], Array]:
         """Return the levels of x, those of y, and how many rows have each pair of them."""
-        (x_levels, x_places), (y_levels, y_places) = (np.unique(each, return_inverse=True) for each in (self.x, self.y))
+        (x_levels, x_places), (y_levels, y_places) = (
+            np.unique(each, return_inverse=True) for each in (self.x, self.y)
+        )
         table = np.zeros((len(x_levels), len(y_levels)), dtype=int)
         np.add.at(table, (x_places, y_places), 1)
         return [*map(_level, x_levels)], [*map(_level, y_levels)], table
@@ -125,7 +131,10 @@ class PairDisplay:
     def _boxes(self) -> None:
         boxes = self.boxes()
         drawn = [
-            {"label": f"{box.level}\n({box.n:,})", **dict(zip(_PARTS, map(float, box.quantiles), strict=True))}
+            {
+                "label": f"{box.level}\n({box.n:,})",
+                **dict(zip(_PARTS, map(float, box.quantiles), strict=True)),
+            }
             for box in boxes
         ]
         fill = {"facecolor": COLOURS["iterated-tikhonov"], "alpha": 0.6}
@@ -185,24 +194,37 @@ def _centred_distances(values: Array) -> Array:
         distances = np.abs(scaled[:, None] - scaled)
     else:
         distances = (values[:, None] != values).astype(float)
-    distances = distances - distances.mean(axis=0) - distances.mean(axis=1, keepdims=True) + distances.mean()
+    distances = (
+        distances
+        - distances.mean(axis=0)
+        - distances.mean(axis=1, keepdims=True)
+        + distances.mean()
+    )
     return distances.ravel() / (np.linalg.norm(distances) or 1.0)
 
 
-def _columns(sample: Any, names: str | Sequence[str] | None, side: str) -> tuple[list[Array], list[str]]:
+def _columns(
+    sample: Any, names: str | Sequence[str] | None, side: str
+) -> tuple[list[Array], list[str]]:
     """Return the columns of a sample and their names."""
     frame = as_frame(sample)
     own = getattr(frame, "column_names", getattr(frame, "columns", None))  # pyarrow's, pandas's
     values = np.asarray(frame)
     if values.ndim not in (1, 2):
-        raise ValueError(refusal("PairDisplay", "one or two dimensions are needed", f"shape {values.shape}"))
+        raise ValueError(
+            refusal("PairDisplay", "one or two dimensions are needed", f"shape {values.shape}")
+        )
     values = values.reshape(len(values), -1)
     columns = [_typed(column) for column in values.T]
     if names is None and own is not None:
         names = [*map(str, own)]
     if names is None or isinstance(names, str):
         name = names or side
-        names = [name] if len(columns) == 1 else [f"{name} {place}" for place in range(1, len(columns) + 1)]
+        names = (
+            [name]
+            if len(columns) == 1
+            else [f"{name} {place}" for place in range(1, len(columns) + 1)]
+        )
     if len(names) != len(columns):
         needed = f"a name for each of the {len(columns)} columns of {side} is needed"
         raise ValueError(refusal("PairDisplay", needed, f"{len(names)}"))
@@ -213,7 +235,9 @@ def _typed(column: Array) -> Array:
     """Return a column of objects as numbers if they all are, else as text."""
     if column.dtype.kind != "O":
         return column
-    if all(isinstance(each, int | float | np.number) and not isinstance(each, bool) for each in column):
+    if all(
+        isinstance(each, int | float | np.number) and not isinstance(each, bool) for each in column
+    ):
         return column.astype(float)
     return column.astype(str)
 

@@ -49,7 +49,13 @@ class StackDisplay:
     def from_estimator(cls, estimator: StackedMean) -> Self:
         """Return the display of a fitted stacked mean."""
         check_is_fitted(estimator, "moments_")
-        return cls(estimator.names_, estimator.weights_, estimator.gains_, estimator.gain_, estimator.gain_error_)
+        return cls(
+            estimator.names_,
+            estimator.weights_,
+            estimator.gains_,
+            estimator.gain_,
+            estimator.gain_error_,
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it.

@@ -64,13 +64,19 @@ def save(figure: Any, path: str | PathLike[str]) -> None:
     if form == "png" and labels:
         metadata["Description"] = "; ".join(labels)
     with rc_context({"svg.hashsalt": "muhat"}):
-        atomic_write(path, lambda file: figure.savefig(file, format=form, dpi=DPI, metadata=metadata))
+        atomic_write(
+            path, lambda file: figure.savefig(file, format=form, dpi=DPI, metadata=metadata)
+        )
 
 
 def legend_labels(figure: Any) -> list[str]:
     """Return the labels of all legends of a figure, each once."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes)]
-    return list(dict.fromkeys(text.get_text() for legend in legends if legend is not None for text in legend.texts))
+    return list(
+        dict.fromkeys(
+            text.get_text() for legend in legends if legend is not None for text in legend.texts
+        )
+    )
 
 
 def style(colour: str = OTHER_COLOUR, marker: str = OTHER_MARKER) -> dict[str, Any]:
@@ -105,4 +111,11 @@ def zero_is_kme(ax: Any, named: bool = True) -> None:
     """Draw KME as the line at zero, named at its right end."""
     ax.axhline(0, color=COLOURS["kme"], linewidth=1, zorder=1)
     if named:
-        ax.annotate("KME", (1, 0), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center")
+        ax.annotate(
+            "KME",
+            (1, 0),
+            (4, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+        )

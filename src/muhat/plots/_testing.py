@@ -107,7 +107,9 @@ class FeatureDifferenceDisplay:
     is_complete: bool = False
 
     @classmethod
-    def from_result(cls, result: TwoSampleResult, names: tuple[str, str] | None = None, level: float = LEVEL) -> Self:
+    def from_result(
+        cls, result: TwoSampleResult, names: tuple[str, str] | None = None, level: float = LEVEL
+    ) -> Self:
         """Return the display of the result of a test of two samples."""
         largest = sorted(result.features, key=lambda each: -each.share)
         return cls(largest, _names(result, names), result.n_permutations, level, result.is_complete)
@@ -126,11 +128,19 @@ class FeatureDifferenceDisplay:
             text = f" {shift_text(each.shift)} SD, {p}"
             self.ax_.annotate(text, (widths[place], place), va="center", fontsize=8)
         self.ax_.set_yticks(places, [_shortened(each.name) for each in shown])
-        self.ax_.set_ylim(max(len(shown), LEAST_SLOTS) - 0.5, -0.5)  # from above; few bars are not made thick
-        self.ax_.set_xlim(0, 1.45 * max([*widths, 1e-9]))  # room for the text behind the longest bar
+        self.ax_.set_ylim(
+            max(len(shown), LEAST_SLOTS) - 0.5, -0.5
+        )  # from above; few bars are not made thick
+        self.ax_.set_xlim(
+            0, 1.45 * max([*widths, 1e-9])
+        )  # room for the text behind the longest bar
         first, second = map(_shortened, self.names)
-        self.ax_.set_xlabel(f"difference, % of its maximum  (SD: mean of {second} − mean of {first})")
-        more = f" ({len(shown)} of {len(self.features):,})" if len(self.features) > len(shown) else ""
+        self.ax_.set_xlabel(
+            f"difference, % of its maximum  (SD: mean of {second} − mean of {first})"
+        )
+        more = (
+            f" ({len(shown)} of {len(self.features):,})" if len(self.features) > len(shown) else ""
+        )
         self.ax_.set_title(f"Columns that differ most{more}; grey: p > {self.level:g}", **TITLE)
         without_frame(self.ax_)
         return self
@@ -163,7 +173,9 @@ class WitnessDisplay:
         self.figure_ = self.ax_.figure
         pooled = np.concatenate([self.witness_x, self.witness_y])
         edges = np.histogram_bin_edges(pooled, min(BINS, max(10, len(pooled) // ROWS_PER_BIN)))
-        for name, colour, values in zip(self.names, SAMPLES, (self.witness_x, self.witness_y), strict=True):
+        for name, colour, values in zip(
+            self.names, SAMPLES, (self.witness_x, self.witness_y), strict=True
+        ):
             shares = np.full(len(values), 100 / len(values))
             label = f"{_shortened(name)}, {len(values):,} rows"
             self.ax_.hist(values, edges, weights=shares, color=colour, alpha=0.6, label=label)
@@ -212,7 +224,9 @@ class WitnessAlongDisplay:
         """Return the display along the feature that differs most, or the one after it for 1, and so on."""
         x, y = result.most_telling_x[:, feature], result.most_telling_y[:, feature]
         name = result.features[feature].name
-        return cls(name, x, y, result.witness_x, result.witness_y, _names(result, names), standardized)
+        return cls(
+            name, x, y, result.witness_x, result.witness_y, _names(result, names), standardized
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
@@ -220,9 +234,13 @@ class WitnessAlongDisplay:
         self.figure_ = self.ax_.figure
         points = ((self.values_x, self.witness_x), (self.values_y, self.witness_y))
         for name, colour, (x, y) in zip(self.names, SAMPLES, points, strict=True):
-            self.ax_.scatter(x, y, s=8, color=colour, alpha=0.6, linewidths=0, label=_shortened(name))
+            self.ax_.scatter(
+                x, y, s=8, color=colour, alpha=0.6, linewidths=0, label=_shortened(name)
+            )
         self.ax_.axhline(0, color="black", linewidth=0.8, zorder=1)
-        self.ax_.set_xlabel(f"{_shortened(self.name)}{' (standardized)' if self.standardized else ''}")
+        self.ax_.set_xlabel(
+            f"{_shortened(self.name)}{' (standardized)' if self.standardized else ''}"
+        )
         self.ax_.set_ylabel(f"witness function (larger: more of {_shortened(self.names[0])})")
         self.ax_.set_title(f"Where they differ, along {_shortened(self.name)}", **TITLE)
         self.ax_.legend(frameon=False)
@@ -268,20 +286,33 @@ class PValueMapDisplay:
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         levels = np.log10(self.p_values)
-        image = self.ax_.imshow(levels, aspect="auto", cmap="Blues_r", vmin=min(-2.0, np.nanmin(levels)), vmax=0)
+        image = self.ax_.imshow(
+            levels, aspect="auto", cmap="Blues_r", vmin=min(-2.0, np.nanmin(levels)), vmax=0
+        )
         for axis, labels in ((self.ax_.xaxis, self.columns), (self.ax_.yaxis, self.rows)):
             shown = range(0, len(labels), -(-len(labels) // MAX_LABELS))
             axis.set_ticks(shown, [_shortened(labels[place]) for place in shown], fontsize=7)
         self.ax_.tick_params(axis="x", rotation=45 if len(self.columns) > 1 else 0)
-        self.ax_.plot(*self.best[::-1], marker="o", markersize=9, fillstyle="none", color=OBSERVED, linestyle="none")
-        self.ax_.set_title("p-value of each statistic on its own; circled: the most significant", **TITLE)
+        self.ax_.plot(
+            *self.best[::-1],
+            marker="o",
+            markersize=9,
+            fillstyle="none",
+            color=OBSERVED,
+            linestyle="none",
+        )
+        self.ax_.set_title(
+            "p-value of each statistic on its own; circled: the most significant", **TITLE
+        )
         self.figure_.colorbar(image, ax=self.ax_, label="log₁₀ p", shrink=0.8)
         return self
 
 
 def _row_name(statistics: tuple[Statistic, ...]) -> str:
     """Return a statistic with λ as a share of the largest eigenvalue, where it was given so, for all kernels."""
-    return " × ".join(each.relative if isinstance(each, Filtered) else str(each) for each in statistics)
+    return " × ".join(
+        each.relative if isinstance(each, Filtered) else str(each) for each in statistics
+    )
 
 
 def figure_of_test(

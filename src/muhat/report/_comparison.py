@@ -30,7 +30,16 @@ from muhat.report._document import (
 )
 from muhat.stacking import StackedMean
 
-COLOURS = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method", "tsvd", "componentwise")
+COLOURS = (
+    "kme",
+    "s-kmse",
+    "f-kmse",
+    "iterated-tikhonov",
+    "landweber",
+    "nu-method",
+    "tsvd",
+    "componentwise",
+)
 """The filters with a colour of their own."""
 
 DECADES = 12
@@ -51,7 +60,12 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
     badge, tone = _badge(comparison)
     blocks = [_scores_plot(comparison)] if comparison.best.improvement is not None else []
     sections = [
-        Section("Every estimator", ["KME is the plain average; the others shrink it."], (), [_table(comparison)]),
+        Section(
+            "Every estimator",
+            ["KME is the plain average; the others shrink it."],
+            (),
+            [_table(comparison)],
+        ),
         Section("Gain by shrinkage strength", comparison.notes, (), blocks),
         Section("The spectrum and the filters", (), (), _spectrum_plots(comparison)),
     ]
@@ -73,7 +87,9 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         tone=tone,
         facts=_facts(comparison),
         sections=sections,
-        data=data_section(context, samples, [size] * (not samples) + [SCALED] * comparison.standardize),
+        data=data_section(
+            context, samples, [size] * (not samples) + [SCALED] * comparison.standardize
+        ),
         assumptions=_assumptions(comparison),
         code=context.code or _code(comparison),
         provenance=Context(settings=settings).provenance(),
@@ -93,11 +109,21 @@ def _facts(comparison: Comparison) -> list[Fact]:
     best, facts = comparison.best, []
     facts.append(Fact("lowest leave-one-out score", best.name, best.setting))
     if best.improvement is not None:
-        facts.append(Fact("estimated gain", f"{best.gain_text} %", "of the plain average's risk, ± one standard error"))
+        facts.append(
+            Fact(
+                "estimated gain",
+                f"{best.gain_text} %",
+                "of the plain average's risk, ± one standard error",
+            )
+        )
     if comparison.stacked is not None and best.improvement is not None:
         gain, error = 100 * comparison.stacked.gain_, 100 * comparison.stacked.gain_error_
         facts.append(
-            Fact("gain of the stacked mean", f"{gain_text(gain, error)} %", "a weighted average of many estimates")
+            Fact(
+                "gain of the stacked mean",
+                f"{gain_text(gain, error)} %",
+                "a weighted average of many estimates",
+            )
         )
     facts.append(Fact("rows", f"{comparison.n:,}", f"of {count(comparison.d, 'column')}"))
     return facts
@@ -123,7 +149,11 @@ def _table(comparison: Comparison) -> Table:
         "the parameter is the first or last that was tried. Press a title to sort."
     )
     return Table(
-        f"Estimators on {comparison.n:,} rows", titles, rows, marked=comparison.rows.index(comparison.best), note=note
+        f"Estimators on {comparison.n:,} rows",
+        titles,
+        rows,
+        marked=comparison.rows.index(comparison.best),
+        note=note,
     )
 
 
@@ -172,7 +202,12 @@ def _score_series(curve: Curve, row: Row, is_best: bool) -> Series:
     readings = (
         [
             (100 * float(strength), float(gain), f"{number(gain)} % at {_setting(row, parameter)}")
-            for strength, gain, parameter in zip(row.strengths, row.improvements, row.grid, strict=True)  # type: ignore[arg-type]
+            for strength, gain, parameter in zip(
+                row.strengths,
+                row.improvements,  # type: ignore[arg-type]
+                row.grid,
+                strict=True,
+            )
         ]
         if len(row.grid) == len(row.strengths)
         else None
@@ -205,7 +240,10 @@ def _spectrum_plots(comparison: Comparison) -> list[Plot]:
     first = "the first" if half == 1 else f"the first {half:,}"
     share = f"Half of the sum of all {len(comparison.eigenvalues):,} is in {first}."
     ranks = np.arange(1, len(gamma) + 1)
-    readings = [(float(i), float(g), f"number {i:,}: γ = {number(g)}") for i, g in zip(ranks, gamma, strict=True)]
+    readings = [
+        (float(i), float(g), f"number {i:,}: γ = {number(g)}")
+        for i, g in zip(ranks, gamma, strict=True)
+    ]
     spectrum = Plot(
         "Eigenvalues",
         f"The eigenvalues of the Gram matrix divided by n, the largest first. {share}",
@@ -240,7 +278,14 @@ def _spectrum_plots(comparison: Comparison) -> list[Plot]:
         )
         for curve in display.curves
     ]
-    ticks = Series("this sample's eigenvalues", "rug", display.eigenvalues, np.array([]), colour=0, key="eigenvalues")
+    ticks = Series(
+        "this sample's eigenvalues",
+        "rug",
+        display.eigenvalues,
+        np.array([]),
+        colour=0,
+        key="eigenvalues",
+    )
     filters = Plot(
         "The chosen filters",
         "The share of a component that each estimator keeps, against the component's eigenvalue. At 1 it is kept, at 0 "
@@ -258,7 +303,11 @@ def _stacked_section(comparison: Comparison, stacked: StackedMean) -> Section:
     order = np.argsort(-stacked.weights_, kind="stable")
     largest = float(stacked.weights_[order[0]]) or 1.0
     bars = [
-        Bar(stacked.names_[place], float(stacked.weights_[place]) / largest, f"{100 * stacked.weights_[place]:.1f} %")
+        Bar(
+            stacked.names_[place],
+            float(stacked.weights_[place]) / largest,
+            f"{100 * stacked.weights_[place]:.1f} %",
+        )
         for place in order
         if stacked.weights_[place] > CONTRIBUTES
     ]
@@ -311,7 +360,11 @@ def _code(comparison: Comparison) -> str:
     options: dict[str, Any] = {"kernel": comparison.kernel}
     if {row.name for row in comparison.rows} != set(FILTERS):
         options["filters"] = [row.name for row in comparison.rows]
-    for name, default in (("selection", "loo"), ("standardize", _DEFAULTS["standardize"].default), ("gram", "dense")):
+    for name, default in (
+        ("selection", "loo"),
+        ("standardize", _DEFAULTS["standardize"].default),
+        ("gram", "dense"),
+    ):
         if getattr(comparison, name) != default:
             options[name] = getattr(comparison, name)
     call = f"comparison = compare(X, {', '.join(f'{name}={value!r}' for name, value in options.items())})"

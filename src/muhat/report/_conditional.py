@@ -58,7 +58,9 @@ def conditional_report(
     badge, tone = _badge(model, outputs)
     columns = _listed_columns(model, samples)
     sections = (
-        [Section("Rows left out", (), (), [plot for each in outputs for plot in each.plots()])] if outputs else []
+        [Section("Rows left out", (), (), [plot for each in outputs for plot in each.plots()])]
+        if outputs
+        else []
     )
     fans = _fans(model, samples, name, transform)
     if fans:
@@ -67,7 +69,9 @@ def conditional_report(
     settings = {
         "kernel on x": repr(model.kernel_),
         "kernel on y": repr(model.kernel_y_),
-        "bandwidth": "chosen by leave-one-out" if model.bandwidths_ is not None else "that of the kernel",
+        "bandwidth": "chosen by leave-one-out"
+        if model.bandwidths_ is not None
+        else "that of the kernel",
         **context.settings,
     }
     return Report(
@@ -78,7 +82,11 @@ def conditional_report(
         tone=tone,
         facts=_facts(model, outputs),
         sections=sections,
-        data=data_section(context, samples, [] if samples else [f"Fitted to {count(model.n_features_in_, 'column')}."]),
+        data=data_section(
+            context,
+            samples,
+            [] if samples else [f"Fitted to {count(model.n_features_in_, 'column')}."],
+        ),
         assumptions=_assumptions(model, outputs),
         code=context.code or _code(model),
         provenance=Context(settings=settings).provenance(),
@@ -88,7 +96,9 @@ def conditional_report(
 def new_rows_plot(target: str, shown: str, truth: Array, predicted: Array) -> Plot:
     """Return predictions of new rows against their true values."""
     said = f"Each dot is a row of {shown}, predicted by the model of the training rows."
-    return _Outputs(target, truth, predicted).scatter(f"{target}: predictions of {shown} against the truth", said)
+    return _Outputs(target, truth, predicted).scatter(
+        f"{target}: predictions of {shown} against the truth", said
+    )
 
 
 class _Outputs:
@@ -102,7 +112,9 @@ class _Outputs:
         self.errors = self.truth - self.predicted
         self.gains = plain**2 - self.errors**2
         self.share = float(self.gains.sum() / (plain**2).sum()) if plain.any() else 0.0
-        self.error = LeftOutFit.from_predictions(truth, predicted, self.share, n_copies).standard_error
+        self.error = LeftOutFit.from_predictions(
+            truth, predicted, self.share, n_copies
+        ).standard_error
 
     @classmethod
     def from_model(cls, model: ConditionalMean, name: str) -> list[_Outputs]:
@@ -111,11 +123,15 @@ class _Outputs:
             return []
         predicted = np.asarray(model.loo_predictions_)
         truth = predicted + np.asarray(model.loo_residuals_)
-        n_copies = getattr(model, "n_copies_", None) or 0  # models that were saved by earlier versions have none
+        n_copies = (
+            getattr(model, "n_copies_", None) or 0
+        )  # models that were saved by earlier versions have none
         if predicted.ndim == 1:
             return [cls(name, truth, predicted, n_copies)]
         names = [f"{name} {place}" for place in range(predicted.shape[1])]
-        return [cls(*each, n_copies) for each in zip(names, truth.T, predicted.T, strict=True)][:MOST_OUTPUTS]
+        return [cls(*each, n_copies) for each in zip(names, truth.T, predicted.T, strict=True)][
+            :MOST_OUTPUTS
+        ]
 
     def plots(self) -> list[Plot]:
         """Return the predictions against the truth, and the histogram of errors."""
@@ -135,7 +151,11 @@ class _Outputs:
             (float(x), float(y), f"{number(y)}, predicted {number(x)} (row {row + 1})")
             for x, y, row in zip(X, Y, some, strict=True)
         ]
-        drawn = f" {len(some):,} of {len(self.truth):,} rows are drawn." if len(some) < len(self.truth) else ""
+        drawn = (
+            f" {len(some):,} of {len(self.truth):,} rows are drawn."
+            if len(some) < len(self.truth)
+            else ""
+        )
         ends = np.array([low - margin, high + margin])
         return Plot(
             title,
@@ -154,7 +174,11 @@ class _Outputs:
     def _histogram(self) -> Plot:
         counts, edges = np.histogram(self.errors, bins=min(BINS, max(5, len(self.errors) // 8)))
         readings = [
-            ((left + right) / 2, float(n), f"{count(int(n), 'row')} from {number(left)} to {number(right)}")
+            (
+                (left + right) / 2,
+                float(n),
+                f"{count(int(n), 'row')} from {number(left)} to {number(right)}",
+            )
             for left, right, n in zip(edges[:-1], edges[1:], counts, strict=True)
         ]
         middle, nine = np.quantile(np.abs(self.errors), [0.5, 0.9])
@@ -184,7 +208,9 @@ def _badge(model: ConditionalMean, outputs: Sequence[_Outputs]) -> tuple[str, st
     return "x helps to predict y", GOOD
 
 
-def _verdict(model: ConditionalMean, outputs: Sequence[_Outputs], name: str, samples: Sequence[Sample]) -> str:
+def _verdict(
+    model: ConditionalMean, outputs: Sequence[_Outputs], name: str, samples: Sequence[Sample]
+) -> str:
     if len(outputs) == 1:
         names = _column_names(model, samples) or ["x"]
         return LeftOutFit.from_model(model).sentence(shortened(name, 60), names)
@@ -202,10 +228,20 @@ def _facts(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[Fact]:
     if outputs:
         first = outputs[0]
         facts[0] = Fact(
-            facts[0].label, f"{number(model.loo_score_)} ± {number(first.error, 2)}", "± one standard error"
+            facts[0].label,
+            f"{number(model.loo_score_)} ± {number(first.error, 2)}",
+            "± one standard error",
         )
-        facts.append(Fact("middle error", number(float(np.median(np.abs(first.errors)))), f"in units of {first.name}"))
-        facts.append(Fact("rows", f"{len(first.truth):,}", f"of {count(model.n_features_in_, 'column')}"))
+        facts.append(
+            Fact(
+                "middle error",
+                number(float(np.median(np.abs(first.errors)))),
+                f"in units of {first.name}",
+            )
+        )
+        facts.append(
+            Fact("rows", f"{len(first.truth):,}", f"of {count(model.n_features_in_, 'column')}")
+        )
     facts.append(Fact("filter", name_of(model.filter_), _setting(model.choice_)))
     return facts
 
@@ -216,7 +252,10 @@ def _setting(choice: Any) -> str:
 
 
 def _fans(
-    model: ConditionalMean, samples: Sequence[Sample], name: str, transform: Callable[[Array], Array]
+    model: ConditionalMean,
+    samples: Sequence[Sample],
+    name: str,
+    transform: Callable[[Array], Array],
 ) -> list[Plot]:
     """Return the quantiles of y at the rows given last, in the order of their medians."""
     if not samples or samples[-1].rows.shape[1] != model.n_features_in_:
@@ -227,11 +266,19 @@ def _fans(
         warnings.simplefilter("ignore", UserWarning)  # of names, which an array has not
         try:
             quantiles = np.asarray(model.predict_quantiles(transform(rows[some]), LEVELS))
-        except ValueError:  # too few rows, or a fit that holds neither left-out residuals nor weights
+        except (
+            ValueError
+        ):  # too few rows, or a fit that holds neither left-out residuals nor weights
             return []
     quantiles = quantiles[:, None] if quantiles.ndim == 2 else quantiles
-    names = [name] if quantiles.shape[1] == 1 else [f"{name} {place}" for place in range(quantiles.shape[1])]
-    return [_fan(each, quantiles[:, place], some) for place, each in enumerate(names[:MOST_OUTPUTS])]
+    names = (
+        [name]
+        if quantiles.shape[1] == 1
+        else [f"{name} {place}" for place in range(quantiles.shape[1])]
+    )
+    return [
+        _fan(each, quantiles[:, place], some) for place, each in enumerate(names[:MOST_OUTPUTS])
+    ]
 
 
 def _fan(name: str, quantiles: Array, rows: Array) -> Plot:
@@ -261,8 +308,24 @@ def _fan(name: str, quantiles: Array, rows: Array) -> Plot:
         Axis("rows, in the order of the median", 1, max(2, len(rows))),
         Axis(name, low - margin, high + margin),
         [
-            Series("90 %", "band", X, quantiles[:, 0], quantiles[:, 4], colour=3, readings=readings(0, 4)),
-            Series("50 %", "band", X, quantiles[:, 1], quantiles[:, 3], colour=2, readings=readings(1, 3)),
+            Series(
+                "90 %",
+                "band",
+                X,
+                quantiles[:, 0],
+                quantiles[:, 4],
+                colour=3,
+                readings=readings(0, 4),
+            ),
+            Series(
+                "50 %",
+                "band",
+                X,
+                quantiles[:, 1],
+                quantiles[:, 3],
+                colour=2,
+                readings=readings(1, 3),
+            ),
             Series("median", "line", X, quantiles[:, 2], colour=2, readings=middle),
         ],
     )
@@ -272,13 +335,19 @@ def _filters_section(model: ConditionalMean) -> Section:
     """Return every filter with its best parameter, and its scores along its grid."""
     choices = [choice for choice in model.choices_ if np.isfinite(choice.scores).any()]
     rows = [
-        [Cell(name_of(each.filter)), Cell(_setting(each)), Cell(number(each.score, 5), each.score)] for each in choices
+        [Cell(name_of(each.filter)), Cell(_setting(each)), Cell(number(each.score, 5), each.score)]
+        for each in choices
     ]
     if not rows:
-        return Section("The filter", [f"{name_of(model.filter_)} with {_setting(model.choice_)}, as it was asked for."])
+        return Section(
+            "The filter",
+            [f"{name_of(model.filter_)} with {_setting(model.choice_)}, as it was asked for."],
+        )
     best = next(place for place, each in enumerate(choices) if each is model.choice_)
     titles = ["filter", "parameter", "mean squared error of rows left out"]
-    blocks: list[Table | Plot] = [Table("Filters, each at its best parameter", titles, rows, marked=best)]
+    blocks: list[Table | Plot] = [
+        Table("Filters, each at its best parameter", titles, rows, marked=best)
+    ]
     if any(len(each.grid) > 1 for each in choices):
         blocks.append(_scores_plot(model, choices))
     if model.bandwidths_ is not None and model.bandwidth_scores_ is not None:
@@ -333,14 +402,25 @@ def _bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:
     margin = 0.08 * float(np.nanmax(scores) - np.nanmin(scores)) or 1.0
     words = f"The least error is at {number(bandwidths[place])}."
     series = Series(
-        "bandwidths", "line", bandwidths, scores, colour=2, chosen=(float(bandwidths[place]), float(scores[place]))
+        "bandwidths",
+        "line",
+        bandwidths,
+        scores,
+        colour=2,
+        chosen=(float(bandwidths[place]), float(scores[place])),
     )
     return Plot(
         "Bandwidths",
         f"The error of rows left out at each bandwidth that was tried. {words}",
         f"A curve over {count(len(bandwidths), 'bandwidth')}. {words}",
-        Axis("bandwidth", float(bandwidths.min()) / 1.1, 1.1 * float(bandwidths.max()), is_log=True),
-        Axis("mean squared error", float(np.nanmin(scores)) - margin, float(np.nanmax(scores)) + margin),
+        Axis(
+            "bandwidth", float(bandwidths.min()) / 1.1, 1.1 * float(bandwidths.max()), is_log=True
+        ),
+        Axis(
+            "mean squared error",
+            float(np.nanmin(scores)) - margin,
+            float(np.nanmax(scores)) + margin,
+        ),
         [series],
     )
 

@@ -63,7 +63,10 @@ class Context:
         if self.data is None:
             return []
         if isinstance(self.data, Mapping):
-            return [replace(Sample.from_rows(rows, ""), name=str(name)) for name, rows in self.data.items()]
+            return [
+                replace(Sample.from_rows(rows, ""), name=str(name))
+                for name, rows in self.data.items()
+            ]
         several = self.data if isinstance(self.data, tuple) else (self.data,)
         found = [Sample.from_rows(rows, name) for rows, name in zip(several, names, strict=False)]
         if len({each.name for each in found}) == len(found):
@@ -72,7 +75,11 @@ class Context:
 
     def provenance(self) -> dict[str, str]:
         """Return versions, the day, and all settings."""
-        versions = {"Python": platform.python_version(), "NumPy": np.__version__, "SciPy": scipy.__version__}
+        versions = {
+            "Python": platform.python_version(),
+            "NumPy": np.__version__,
+            "SciPy": scipy.__version__,
+        }
         versions["scikit-learn"] = sklearn.__version__
         return {
             "muhat": __version__,
@@ -108,7 +115,9 @@ class Sample:
     def from_rows(cls, rows: Any, name: str) -> Sample:
         """Return what a page shows of an array, a data frame, a data set, or the batches of a file."""
         if isinstance(rows, DataSet):
-            return cls(rows.name, len(rows.data), rows.data, tuple(rows.feature_names), rows.left_out)
+            return cls(
+                rows.name, len(rows.data), rows.data, tuple(rows.feature_names), rows.left_out
+            )
         if isinstance(rows, FileBatches):
             first = next(iter(rows))
             return cls(rows.name, rows.n or len(first), first, rows.columns, rows.left_out)
@@ -116,14 +125,25 @@ class Sample:
         values = np.asarray(frame)
         values = values.reshape(len(values), -1)
         unnamed = [f"column {place}" for place in range(values.shape[1])]
-        columns = getattr(frame, "column_names", getattr(frame, "columns", unnamed))  # pyarrow's, pandas's
+        columns = getattr(
+            frame, "column_names", getattr(frame, "columns", unnamed)
+        )  # pyarrow's, pandas's
         return cls(name, len(values), values, tuple(map(str, columns)))
 
 
-def data_section(context: Context, samples: Sequence[Sample], sentences: Sequence[str] = ()) -> Section:
+def data_section(
+    context: Context, samples: Sequence[Sample], sentences: Sequence[str] = ()
+) -> Section:
     """Return the section on the data."""
-    said = [f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}." for each in samples]
-    said += [f"Left out of {shortened(each.name)}: {_listed(each.left_out)}." for each in samples if each.left_out]
+    said = [
+        f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}."
+        for each in samples
+    ]
+    said += [
+        f"Left out of {shortened(each.name)}: {_listed(each.left_out)}."
+        for each in samples
+        if each.left_out
+    ]
     said += [
         f"The numbers below are of the first {len(each.rows):,} rows of {shortened(each.name)}."
         for each in samples
@@ -132,7 +152,11 @@ def data_section(context: Context, samples: Sequence[Sample], sentences: Sequenc
     warnings = list(dict.fromkeys(context.warnings or ()))
     if context.warnings is not None and not warnings:
         said.append("There were no warnings.")
-    blocks = [_columns_table(samples)] if samples and all(_is_numeric(each.rows) for each in samples) else []
+    blocks = (
+        [_columns_table(samples)]
+        if samples and all(_is_numeric(each.rows) for each in samples)
+        else []
+    )
     return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)
 
 
@@ -173,7 +197,11 @@ def _columns_table(samples: Sequence[Sample]) -> Table:
         spark = Cell("", spark=Spark(counts))
         ends = [_numeric(low[place]), _numeric(high[place])]
         rows.append([Cell(name, is_name=True), spark, *map(_numeric, values), *ends])
-    note = f"The first {MOST_COLUMNS:,} of {len(names):,} columns." if len(names) > MOST_COLUMNS else ""
+    note = (
+        f"The first {MOST_COLUMNS:,} of {len(names):,} columns."
+        if len(names) > MOST_COLUMNS
+        else ""
+    )
     if several:
         note += " In the small histograms, the first sample is blue and the second orange."
     return Table("Every column", [*titles, "smallest", "largest"], rows, note=note.strip())

@@ -34,12 +34,18 @@ MOST_BARS, MOST_BATCHES, MOST_NAMED = 15, 1000, 6
 def drift_report(detector: DriftDetector, context: Context) -> Report:
     """Return the page of a detector that has tested batches."""
     history = detector.history_
-    names = getattr(detector, "feature_names_in_", [f"column {place}" for place in range(detector.n_features_in_)])
+    names = getattr(
+        detector,
+        "feature_names_in_",
+        [f"column {place}" for place in range(detector.n_features_in_)],
+    )
     name = str(context.settings.get("reference", "the reference"))
     reference = Sample(name, len(detector.reference_), detector.reference_, tuple(map(str, names)))
     samples = context.samples("the reference") or [reference]
     encoded = (
-        ["Text columns were encoded: an indicator, 1 or 0, for each value."] if context.settings.get("one_hot") else []
+        ["Text columns were encoded: an indicator, 1 or 0, for each value."]
+        if context.settings.get("one_hot")
+        else []
     )
     first = next((shortened(each.name, 40) for each in history if each.is_alarm), None)
     if first is None:
@@ -64,11 +70,21 @@ def drift_report(detector: DriftDetector, context: Context) -> Report:
         facts=[
             Fact("alarms", f"{detector.n_alarms_:,}", f"in {_batches(detector.n_batches_)}"),
             Fact("first alarm", first),
-            Fact("chance of any false alarm", f"≤ {100 * detector.alpha:.3g} %", "over all batches ever tested"),
-            Fact("reference", f"{len(detector.reference_):,} rows", f"of {count(detector.n_features_in_, 'column')}"),
+            Fact(
+                "chance of any false alarm",
+                f"≤ {100 * detector.alpha:.3g} %",
+                "over all batches ever tested",
+            ),
+            Fact(
+                "reference",
+                f"{len(detector.reference_):,} rows",
+                f"of {count(detector.n_features_in_, 'column')}",
+            ),
         ],
         sections=sections,
-        data=data_section(context, samples, ["Every batch is tested against these rows.", *encoded]),
+        data=data_section(
+            context, samples, ["Every batch is tested against these rows.", *encoded]
+        ),
         assumptions=_assumptions(detector),
         code=context.code or _code(detector),
         provenance=Context(settings=settings).provenance(),
@@ -100,7 +116,15 @@ def _split(history: Sequence[DriftResult], heights: Array) -> list[Series]:
         if readings:
             strong = colour == 4
             found.append(
-                Series(name, "points", X[those], heights[those], colour=colour, is_strong=strong, readings=readings)
+                Series(
+                    name,
+                    "points",
+                    X[those],
+                    heights[those],
+                    colour=colour,
+                    is_strong=strong,
+                    readings=readings,
+                )
             )
     return found
 
@@ -123,7 +147,10 @@ def _ends(history: Sequence[DriftResult]) -> tuple[float, float]:
 def _time_line(history: Sequence[DriftResult]) -> Plot:
     """Return the p-value of every batch, and the level that it was tested at."""
     p = np.array([each.p_value for each in history])
-    X, levels = np.array([float(each.number) for each in history]), np.array([each.level for each in history])
+    X, levels = (
+        np.array([float(each.number) for each in history]),
+        np.array([each.level for each in history]),
+    )
     alarms = [each for each in history if each.is_alarm]
     said = f"{len(alarms):,} of {_batches(len(history))} {'is' if len(alarms) == 1 else 'are'} at or below the level."
     if alarms:
@@ -160,7 +187,10 @@ def _changes(history: Sequence[DriftResult]) -> Section:
     alarms = [each for each in history if each.is_alarm]
     latest = (alarms or history)[-1]
     largest = max([each.share for each in latest.features], default=0.0) or 1.0
-    bars = [Bar(each.name, each.share / largest, shift_text(each.shift)) for each in latest.features[:MOST_BARS]]
+    bars = [
+        Bar(each.name, each.share / largest, shift_text(each.shift))
+        for each in latest.features[:MOST_BARS]
+    ]
     what = "the latest batch with an alarm" if alarms else "the latest batch"
     name = shortened(latest.name, 60)
     caption = (
@@ -168,7 +198,9 @@ def _changes(history: Sequence[DriftResult]) -> Section:
         "other than of the mean."
     )
     title = f"mean of {shortened(name, 24)} − mean of the reference, in standard deviations"
-    return Section("What changed", (), (), [Bars("The most changed columns", caption, ("column", title), bars)])
+    return Section(
+        "What changed", (), (), [Bars("The most changed columns", caption, ("column", title), bars)]
+    )
 
 
 def _table(history: Sequence[DriftResult]) -> Table:
@@ -214,5 +246,9 @@ def _assumptions(detector: DriftDetector) -> list[str]:
 
 def _code(detector: DriftDetector) -> str:
     lines = ["from muhat import DriftDetector", f"detector = {detector!r}.fit(reference)"]
-    lines += ["for batch in batches:", "    detector.update(batch)", 'detector.to_html("report.html")']
+    lines += [
+        "for batch in batches:",
+        "    detector.update(batch)",
+        'detector.to_html("report.html")',
+    ]
     return "\n".join(lines)

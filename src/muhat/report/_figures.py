@@ -102,7 +102,11 @@ def shortened(text: str, most: int = 80) -> str:
     >>> shortened("a long name", 8)
     'a lo…ame'
     """
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
+    )
 
 
 def thinned(values: Sequence[T], most: int) -> list[T]:
@@ -143,10 +147,17 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     if axis.is_log:
         powers = range(ceil(log10(axis.low) - 1e-9), floor(log10(axis.high) + 1e-9) + 1)
         if len(powers) < LEAST_TICKS:
-            steps = [factor * 10.0**p for p in range(floor(log10(axis.low)), powers.stop + 1) for factor in (1, 2, 5)]
+            steps = [
+                factor * 10.0**p
+                for p in range(floor(log10(axis.low)), powers.stop + 1)
+                for factor in (1, 2, 5)
+            ]
             return [(value, number(value)) for value in steps if axis.low <= value <= axis.high]
         every = -(-len(powers) // MOST_TICKS)
-        return [(10.0**p, {0: "1", 1: "10"}.get(p, f"10{str(p).translate(RAISED)}")) for p in powers[::every]]
+        return [
+            (10.0**p, {0: "1", 1: "10"}.get(p, f"10{str(p).translate(RAISED)}"))
+            for p in powers[::every]
+        ]
     rough = (axis.high - axis.low) / MOST_TICKS or 1.0
     power = 10.0 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
@@ -241,10 +252,14 @@ def _legend(plot: Plot) -> str:
 
 
 def _swatch(series: Series) -> str:
-    path = {"points": "M13 5h.01", "bars": "M4 10V1H22V10Z", "band": "M1 9V1H25V9Z"}.get(series.kind, "M1 5H25")
+    path = {"points": "M13 5h.01", "bars": "M4 10V1H22V10Z", "band": "M1 9V1H25V9Z"}.get(
+        series.kind, "M1 5H25"
+    )
     kind = "rule" if series.kind == "rug" else series.kind
     shape = f'<g class="{kind}{" strong" if series.is_strong else ""}"><path d="{path}"/></g>'
-    return f'<svg class="swatch c{series.colour}" viewBox="0 0 26 10" aria-hidden="true">{shape}</svg>'
+    return (
+        f'<svg class="swatch c{series.colour}" viewBox="0 0 26 10" aria-hidden="true">{shape}</svg>'
+    )
 
 
 def _reader(plot: Plot, data: dict[str, object]) -> str:

@@ -54,7 +54,9 @@ def render(report: Report) -> str:
         tone=escape(report.tone),
         verdict=escape(report.verdict),
         facts="".join(map(_fact, report.facts)),
-        contents="".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents),
+        contents="".join(
+            f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents
+        ),
         sections="\n".join(
             f'<section id="{name}"><h2>{escape(each.title)}</h2>\n{_inside(each, numbers)}\n</section>'
             for name, each in sections
@@ -63,7 +65,8 @@ def render(report: Report) -> str:
         assumptions="".join(f"<li>{escape(each)}</li>" for each in report.assumptions),
         code=escape(report.code),
         provenance="".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.provenance.items()
+            f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+            for name, value in report.provenance.items()
         ),
     )
     return MARKS.sub("", INVISIBLE.sub("\ufffd", page))
@@ -91,13 +94,18 @@ def _inside(section: Section, numbers: count[int]) -> str:
         if isinstance(block, Table):
             parts.append(_table(block, name))
         else:
-            parts.append(bars_html(block, name) if isinstance(block, Bars) else plot_html(block, name))
+            parts.append(
+                bars_html(block, name) if isinstance(block, Bars) else plot_html(block, name)
+            )
     return "\n".join(parts)
 
 
 def _table(table: Table, name: str) -> str:
     """Return a table in a box of its own, which scrolls where the table is larger."""
-    is_number = [any(row[place].value is not None for row in table.rows) for place in range(len(table.columns))]
+    is_number = [
+        any(row[place].value is not None for row in table.rows)
+        for place in range(len(table.columns))
+    ]
     head = "".join(
         f'<th scope="col"{_kind(numeric)}>{escape(title)}</th>'
         for title, numeric in zip(table.columns, is_number, strict=True)
@@ -122,8 +130,14 @@ def _kind(is_number: bool) -> str:
 def _cell(cell: Cell, first: bool) -> str:
     text = escape(shortened(cell.text))
     if cell.is_name:
-        text = f'<bdi title="{escape(cell.text)}">{escape(shortened(cell.text, MOST_OF_A_NAME))}</bdi>'
-    value = "" if cell.value is None else f' class="number" data-value="{np.nan_to_num(cell.value, nan=-1e300):.10g}"'
+        text = (
+            f'<bdi title="{escape(cell.text)}">{escape(shortened(cell.text, MOST_OF_A_NAME))}</bdi>'
+        )
+    value = (
+        ""
+        if cell.value is None
+        else f' class="number" data-value="{np.nan_to_num(cell.value, nan=-1e300):.10g}"'
+    )
     spark = "" if cell.spark is None else spark_svg(cell.spark)
     if spark and cell.text:
         text = f'<span class="hidden">{text}</span>'

@@ -30,7 +30,9 @@ def report_of(result: Any, context: Context) -> Report:
     context : Context
         What the page says beside it.
     """
-    raise TypeError(refusal("report_of", "a result that has a page is needed", type(result).__name__))
+    raise TypeError(
+        refusal("report_of", "a result that has a page is needed", type(result).__name__)
+    )
 
 
 report_of.register(Comparison)(comparison_report)

@@ -90,11 +90,19 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         facts=[
             _p_value(result),
             *_largest_difference(result, first, second),
-            Fact("distance of the kernel means", number(result.mmd), "MMD, kernel of the most significant statistic"),
+            Fact(
+                "distance of the kernel means",
+                number(result.mmd),
+                "MMD, kernel of the most significant statistic",
+            ),
             Fact("rows", f"{n:,} and {m:,}", f"of {count(len(result.features), 'column')}"),
         ],
         sections=[where, chance, _statistics(result, TWO_SAMPLES)],
-        data=_data(context, samples, f"{n:,} and {m:,} rows of {count(len(result.features), 'column')} were tested."),
+        data=_data(
+            context,
+            samples,
+            f"{n:,} and {m:,} rows of {count(len(result.features), 'column')} were tested.",
+        ),
         assumptions=[
             *_sureness(result, context.level, TWO_SAMPLES),
             "The p-values of single columns are corrected for the number of columns. Each comes from one statistic, "
@@ -140,7 +148,9 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
         facts=[
             _p_value(result),
             Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
-            Fact("rows", f"{result.n:,}", shortened(samples[0].name, 40) if len(samples) == 1 else ""),
+            Fact(
+                "rows", f"{result.n:,}", shortened(samples[0].name, 40) if len(samples) == 1 else ""
+            ),
         ],
         sections=[
             Section("How strong is the dependence?", [strength], (), _pair_blocks(samples, x, y)),
@@ -181,11 +191,17 @@ def _listed(names: Sequence[str]) -> str:
     >>> _listed(["cement", "water"]), _listed("abcdef")
     ('cement and water', 'a, b, c and 3 more')
     """
-    shown = [*names] if len(names) <= MOST_NAMED else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
+    shown = (
+        [*names]
+        if len(names) <= MOST_NAMED
+        else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
+    )
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
-def _pair_blocks(samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]) -> list[Plot | Table]:
+def _pair_blocks(
+    samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]
+) -> list[Plot | Table]:
     """Return the picture of the columns that depend most on each other; nothing where the rows are not known."""
     sides = _sides(samples, x, y)
     if sides is None:
@@ -204,7 +220,9 @@ Columns: TypeAlias = tuple[list[Array], list[str]]
 """Columns and their names."""
 
 
-def _sides(samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]) -> tuple[Columns, Columns] | None:
+def _sides(
+    samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]
+) -> tuple[Columns, Columns] | None:
     """Return the columns of x and of y: of two samples with the same rows, or of one by their names."""
     if len(samples) == 2 and len(samples[0].rows) == len(samples[1].rows):
         both = [(list(each.rows.T), [*each.columns]) for each in samples]
@@ -253,11 +271,18 @@ def pair_block(pair: PairDisplay, remark: str = "") -> Plot | Table:
             [Cell(level, is_name=True), *(Cell(f"{n:,}", float(n)) for n in line)]
             for level, line in zip(x_levels, counts.tolist(), strict=True)
         ]
-        return Table(f"{title}: number of rows.{remark}", [first, *(f"{second}: {each}" for each in y_levels)], rows)
+        return Table(
+            f"{title}: number of rows.{remark}",
+            [first, *(f"{second}: {each}" for each in y_levels)],
+            rows,
+        )
     if pair.kind == "boxes":
         return _boxes_plot(pair, title, remark)
     x, y = pair.points()
-    readings = [(float(a), float(b), f"{first} {number(a)}, {second} {number(b)}") for a, b in zip(x, y, strict=True)]
+    readings = [
+        (float(a), float(b), f"{first} {number(a)}, {second} {number(b)}")
+        for a, b in zip(x, y, strict=True)
+    ]
     drawn = f"{len(x):,} of {len(pair.x):,} rows" if len(x) < len(pair.x) else count(len(x), "row")
     return Plot(
         title,
@@ -286,9 +311,28 @@ def _boxes_plot(pair: PairDisplay, title: str, remark: str) -> Plot:
         ends, key = np.array([place - 0.3, place + 0.3]), f"level {place}"
         reading = [(float(place), middle, text)]
         series += [
-            Series(name, "band", ends, np.full(2, lower), np.full(2, upper), 2, key, readings=reading),
-            Series(name, "line", np.full(2, float(place)), np.array([low, high]), colour=2, key=key, readings=()),
-            Series(name, "line", ends, np.full(2, middle), colour=2, key=key, is_strong=True, readings=()),
+            Series(
+                name, "band", ends, np.full(2, lower), np.full(2, upper), 2, key, readings=reading
+            ),
+            Series(
+                name,
+                "line",
+                np.full(2, float(place)),
+                np.array([low, high]),
+                colour=2,
+                key=key,
+                readings=(),
+            ),
+            Series(
+                name,
+                "line",
+                ends,
+                np.full(2, middle),
+                colour=2,
+                key=key,
+                is_strong=True,
+                readings=(),
+            ),
         ]
     ticks = tuple((float(place), box.level) for place, box in enumerate(boxes))
     values = np.concatenate([box.quantiles for box in boxes])
@@ -329,26 +373,40 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
         return []
     most = result.features[0]
     shift = shift_text(most.shift)
-    return [Fact(f"{shortened(most.name, 30)} differs most", shift, f"standard deviations, {second} − {first}")]
+    return [
+        Fact(
+            f"{shortened(most.name, 30)} differs most",
+            shift,
+            f"standard deviations, {second} − {first}",
+        )
+    ]
 
 
 def _data(context: Context, samples: Sequence[Sample], otherwise: str) -> Section:
     sentences = [] if samples else [otherwise]
     if context.settings.get("standardize"):
-        sentences.append("For the test, every column was scaled to mean 0 and variance 1 over all rows.")
+        sentences.append(
+            "For the test, every column was scaled to mean 0 and variance 1 over all rows."
+        )
     if context.settings.get("one_hot"):
         sentences.append("Text columns were encoded: an indicator, 1 or 0, for each value.")
     return data_section(context, samples, sentences)
 
 
 def _provenance(result: Result, context: Context) -> dict[str, str]:
-    settings = {"permutations": result.n_permutations, "level of the verdict": context.level, **context.settings}
+    settings = {
+        "permutations": result.n_permutations,
+        "level of the verdict": context.level,
+        **context.settings,
+    }
     return Context(settings=settings).provenance()
 
 
 def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[str]:
     is_exact = not isinstance(result, TwoSampleResult) or result.is_exact
-    exactly = "exactly, for any number of rows and any distribution" if is_exact else "approximately"
+    exactly = (
+        "exactly, for any number of rows and any distribution" if is_exact else "approximately"
+    )
     text = _p_text(result, result.p_value)
     lines = [
         f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at most "
@@ -356,7 +414,9 @@ def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[st
         f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected for trying all of them.",
     ]
     if text.startswith("p ≤"):
-        smallest = f"(the smallest value that {count(result.n_permutations, 'permutation')} can give)"
+        smallest = (
+            f"(the smallest value that {count(result.n_permutations, 'permutation')} can give)"
+        )
         lines.append(f"{text} {smallest}: more permutations may give a smaller one.")
     return [*lines, words["not found" if result.p_value > level else "found"]]
 
@@ -386,7 +446,11 @@ def _permutations_plot(result: Result, words: Mapping[str, str]) -> Plot:
     low, high = min(edges[0], result.statistic), max(edges[-1], result.statistic)
     margin = 0.04 * (high - low)
     readings = [
-        ((left + right) / 2, float(n), f"{count(int(n), 'permutation')} from {number(left)} to {number(right)}")
+        (
+            (left + right) / 2,
+            float(n),
+            f"{count(int(n), 'permutation')} from {number(left)} to {number(right)}",
+        )
         for left, right, n in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
     as_large = int(np.sum(permuted >= result.statistic))
@@ -402,7 +466,9 @@ def _permutations_plot(result: Result, words: Mapping[str, str]) -> Plot:
         Axis(words["axis"], low - margin, high + margin),
         Axis("permutations", 0, 1.08 * max(1, int(counts.max()))),
         [
-            Series("permutations", "bars", edges, counts.astype(float), colour=0, readings=readings),
+            Series(
+                "permutations", "bars", edges, counts.astype(float), colour=0, readings=readings
+            ),
             Series(
                 f"observed: {number(result.statistic)}",
                 "rule",
@@ -420,14 +486,28 @@ def _witness_plot(result: TwoSampleResult, first: str, second: str) -> Plot:
     pooled = np.concatenate([result.witness_x, result.witness_y])
     edges = np.histogram_bin_edges(pooled, BINS)
     series = []
-    for name, values, colour in ((first, result.witness_x, 2), (second, result.witness_y, 1)):  # of some rows, if many
+    for name, values, colour in (
+        (first, result.witness_x, 2),
+        (second, result.witness_y, 1),
+    ):  # of some rows, if many
         shares = 100 * np.histogram(values, edges)[0] / len(values)
         readings = [
-            ((left + right) / 2, float(share), f"{number(share)} % of the rows, from {number(left)} to {number(right)}")
+            (
+                (left + right) / 2,
+                float(share),
+                f"{number(share)} % of the rows, from {number(left)} to {number(right)}",
+            )
             for left, right, share in zip(edges[:-1], edges[1:], shares, strict=True)
         ]
         series.append(
-            Series(f"{name}, {count(len(values), 'row')}", "bars", edges, shares, colour=colour, readings=readings)
+            Series(
+                f"{name}, {count(len(values), 'row')}",
+                "bars",
+                edges,
+                shares,
+                colour=colour,
+                readings=readings,
+            )
         )
     margin = 0.03 * (edges[-1] - edges[0])
     apart = number(float(result.witness_x.mean() - result.witness_y.mean()))
@@ -437,7 +517,12 @@ def _witness_plot(result: TwoSampleResult, first: str, second: str) -> Plot:
         "apart, the more the samples differ.",
         f"Two histograms. The mean over {first} minus the mean over {second} is {apart}.",
         Axis("witness function", edges[0] - margin, edges[-1] + margin),
-        Axis("% of the sample", 0, 1.08 * max(1.0, *(float(each.y.max()) for each in series)), unit=" %"),
+        Axis(
+            "% of the sample",
+            0,
+            1.08 * max(1.0, *(float(each.y.max()) for each in series)),
+            unit=" %",
+        ),
         series,
     )
 
@@ -446,7 +531,11 @@ def _contributions(result: TwoSampleResult, level: float, first: str, second: st
     """Return how much each column differs on its own, as bars."""
     shown = sorted(result.features, key=lambda each: -each.share)[:MOST_BARS]
     largest = max([each.share for each in shown], default=0) or 1.0
-    more = f" The {len(shown)} largest of {len(result.features):,}." if len(result.features) > len(shown) else ""
+    more = (
+        f" The {len(shown)} largest of {len(result.features):,}."
+        if len(result.features) > len(shown)
+        else ""
+    )
     bars = [
         Bar(
             each.name,
@@ -474,14 +563,18 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
             Cell(each.name, is_name=True),
             Cell(shift_text(each.shift), each.shift),
             Cell(number(100 * each.share), each.share),
-            Cell(_p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value),
+            Cell(
+                _p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value
+            ),
         ]
         for each in result.features[:MOST_COLUMNS]
     ]
     titles = ["column", _shift_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
     more = len(result.features) - len(rows)
-    return Table("Every column on its own", titles, rows, note=f"And {more:,} more." if more else "")
+    return Table(
+        "Every column on its own", titles, rows, note=f"And {more:,} more." if more else ""
+    )
 
 
 def _statistics(result: Result, words: Mapping[str, str]) -> Section:
@@ -491,7 +584,9 @@ def _statistics(result: Result, words: Mapping[str, str]) -> Section:
         [
             Cell(str(each)),
             Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized),
-            Cell(_p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value),
+            Cell(
+                _p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value
+            ),
         ]
         for each in tests
     ]

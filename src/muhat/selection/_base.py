@@ -119,7 +119,9 @@ class Choice:
         return _plain(self.filter.at_zero(self.grid)[self.index])
 
     def _chosen(self, values: Array) -> Any:
-        return _plain(np.take_along_axis(values, np.asarray(self.index)[..., None], axis=-1)[..., 0])
+        return _plain(
+            np.take_along_axis(values, np.asarray(self.index)[..., None], axis=-1)[..., 0]
+        )
 
     def shrinkage(self, problem: SpectralProblem) -> Array:
         """Return s of every component for the chosen parameter."""
@@ -133,7 +135,9 @@ class Choice:
         if self.solution is not None:
             return self.solution
         if self.filter.constant:
-            return np.multiply.outer(self.shrinkage_at_zero, problem.mean_weights).astype(problem.dtype)
+            return np.multiply.outer(self.shrinkage_at_zero, problem.mean_weights).astype(
+                problem.dtype
+            )
         spectral = cast(SpectralProblem, problem)
         return spectral.weights(self.shrinkage(spectral), self.shrinkage_at_zero)
 
@@ -176,14 +180,20 @@ class Rule(BaseEstimator, ABC):
 def check_rest(rest: float) -> None:
     """Refuse masses so uneven that next to nothing is left when some points are left out."""
     if rest < LEAST_REST:
-        needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
+        needed = (
+            f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
+        )
         advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
         raise ValueError(refusal("sample_weight", needed, f"{100 * rest:.2g} %", advice))
 
 
 def checked_bias_factor(rule: Rule, factor: Any) -> Any:
     """Return how often a rule is to count the squared bias, or refuse what is no such number."""
-    return factor if factor in (None, "auto") else positive(rule, "bias_factor", factor, ", 'auto' or None")
+    return (
+        factor
+        if factor in (None, "auto")
+        else positive(rule, "bias_factor", factor, ", 'auto' or None")
+    )
 
 
 def bias_factor_on(factor: Any, problem: Problem) -> Array:
@@ -272,10 +282,17 @@ class Scored(Rule):
         beyond = choice.filter.around(scores.problem, choice.grid, choice.index) > choice.grid[-1]
         return replace(choice, has_open_end=not (ends or scores.goes_beyond) and bool(beyond.any()))
 
-    def _choice(self, scores: Scores, place: int, grid: Array, known: Choice | None = None) -> Choice:
+    def _choice(
+        self, scores: Scores, place: int, grid: Array, known: Choice | None = None
+    ) -> Choice:
         """Return the choice from a grid, and from one whose gains are known."""
-        strengths, gains = scores.strengths(place, grid), scores.gains(place, grid)  # first what refuses a bad filter
-        gains = np.where(np.isfinite(scores.bias_factor)[..., None] | (strengths == 0), gains, -np.inf)
+        strengths, gains = (
+            scores.strengths(place, grid),
+            scores.gains(place, grid),
+        )  # first what refuses a bad filter
+        gains = np.where(
+            np.isfinite(scores.bias_factor)[..., None] | (strengths == 0), gains, -np.inf
+        )
         if known is not None:
             order = np.argsort([*known.grid, *grid], kind="stable")
             pairs = ((known.grid, grid), (known.gains, gains), (known.strengths, strengths))
@@ -284,17 +301,26 @@ class Scored(Rule):
         return self.largest(scores.problem, candidates, gains, strengths, scores.unshrunk)
 
     def largest(
-        self, problem: Problem, candidates: Candidates, gains: Array, strengths: Array, unshrunk: Any
+        self,
+        problem: Problem,
+        candidates: Candidates,
+        gains: Array,
+        strengths: Array,
+        unshrunk: Any,
     ) -> Choice:
         """Return the choice with the largest gain; of equal ones, the one that shrinks least."""
-        index = np.where(gains >= _tied_from(problem, gains)[..., None], strengths, np.inf).argmin(axis=-1)
+        index = np.where(gains >= _tied_from(problem, gains)[..., None], strengths, np.inf).argmin(
+            axis=-1
+        )
         return choice_at(self, candidates, index, gains, unshrunk, strengths)
 
 
 def _tied_from(problem: Problem, gains: Array) -> Array:
     """Return the gain from which on gains are as large as the largest, but for rounding."""
     largest = gains.max(axis=-1)
-    return largest - np.maximum(TIE * np.abs(largest), ROUNDED * problem.mass_range[1] * np.asarray(problem.trace))
+    return largest - np.maximum(
+        TIE * np.abs(largest), ROUNDED * problem.mass_range[1] * np.asarray(problem.trace)
+    )
 
 
 def candidates_of(rule: Rule, grid: Any, problem: Problem, filter: Shrinker) -> Candidates:
@@ -308,7 +334,9 @@ def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
     """Return parameters given by the user, or refuse those that do not fit the filter."""
     if filter.parameterless:
         name = type(filter).__name__
-        raise ValueError(refusal(type(rule).__name__, f"{name} has no parameter to give", grid, "leave it out"))
+        raise ValueError(
+            refusal(type(rule).__name__, f"{name} has no parameter to give", grid, "leave it out")
+        )
     return np.unique(filter.check(grid))
 
 
@@ -327,10 +355,18 @@ def strengths_of(problem: SpectralProblem, candidates: Candidates) -> Array:
 def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Array) -> None:
     """Refuse what a filter gives for the eigenvalues and for zero if it is not one finite real number for each."""
     shape = (len(candidates.grid), *gamma.shape)
-    if s.shape != shape or np.iscomplexobj(s) or not (np.isfinite(s).all() and np.isfinite(at_zero).all()):
+    if (
+        s.shape != shape
+        or np.iscomplexobj(s)
+        or not (np.isfinite(s).all() and np.isfinite(at_zero).all())
+    ):
         needed = f"s must be a finite real number for each γ in [0, {float(gamma.max(initial=0.0)):.3g}], zero included"
         kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
-        raise ValueError(refusal(type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"))
+        raise ValueError(
+            refusal(
+                type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
+            )
+        )
 
 
 def choice_at(

@@ -108,7 +108,9 @@ class Krylov(Scores):
         super().__init__(problem, candidates)
         self.bias_factor = np.asarray(bias_factor)
         self.columns = [_Column(fold, float(1 - problem.masses[fold].sum())) for fold in folds]
-        self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[:, None]
+        self.rest = np.array([column.rest for column in self.columns], problem.root_masses.dtype)[
+            :, None
+        ]
         self.unit = rounding(problem.root_masses)
         self.tolerance = max(SETTLED, 64 * self.unit)
         width = len(folds) * problem.n * problem.root_masses.itemsize
@@ -120,7 +122,9 @@ class Krylov(Scores):
             column.exhausted = not norm
         self.vectors = _scaled(start, [column.norm for column in self.columns])
         self.settle(candidates)
-        self.unshrunk = np.sum([self._unshrunk(column) for column in self.columns if len(column.fold)], axis=0)
+        self.unshrunk = np.sum(
+            [self._unshrunk(column) for column in self.columns if len(column.fold)], axis=0
+        )
 
     @property
     def steps(self) -> int:
@@ -129,13 +133,18 @@ class Krylov(Scores):
 
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
         """Advance until every solution has settled; return an estimate of the relative error of each."""
-        exact = [np.array([cast(Filter, each.filter).products(t) for t in each.grid.tolist()]) for each in candidates]
+        exact = [
+            np.array([cast(Filter, each.filter).products(t) for t in each.grid.tolist()])
+            for each in candidates
+        ]
         last = max(float(each.max()) for each in exact)
         look = int(max(last, 1)) if last <= self.limit else FIRST_LOOK
         while True:
             while self.steps < min(look, self.limit) and not self._exhausted:
                 self._advance()
-            by_column = zip(*(self._look(column, candidates) for column in self.columns), strict=True)
+            by_column = zip(
+                *(self._look(column, candidates) for column in self.columns), strict=True
+            )
             errors = [
                 np.where(products <= self.steps, self.unit, np.max(each, axis=0))
                 for products, each in zip(exact, by_column, strict=True)
@@ -149,7 +158,9 @@ class Krylov(Scores):
         """Return what every parameter gains: Σ_F Σ_{i∈F} p_i (‖φ_i − m‖² − ‖φ_i − μ^(−F)‖²), m the mean without F."""
         candidates = Candidates(self.filters[place], grid)
         self.settle([candidates])
-        return np.sum([self._gain(column, candidates) for column in self.columns if len(column.fold)], axis=0)
+        return np.sum(
+            [self._gain(column, candidates) for column in self.columns if len(column.fold)], axis=0
+        )
 
     def strengths(self, place: int, grid: Array) -> Array:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖ of the whole sample, the last column, for every parameter."""
@@ -178,14 +189,18 @@ class Krylov(Scores):
             part = y[place * CHUNK : (place + 1) * CHUNK]
             x += part @ chunk[-1, : len(part)]
         if self.problem.target is not None:
-            x += (1 - self._values(ritz, one).r_at_zero[0]).astype(x.dtype) * self.problem.root_masses
+            x += (1 - self._values(ritz, one).r_at_zero[0]).astype(
+                x.dtype
+            ) * self.problem.root_masses
         return x
 
     def with_solution(self, choice: Choice) -> Choice:
         """Return the choice with its weights and error; warn of what might be better and has not settled."""
         candidates = Candidates(choice.filter, choice.grid)
         [error] = self.settle([candidates])
-        doubtful = (len(choice.grid) == 1) | (choice.gains + error * np.abs(self.unshrunk) >= choice.gain)
+        doubtful = (len(choice.grid) == 1) | (
+            choice.gains + error * np.abs(self.unshrunk) >= choice.gain
+        )
         unsettled = error[doubtful & (error > self.tolerance)]
         if unsettled.size:
             spent = f"{self.steps} products with A, all that {MEMORY // 10**6} MB of memory allow"
@@ -203,7 +218,9 @@ class Krylov(Scores):
 
     def _start(self) -> Array:
         """Return the vectors that the spaces start at, in rows."""
-        q = self._outside(np.tile(self.problem.root_masses, (len(self.columns), 1))) / np.sqrt(self.rest)
+        q = self._outside(np.tile(self.problem.root_masses, (len(self.columns), 1))) / np.sqrt(
+            self.rest
+        )
         if self.problem.target is None:
             return q
         values = self.problem.gram.product(q.T).T
@@ -224,7 +241,9 @@ class Krylov(Scores):
         kappa, taken = weights.kappa(tau.sum()), problem.gram.product(tau / np.sqrt(problem.masses))
         crossed = (tau / np.sqrt(problem.masses)) @ (taken - 2 * problem.target_values)
         values = kappa * (problem.target_values - taken)
-        return values.astype(problem.dtype), float(kappa**2 * (problem.target_squared_norm + crossed))
+        return values.astype(problem.dtype), float(
+            kappa**2 * (problem.target_squared_norm + crossed)
+        )
 
     def _outside(self, rows: Array) -> Array:
         """Set what is inside each column's fold to zero, in place."""
@@ -241,10 +260,14 @@ class Krylov(Scores):
         """Take one product, and the next vector of every basis that has one."""
         place = self.steps % CHUNK
         if place == 0:
-            self.chunks.append(np.empty((len(self.columns), CHUNK, self.problem.n), self.vectors.dtype))
+            self.chunks.append(
+                np.empty((len(self.columns), CHUNK, self.problem.n), self.vectors.dtype)
+            )
         self.chunks[-1][:, place] = self.vectors
         values = self.problem.gram.product(self.vectors.T).T
-        towards = [self._towards(column, row) for column, row in zip(self.columns, values, strict=True)]
+        towards = [
+            self._towards(column, row) for column, row in zip(self.columns, values, strict=True)
+        ]
         values = self._outside(values / self.rest)
         alpha = np.einsum("fi,fi->f", self.vectors, values)
         for _ in range(2):  # once leaves rounding errors of what it takes away
@@ -297,7 +320,10 @@ class Krylov(Scores):
     def _values(self, ritz: _Ritz, candidates: Candidates) -> _Values:
         filter = cast(Filter, candidates.filter)
         with np.errstate(all="ignore"):
-            s, at_zero = np.asarray(filter.path(ritz.theta, candidates.grid)), filter.at_zero(candidates.grid)
+            s, at_zero = (
+                np.asarray(filter.path(ritz.theta, candidates.grid)),
+                filter.at_zero(candidates.grid),
+            )
         check_shrinkage(candidates, ritz.theta, s, at_zero)
         r, r_at_zero = 1 - s, 1 - at_zero
         if self.problem.target is None:
@@ -324,7 +350,9 @@ class Krylov(Scores):
         errors = []
         for each in candidates:
             now = self._solution(self._ritz(column), each)
-            moved = np.max([_distances(now, self._solution(other, each)) for other in others], axis=0)
+            moved = np.max(
+                [_distances(now, self._solution(other, each)) for other in others], axis=0
+            )
             errors.append(np.maximum(quotient(moved, np.linalg.norm(now, axis=-1)), self.unit))
         return errors
 
@@ -342,7 +370,9 @@ class Krylov(Scores):
         """Return Σ_{i∈F} p_i (‖k(x_i, ·) − m‖² − ‖k(x_i, ·) − m + h‖²), h = r(Ĉ)(m − f*) being what is taken from m."""
         ritz, mass = self._ritz(column), 1 - column.rest
         values = self._values(ritz, candidates)
-        factor = float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0  # how often ‖h‖² is counted
+        factor = (
+            float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0
+        )  # how often ‖h‖² is counted
         crossed = values.moved @ (np.array(column.towards or [0.0]) @ ritz.W)  # Σ_F p_i h(x_i)
         if self.problem.target is None:
             own = ritz.theta * ritz.first**2
@@ -351,7 +381,9 @@ class Krylov(Scores):
         fold, q, target = column.fold, self.problem.root_masses, column.target_values
         held_out = float(q[fold] @ target[fold])  # Σ_{i∈F} p_i f*(x_i)
         mean_target = (float(q @ target) - held_out) / column.rest  # ⟨m, f*⟩
-        in_basis = values.moved @ (self._in_basis(column, target / root_rest) @ ritz.W)  # ⟨f*, h − r(0)(m − f*)⟩
+        in_basis = values.moved @ (
+            self._in_basis(column, target / root_rest) @ ritz.W
+        )  # ⟨f*, h − r(0)(m − f*)⟩
         with_gap = values.moved @ ritz.first  # ⟨m − f*, h − r(0)(m − f*)⟩, by A q = b + D f*(X)
         gap_squared = column.mean_squared - 2 * mean_target + column.target_squared
         crossed += r * (column.mean_towards - held_out)
@@ -379,21 +411,29 @@ class Leading:
         b = problem.mean_values - problem.target_values
         self.projected = self.pairs.project(b)
         self.behind = float(np.sum((b - self.pairs.U @ self.projected) ** 2))
-        mean_squared = float(problem.root_masses @ (problem.mean_values - 2 * problem.target_values))
+        mean_squared = float(
+            problem.root_masses @ (problem.mean_values - 2 * problem.target_values)
+        )
         self.distance = mean_squared + problem.target_squared_norm  # ‖μ̂ − f*‖²
 
     @classmethod
     def down_to(cls, problem: BlockProblem, threshold: float) -> Leading:
         """Return as many as reach down to a threshold."""
         count = min(8, problem.n)
-        allowed = MEMORY // (3 * problem.n * problem.root_masses.itemsize)  # the search holds twice as many vectors
+        allowed = MEMORY // (
+            3 * problem.n * problem.root_masses.itemsize
+        )  # the search holds twice as many vectors
         while True:
             leading = cls(problem, count)
             if leading.pairs.gamma[0] < threshold or count == problem.n:
                 return leading
             if count >= allowed:
-                needed = f"λ must leave no more than {allowed} components, which is what memory allows"
-                raise ValueError(refusal("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ"))
+                needed = (
+                    f"λ must leave no more than {allowed} components, which is what memory allows"
+                )
+                raise ValueError(
+                    refusal("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ")
+                )
             count = min(2 * count, problem.n, max(allowed, 1))
 
     def thresholds(self) -> Array:

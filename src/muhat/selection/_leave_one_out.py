@@ -102,7 +102,9 @@ class LeaveOneOut(Scored):
 class LeftOutScores(Scores):
     """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
 
-    def __init__(self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array) -> None:
+    def __init__(
+        self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array
+    ) -> None:
         super().__init__(problem, candidates)
         self.bias_factor = bias_factor
         self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
@@ -111,7 +113,9 @@ class LeftOutScores(Scores):
         self.poles: dict[int, Poles] = {}
         tuned = [place for place, filter in enumerate(self.filters) if not filter.constant]
         for place in tuned:
-            if (poles := _poles_of(problem, candidates[place], dict.fromkeys(self.poles.values()))) is not None:
+            if (
+                poles := _poles_of(problem, candidates[place], dict.fromkeys(self.poles.values()))
+            ) is not None:
                 self.poles[place] = poles
         self.parts: dict[int, list[Any]] = self._at_poles(self.poles)
         others = [place for place in tuned if place not in self.poles]
@@ -120,10 +124,15 @@ class LeftOutScores(Scores):
             self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
     def gains(self, place: int, grid: Array) -> Array:
-        filter, factor = self.filters[place], np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0)
+        filter, factor = (
+            self.filters[place],
+            np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0),
+        )
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
-            return 0.0 - (2 * sums.linear[..., None] * r + (factor * sums.quadratic)[..., None] * r**2)
+            return 0.0 - (
+                2 * sums.linear[..., None] * r + (factor * sums.quadratic)[..., None] * r**2
+            )
         if place in self.poles and grid.max() > self.most[place]:
             wider = _poles_of(self.problem, Candidates(filter, grid))
             if wider is None:
@@ -131,7 +140,9 @@ class LeftOutScores(Scores):
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
         gains = sum(part.gains(filter, grid, factor) for part in self.parts[place])
-        return np.minimum(gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None])  # scores ≥ 0
+        return np.minimum(
+            gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None]
+        )  # scores ≥ 0
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
         """Compute the moments at all poles, in one pass over the rows; heavy points are left out by refits."""
@@ -141,7 +152,10 @@ class LeftOutScores(Scores):
         largest = _interval(problem).largest
         nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
-        on = {own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2])) for k, own in enumerate(each)}
+        on = {
+            own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2]))
+            for k, own in enumerate(each)
+        }
         return {place: [on[own], *heavy] for place, own in poles.items()}
 
     def _state_price(self, names: Sequence[str]) -> None:
@@ -149,11 +163,15 @@ class LeftOutScores(Scores):
         if self.problem.n > REFIT_UP_TO:
             price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
             advice = "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five"
-            message = f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; {price}. {advice}."
+            message = (
+                f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; {price}. {advice}."
+            )
             warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def _poles_of(problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()) -> Poles | None:
+def _poles_of(
+    problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()
+) -> Poles | None:
     """Return poles by whose resolvents a filter is accurate, if there are any."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
@@ -233,9 +251,14 @@ def _threshold(terms: Array) -> float:
 
 def _terms_of_grid(problem: SpectralProblem, rows: Rows, choice: Choice) -> Array:
     """Return what a choice and other candidates of its grid gain at each of some rows: shape (rows, candidates)."""
-    own, some = choice.grid[[choice.index]], np.unique(np.linspace(0, len(choice.grid) - 1, TRIED).astype(int))
+    own, some = (
+        choice.grid[[choice.index]],
+        np.unique(np.linspace(0, len(choice.grid) - 1, TRIED).astype(int)),
+    )
     others = choice.grid[some[some != choice.index]]
-    if not len(others) or (problem.n > REFIT_UP_TO and _poles_of(problem, Candidates(choice.filter, others)) is None):
+    if not len(others) or (
+        problem.n > REFIT_UP_TO and _poles_of(problem, Candidates(choice.filter, others)) is None
+    ):
         return _terms(problem, rows, choice.filter, own)
     first, rest = (_terms(problem, rows, choice.filter, grid) for grid in (own, others))
     return np.concatenate([first, rest], axis=1)
@@ -284,7 +307,10 @@ class Without:
         covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
         gamma, V = np.linalg.eigh(covariance / rest[..., None])
         gamma = np.where(gamma <= problem.n * rounding(gamma) * gamma[..., -1:], 0, gamma)
-        mean, kappa = (whole.mean[..., None, :] - held_out.mean) / rest, np.broadcast_to(held_out.kappa, rest.shape[:1])
+        mean, kappa = (
+            (whole.mean[..., None, :] - held_out.mean) / rest,
+            np.broadcast_to(held_out.kappa, rest.shape[:1]),
+        )
         target = kappa[:, None] * (whole.target[..., None, :] - held_out.target)
 
         def turned(vectors: Array) -> Array:
@@ -292,7 +318,8 @@ class Without:
 
         return cls(
             mass=held_out.mass,
-            effective_size=rest[:, 0] ** 2 / (1 / problem.spectrum.effective_size - held_out.squared_masses),
+            effective_size=rest[:, 0] ** 2
+            / (1 / problem.spectrum.effective_size - held_out.squared_masses),
             outside=kappa**2 * np.asarray(problem.target_outside)[..., None],
             own=np.asarray(held_out.own)[..., None],
             gamma=gamma,
@@ -302,14 +329,24 @@ class Without:
         )
 
     def __add__(self, other: Without) -> Without:
-        parts = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+        parts = {
+            each.name: (getattr(self, each.name), getattr(other, each.name))
+            for each in fields(self)
+        }
         vectors = ("gamma", "mean", "target", "towards")
-        return Without(**{k: np.concatenate(pair, axis=-2 if k in vectors else -1) for k, pair in parts.items()})
+        return Without(
+            **{
+                k: np.concatenate(pair, axis=-2 if k in vectors else -1)
+                for k, pair in parts.items()
+            }
+        )
 
     @property
     def unshrunk(self) -> Array:
         """Σ_F Σ_{i∈F} p_i ‖φ_i − m‖², the score of KME."""
-        crossed = (2 * self.towards * self.mean).sum(axis=-1) + self.mass * (self.mean**2).sum(axis=-1)
+        crossed = (2 * self.towards * self.mean).sum(axis=-1) + self.mass * (self.mean**2).sum(
+            axis=-1
+        )
         return self.own.sum(axis=-1) - crossed.sum(axis=-1)
 
     def terms(self, filter: Shrinker, grid: Array, bias_factor: Array | float = 1.0) -> Array:
@@ -336,4 +373,7 @@ def without_each(problem: SpectralProblem, rows: Rows, folds: Array) -> Without:
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
     chunks = np.array_split(folds, max(1, min(len(folds), max(AT_LEAST, size // CHUNK))))
     held_out = partial(HeldOut.from_rows, problem, rows)
-    return reduce(add, share_between_cores(lambda some: Without.from_held_out(problem, held_out(some)), chunks))
+    return reduce(
+        add,
+        share_between_cores(lambda some: Without.from_held_out(problem, held_out(some)), chunks),
+    )

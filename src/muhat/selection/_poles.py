@@ -63,7 +63,12 @@ class Interval:
         second = float(gamma[..., -2].max()) if gamma.shape[-1] > 1 else 0.0
         first = float(gamma[..., -1].min(initial=np.inf)) - (1 - rest[0]) * bound
         apart = first >= 2 * second and largest > 0
-        return cls(largest, second / largest if apart else 1.0, first / largest if apart else 0.0, np.array(rest))
+        return cls(
+            largest,
+            second / largest if apart else 1.0,
+            first / largest if apart else 0.0,
+            np.array(rest),
+        )
 
 
 @dataclass(frozen=True)
@@ -126,13 +131,18 @@ class Poles:
     def fit(self, values: Array) -> Array:
         """Return the real and the imaginary parts of c, in columns, for functions whose values are rows."""
         Q, R, lengths = self._factors
-        return solve_triangular(R, Q.T @ (values * self.points**self.power).T, check_finite=False) / lengths[:, None]
+        return (
+            solve_triangular(R, Q.T @ (values * self.points**self.power).T, check_finite=False)
+            / lengths[:, None]
+        )
 
     def weights(self, sums: Array) -> Array:
         """Return w with Σ_x w(x) f(x) = Re Σ_j c_j F_j for every f that is fitted at the points x, given F, in rows."""
         Q, R, lengths = self._factors
         parts = np.concatenate([sums.real, -sums.imag], axis=-1) / lengths
-        solved = solve_triangular(R, parts.reshape(-1, len(lengths)).T, trans="T", check_finite=False)
+        solved = solve_triangular(
+            R, parts.reshape(-1, len(lengths)).T, trans="T", check_finite=False
+        )
         return (Q @ solved).T.reshape(*sums.shape[:-1], -1) * self.points**self.power
 
     def errors(self, at_points: Array, at_checks: Array) -> Array:
@@ -145,7 +155,9 @@ class Poles:
 @lru_cache(maxsize=4)
 def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
     """Return poles on ellipses; their factors, once they are computed, serve the next sample too."""
-    z, points, checks = map(np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True))
+    z, points, checks = map(
+        np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True)
+    )
     return Poles(z, points, checks, power)
 
 
@@ -159,38 +171,66 @@ def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
     return Ellipse(nodes, log_rho, high=max(interval.second, 1e-6)), around
 
 
-def poles_to_try(filter: Filter, grid: Array, interval: Interval, power: float = 0.0) -> Iterator[Poles]:
+def poles_to_try(
+    filter: Filter, grid: Array, interval: Interval, power: float = 0.0
+) -> Iterator[Poles]:
     """Yield poles that may serve a filter on its whole grid, likely ones first; of these, the fewest first.
 
     A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it decays or has poles
     there; if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
     """
-    reach = min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
+    reach = (
+        min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
+    )
     reach = 1.0 if filter.constant else min(max(reach, 1e-300), 1.0)
     powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
     likely: list[tuple[Ellipse, ...]] = [(_in_logarithm(distance),) for distance in powers]
-    for second in {interval.second, 1.0}:  # a polynomial may be steep around a largest eigenvalue that stands apart
-        least, part = 8 + round(1.5 * np.sqrt(second / reach)), replace(interval, second=second)  # for its square
-        likely += [_for_polynomials(min(round(least * 1.3**k), MOST), part) for k in range(4) if least <= MOST]
+    for second in {
+        interval.second,
+        1.0,
+    }:  # a polynomial may be steep around a largest eigenvalue that stands apart
+        least, part = (
+            8 + round(1.5 * np.sqrt(second / reach)),
+            replace(interval, second=second),
+        )  # for its square
+        likely += [
+            _for_polynomials(min(round(least * 1.3**k), MOST), part)
+            for k in range(4)
+            if least <= MOST
+        ]
     likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
-    others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [_for_polynomials(64, interval)]
-    is_stated = type(filter).as_lambda is not Filter.as_lambda  # else its parameter need not be like λ
+    others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [
+        _for_polynomials(64, interval)
+    ]
+    is_stated = (
+        type(filter).as_lambda is not Filter.as_lambda
+    )  # else its parameter need not be like λ
     return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
 
 
-def find_poles(filter: Filter, grid: Array, interval: Interval, known: Iterable[Poles]) -> Poles | None:
+def find_poles(
+    filter: Filter, grid: Array, interval: Interval, known: Iterable[Poles]
+) -> Poles | None:
     """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
     tried = chain(known, poles_to_try(filter, grid, interval))
     with BLAS_ON_ONE_THREAD:  # matrices are small
-        return next((poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None)
+        return next(
+            (poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None
+        )
 
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
     """Return the largest error, over a grid, of what is summed up to score a filter: r and r², r = 1 − s."""
-    worst, grid = 0.0, grid[np.unique(np.linspace(0, len(grid) - 1, PARAMETERS).round().astype(int))]
+    worst, grid = (
+        0.0,
+        grid[np.unique(np.linspace(0, len(grid) - 1, PARAMETERS).round().astype(int))],
+    )
     for scale in set(interval.scales.tolist()):
         with np.errstate(all="ignore"):
-            found = [1 - filter.path(x * (interval.largest / scale), grid) for x in (poles.points, poles.checks)]
+            found = [
+                1 - filter.path(x * (interval.largest / scale), grid)
+                for x in (poles.points, poles.checks)
+            ]
         if not all(np.isfinite(r).all() and (np.abs(r) < 1e100).all() for r in found):
             return np.inf
         worst = max(worst, float(poles.errors(*(np.concatenate([r, r**2]) for r in found)).max()))
@@ -224,12 +264,16 @@ class Nodes:
             scale = np.abs(resolvent).max(axis=0)
             rows = (resolvent / scale).view(np.float64)
             with BLAS_ON_ONE_THREAD:  # threads of its own would still wait for work when ours begin
-                basis, sketch = np.linalg.qr(rows.T @ (np.random.default_rng(0).random((len(gamma), size)) - 0.5))
+                basis, sketch = np.linalg.qr(
+                    rows.T @ (np.random.default_rng(0).random((len(gamma), size)) - 0.5)
+                )
                 turn, sigma, _ = np.linalg.svd(sketch)
                 rank = int((sigma > rounding(sigma) * sigma[0]).sum())
                 if rank < size:  # else there may be more
                     V = basis @ turn[:, :rank]
-                    return cls(z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale)
+                    return cls(
+                        z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
+                    )
         return cls(z, starts, None, resolvent)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
@@ -259,7 +303,10 @@ class Moments:
     def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
         """Compute them for rows, of which each core takes some at a time."""
         chunks = slices(0, max(len(rows.masses), 1), ROWS_AT_ONCE)
-        return reduce(add, share_between_cores(lambda some: cls._from_some(problem, rows[some], nodes), chunks))
+        return reduce(
+            add,
+            share_between_cores(lambda some: cls._from_some(problem, rows[some], nodes), chunks),
+        )
 
     @classmethod
     def _from_some(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
@@ -273,14 +320,26 @@ class Moments:
                 return values.sum(axis=-2, keepdims=True)
             return np.add.reduceat(values[..., order, :], starts, axis=-2)
 
-        blocks = [[summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)]
-        return cls(nodes.z, 1 - kinds, *(np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)))
+        blocks = [
+            [summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)
+        ]
+        return cls(
+            nodes.z,
+            1 - kinds,
+            *(np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)),
+        )
 
     def __add__(self, other: Moments) -> Moments:
         if len(self.rest) == len(other.rest) == 1 and self.rest == other.rest:
-            return replace(self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic)
+            return replace(
+                self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic
+            )
         parts = zip(*((each.linear, each.quadratic) for each in (self, other)), strict=True)
-        return Moments(self.z, np.append(self.rest, other.rest), *(np.concatenate(each, axis=-2) for each in parts))
+        return Moments(
+            self.z,
+            np.append(self.rest, other.rest),
+            *(np.concatenate(each, axis=-2) for each in parts),
+        )
 
     def on_points(self, poles: Poles, largest: float, some: slice) -> Moments:
         """Return the weights at the points of poles, which are some of those the moments are at."""
@@ -297,11 +356,15 @@ class Moments:
         for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
             r = 1 - filter.path(self.z / self.rest[some, None], grid)
             for values, factors in ((2 * self.linear, r), (quadratic, r**2)):
-                gains = gains - np.tensordot(values[..., some, :], factors, axes=((-2, -1), (-2, -1)))
+                gains = gains - np.tensordot(
+                    values[..., some, :], factors, axes=((-2, -1), (-2, -1))
+                )
         return gains
 
 
-def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) -> Iterator[tuple[Array, Array]]:
+def at_nodes(
+    problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool
+) -> Iterator[tuple[Array, Array]]:
     """Yield p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩ of every row, some poles at a time.
 
     With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ leaves the resolvent
@@ -314,14 +377,20 @@ def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) 
     (``centred``), which leaves what is of the order of p_i.
     """
     components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
-    c, beta, kappa = (each[:, None] for each in (rows.removal.rest, rows.removal.beta, rows.removal.kappa))
+    c, beta, kappa = (
+        each[:, None] for each in (rows.removal.rest, rows.removal.beta, rows.removal.kappa)
+    )
     root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
 
     def form(x: Array, y: Array) -> Callable[[slice], Array]:
         return nodes.sums((x * y)[..., None, :], ones)
 
     m, f = components.mean, components.target
-    own, mean, mean_mean = nodes.sums(rows.U**2, components.gamma), nodes.sums(rows.U, root * m), form(m, m)
+    own, mean, mean_mean = (
+        nodes.sums(rows.U**2, components.gamma),
+        nodes.sums(rows.U, root * m),
+        form(m, m),
+    )
     if problem.has_target:
         target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
     for some in slices(0, len(nodes.z), NODES_AT_ONCE):
@@ -332,10 +401,15 @@ def at_nodes(problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool) 
             pe, crossed = q * target(some), mean_target(some)
             outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]
             g -= kappa * pe
-            form_of_v = form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
+            form_of_v = (
+                form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
+            )
             first = first - (kappa - centred) * (pe - p * crossed)
         t = 1 + pa
-        yield (first + (pb - pa) * (g - beta) / t) / c, p * form_of_v - (g * (g - 2 * beta) - beta**2 * pa) / t
+        yield (
+            (first + (pb - pa) * (g - beta) / t) / c,
+            p * form_of_v - (g * (g - 2 * beta) - beta**2 * pa) / t,
+        )
 
 
 def _times(real: Array, complex_values: Array) -> Array:

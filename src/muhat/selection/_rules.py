@@ -98,8 +98,13 @@ class GCVScores(Scores):
         """Return minus the GCV scores of a filter's parameters."""
         filter, components = self.filters[place], self.problem.components
         if filter.constant:
-            needed, advice = "a filter that treats components differently is needed", "use selection='loo' for it"
-            raise ValueError(refusal("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice))
+            needed, advice = (
+                "a filter that treats components differently is needed",
+                "use selection='loo' for it",
+            )
+            raise ValueError(
+                refusal("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice)
+            )
         r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2
         unseen = (self.problem.n - r.shape[-1]) * (1 - filter.at_zero(grid))
@@ -164,16 +169,23 @@ class KFold(Scored):
         factor = bias_factor_on(self.bias_factor, problem)
         if problem.fold_sums is not None:
             check_rest(1 - float(problem.fold_sums.mass.max()))
-            return FoldScores(problem, candidates, Without.from_held_out(problem, problem.fold_sums), factor)
+            return FoldScores(
+                problem, candidates, Without.from_held_out(problem, problem.fold_sums), factor
+            )
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
-        alike = [np.stack([fold for fold in folds if len(fold) == size]) for size in sorted({len(f) for f in folds})]
+        alike = [
+            np.stack([fold for fold in folds if len(fold) == size])
+            for size in sorted({len(f) for f in folds})
+        ]
         without = reduce(add, (without_each(dense, dense.rows, some) for some in alike))
         return FoldScores(dense, candidates, without, factor)
 
     def folds(self, masses: Array) -> list[Array]:
         """Return the rows of each fold, split at random."""
-        folds = np.array_split(np.random.default_rng(self.random_state).permutation(len(masses)), self.n_splits)
+        folds = np.array_split(
+            np.random.default_rng(self.random_state).permutation(len(masses)), self.n_splits
+        )
         check_rest(1 - max(float(masses[fold].sum()) for fold in folds))
         return folds
 
@@ -182,7 +194,11 @@ class FoldScores(Scores):
     """The scores of folds that are left out by refits."""
 
     def __init__(
-        self, problem: SpectralProblem, candidates: Sequence[Candidates], without: Without, bias_factor: Array
+        self,
+        problem: SpectralProblem,
+        candidates: Sequence[Candidates],
+        without: Without,
+        bias_factor: Array,
     ) -> None:
         super().__init__(problem, candidates)
         self.without, self.unshrunk, self.bias_factor = without, without.unshrunk, bias_factor
@@ -215,13 +231,19 @@ class Given(Rule):
         few = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
         by_products = Access.PRODUCTS in problem.access and few and not problem.batch
         if filter.constant or (Access.SPECTRUM in problem.access and not by_products):
-            return only_choice(self, candidates, strengths_of(cast(SpectralProblem, problem), candidates))
+            return only_choice(
+                self, candidates, strengths_of(cast(SpectralProblem, problem), candidates)
+            )
         if filter.needs == Access.LEADING:
             leading = Leading.down_to(cast(BlockProblem, problem), float(candidates.grid[0]))
             kept = leading.kept(candidates.grid)
-            return leading.with_solution(only_choice(self, candidates, leading.strengths(kept)), kept[0])
+            return leading.with_solution(
+                only_choice(self, candidates, leading.strengths(kept)), kept[0]
+            )
         krylov = Krylov(cast(InMemoryProblem, problem), [NO_ROWS], [candidates])
-        return krylov.with_solution(only_choice(self, candidates, krylov.strengths(0, candidates.grid)))
+        return krylov.with_solution(
+            only_choice(self, candidates, krylov.strengths(0, candidates.grid))
+        )
 
 
 @dataclass

@@ -53,7 +53,10 @@ class Candidate(BaseEstimator, ABC):
         found: list[Measure] = []
         for measure in measures:
             if not isinstance(measure, Mixture | Recombination):
-                if np.shape(measure) != (sample.n,) or not np.isfinite(np.asarray(measure, dtype=float)).all():
+                if (
+                    np.shape(measure) != (sample.n,)
+                    or not np.isfinite(np.asarray(measure, dtype=float)).all()
+                ):
                     raise ValueError(refusal(type(self).__name__, needed, repr(measure)[:60]))
                 measure = np.asarray(measure, dtype=float)
             found.append(measure)
@@ -63,7 +66,12 @@ class Candidate(BaseEstimator, ABC):
         """Return the waves of each estimate without each fold: arrays of shape (folds, frequencies)."""
         refits = [self.checked_fit(sample.without(rows)) for rows in folds]
         return [
-            np.concatenate([wave_of(measure, waves, ~rows) for measure, rows in zip(measures, folds, strict=True)])
+            np.concatenate(
+                [
+                    wave_of(measure, waves, ~rows)
+                    for measure, rows in zip(measures, folds, strict=True)
+                ]
+            )
             for measures in zip(*refits, strict=True)
         ]
 
@@ -71,14 +79,18 @@ class Candidate(BaseEstimator, ABC):
 def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
     """Return a parameter that is a list of whole numbers, or refuse it."""
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        raise ValueError(refusal(type(part).__name__, f"{name} must be a list of whole numbers", repr(values)))
+        raise ValueError(
+            refusal(type(part).__name__, f"{name} must be a list of whole numbers", repr(values))
+        )
     return [whole_number(part, f"each of {name}", value, least) for value in values]
 
 
 def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
     """Return the wave of a measure made from some rows, of shape (1, frequencies)."""
     if isinstance(measure, Mixture | Recombination):
-        return measure_from(measure, waves.sample.center).characteristic_function(waves.frequencies)[None]
+        return measure_from(measure, waves.sample.center).characteristic_function(
+            waves.frequencies
+        )[None]
     weights = np.zeros((waves.sample.n, 1))
     weights[rows, 0] = measure
     return waves.of_weights(weights)
@@ -156,7 +168,9 @@ class GaussianFit(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return both."""
         centered = sample.X - sample.center
-        covariance = (sample.masses * centered.T) @ centered * unbiased(1 / (sample.masses**2).sum())
+        covariance = (
+            (sample.masses * centered.T) @ centered * unbiased(1 / (sample.masses**2).sum())
+        )
         isotropic = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
         covariances = [covariance, isotropic][: len(self.names(sample))]
         return [Mixture.from_moments(np.ones(1), sample.center[None], S[None]) for S in covariances]
@@ -172,10 +186,14 @@ class GaussianFit(Candidate):
         found = [wave * np.exp(-factor / 2 * spread)]
         if len(self.names(sample)) == 2:
             centered = sample.X - sample.center
-            sums = np.stack([np.bincount(folds.labels, sample.masses * x, count) for x in centered.T], axis=1)
+            sums = np.stack(
+                [np.bincount(folds.labels, sample.masses * x, count) for x in centered.T], axis=1
+            )
             squares = np.bincount(folds.labels, sample.masses * (centered**2).sum(axis=1), count)
             means = (sums.sum(axis=0) - sums) / kept
-            trace = np.maximum((squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True), 0)
+            trace = np.maximum(
+                (squares.sum() - squares)[:, None] / kept - (means**2).sum(axis=1, keepdims=True), 0
+            )
             found.append(wave * np.exp(-factor * trace / (2 * centered.shape[1]) * waves.squares))
         return found
 
@@ -213,7 +231,9 @@ class WardMixtures(Candidate):
         """Return the numbers of clusters that a sample has rows enough for."""
         if self.whiten and sample.X.shape[1] == 1:
             return []  # a line has one direction only
-        return [size for size in whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 5]
+        return [
+            size for size in whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 5
+        ]
 
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the mixtures."""
@@ -232,13 +252,17 @@ class WardMixtures(Candidate):
         levels = cut(tree, self.sizes_for(sample))
         labels = max(levels, key=np.max)
         first = np.unique(labels, return_index=True)[1]
-        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(levels[:, first])
+        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(
+            levels[:, first]
+        )
 
 
 def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
     """Return the cluster of each row: its own for the members of the tree, for others that of the nearest mean."""
     means = np.stack([X[members][labels == c].mean(axis=0) for c in range(labels.max() + 1)])
-    joined = np.concatenate([cdist(X[rows], means).argmin(axis=1) for rows in slices(0, len(X), ROWS)])
+    joined = np.concatenate(
+        [cdist(X[rows], means).argmin(axis=1) for rows in slices(0, len(X), ROWS)]
+    )
     joined[members] = labels
     return joined
 
@@ -253,7 +277,9 @@ def mixture_of_clusters(sample: Sample, labels: Array) -> Mixture:
     return Mixture.from_moments(pi, sample.center + means, covariances)
 
 
-def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
+def cluster_moments(
+    X: Array, masses: Array, labels: Array, count: int
+) -> tuple[Array, Array, Array]:
     """Return the mass, the mean and the scatter Σ m_i (x_i − x̄)(x_i − x̄)ᵀ of each cluster; zeros of an empty one."""
     pi, d = np.bincount(labels, masses, count), X.shape[1]
     member = indicators(labels, count, masses)
@@ -262,7 +288,9 @@ def cluster_moments(X: Array, masses: Array, labels: Array, count: int) -> tuple
         centered = X - means[labels]
         return pi, means, (member[:, None] * centered.T) @ centered
     scatter = np.zeros((count, d, d))
-    order = np.split(np.argsort(labels, kind="stable"), np.bincount(labels, minlength=count).cumsum()[:-1])
+    order = np.split(
+        np.argsort(labels, kind="stable"), np.bincount(labels, minlength=count).cumsum()[:-1]
+    )
     for c, rows in enumerate(order):
         centered = X[rows] - means[c]
         scatter[c] = (masses[rows] * centered.T) @ centered
@@ -296,7 +324,9 @@ class _Cells:
         """Return the cells of larger clusters, given the one that each cluster is in."""
         count = parent.max() + 1
         pairs, cells = np.unique(self.group * count + parent[self.cluster], return_inverse=True)
-        sums = (_sum_by(cells, values, len(pairs)) for values in (self.mass, self.first, self.second))
+        sums = (
+            _sum_by(cells, values, len(pairs)) for values in (self.mass, self.first, self.second)
+        )
         return _Cells(pairs // count, pairs % count, *sums)
 
     def left_out(self, folds: Folds) -> Array:
@@ -306,7 +336,9 @@ class _Cells:
         """
         count, kept, size = self.cluster.max() + 1, 1 - folds.shares, folds.sizes
         group, cluster = self.group, self.cluster
-        mass, first, second = (_sum_by(cluster, values, count) for values in (self.mass, self.first, self.second))
+        mass, first, second = (
+            _sum_by(cluster, values, count) for values in (self.mass, self.first, self.second)
+        )
         mean, scatter = _mean_and_scatter(mass, first, second)
         left_mass = mass[cluster] - self.mass
         left_mass[left_mass < EMPTY * mass[cluster]] = 0
@@ -316,7 +348,9 @@ class _Cells:
 
         per_fold = (size / kept)[:, None]  # from masses of the whole sample to numbers of points
         nonempty = count - np.bincount(group, left_mass == 0, len(kept))
-        pooled = per_fold * (scatter.sum(axis=0) + _sum_by(group, left_scatter - scatter[cluster], len(kept)))
+        pooled = per_fold * (
+            scatter.sum(axis=0) + _sum_by(group, left_scatter - scatter[cluster], len(kept))
+        )
         within = pooled / np.maximum(size - nonempty, 1)[:, None]
 
         shares = mass[:, None] / kept

@@ -82,7 +82,10 @@ class MixedEmbedding(Element):
     def loss(self, P: Mixture) -> float:
         """Return ‖f − μ_P‖², zero where rounding would make it negative."""
         cross = self.weights @ np.concatenate(
-            [P.mean(self.kernel, self.atoms.points), self.gaussians.inner_products(self.kernel, P) @ P.weights]
+            [
+                P.mean(self.kernel, self.atoms.points),
+                self.gaussians.inner_products(self.kernel, P) @ P.weights,
+            ]
         )
         return max(self.squared_norm() - 2 * float(cross) + P.inner(self.kernel, P), 0.0)
 
@@ -105,7 +108,10 @@ class MixedEmbedding(Element):
         equal = np.full(len(means), 1 / len(means))
         masses = np.concatenate([self.masses, other.masses])
         return replace(
-            self, atoms=self.atoms + other.atoms, gaussians=Mixture(equal, means, covariances), masses=masses
+            self,
+            atoms=self.atoms + other.atoms,
+            gaussians=Mixture(equal, means, covariances),
+            masses=masses,
         )
 
     def _times(self, factor: float) -> Self:

@@ -155,7 +155,11 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         self._check_parameters()
         if is_dask(X):
             advice = "draw a sample of it, or use KernelMean"
-            raise TypeError(refusal("StackedMean", "rows in memory are needed", "one of dask's collections", advice))
+            raise TypeError(
+                refusal(
+                    "StackedMean", "rows in memory are needed", "one of dask's collections", advice
+                )
+            )
         rows, masses = _counted(checked_sample(self, X, reset=True), sample_weight)
         _check_squares(rows)
         kernel = kernel.resolve(rows)
@@ -194,7 +198,9 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         check_is_fitted(self, "embedding_")
         element = self.embedding_
         atoms = element.atoms if isinstance(element, MixedEmbedding) else cast(Embedding, element)
-        sample = Sample(self.kernel_, atoms.points[: self.n_samples_seen_], self._masses, self.n_samples_seen_)
+        sample = Sample(
+            self.kernel_, atoms.points[: self.n_samples_seen_], self._masses, self.n_samples_seen_
+        )
         candidates = self._checked_candidates(self.kernel_)
         return held_out_gain(candidates, sample, self.n_frequencies, self.unit_mass)
 
@@ -235,20 +241,27 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
             advice = "give the rows and a kernel of them, or use KernelMean"
-            raise ValueError(refusal("StackedMean", "a kernel of rows is needed", "a precomputed one", advice))
+            raise ValueError(
+                refusal("StackedMean", "a kernel of rows is needed", "a precomputed one", advice)
+            )
         return kernel
 
     def _check_parameters(self) -> None:
         if self.n_frequencies is not None:
             whole_number(self, "n_frequencies", self.n_frequencies)
         if not isinstance(self.unit_mass, bool | np.bool_):
-            raise ValueError(refusal("StackedMean", "unit_mass must be True or False", repr(self.unit_mass)))
+            raise ValueError(
+                refusal("StackedMean", "unit_mass must be True or False", repr(self.unit_mass))
+            )
 
     def _checked_candidates(self, kernel: Kernel) -> list[Candidate]:
         given = default_candidates(kernel) if self.candidates is None else self.candidates
         for each in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(each, Candidate):
-                needed, advice = "candidates must be a list of Candidate objects", "as in [GaussianFit(), NuSteps()]"
+                needed, advice = (
+                    "candidates must be a list of Candidate objects",
+                    "as in [GaussianFit(), NuSteps()]",
+                )
                 raise TypeError(refusal("StackedMean", needed, repr(each), advice))
         if not isinstance(given, list | tuple):
             raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
@@ -257,7 +270,14 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
 
 def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
     """Return the candidates that are stacked by default: with jitter where Gaussians have no closed form."""
-    found = [PlainMean(), NuSteps(), GaussianFit(), WardMixtures(), WardMixtures(whiten=True), IndependentBlocks()]
+    found = [
+        PlainMean(),
+        NuSteps(),
+        GaussianFit(),
+        WardMixtures(),
+        WardMixtures(whiten=True),
+        IndependentBlocks(),
+    ]
     return found if kernel is None or has_closed_form(kernel) else [*found, ClusterJitter()]
 
 
@@ -279,7 +299,10 @@ def _check_squares(rows: Array) -> None:
     with np.errstate(over="ignore"):
         spread = float(np.ptp(rows.astype(np.float64), axis=0).max())
     if spread > (np.finfo(np.float64).max / rows.size) ** 0.5:
-        needed, got = "rows whose squared distances are finite are needed", f"a column that spans {spread:.3g}"
+        needed, got = (
+            "rows whose squared distances are finite are needed",
+            f"a column that spans {spread:.3g}",
+        )
         raise ValueError(refusal("StackedMean", needed, got, "rescale X"))
 
 
@@ -297,4 +320,6 @@ def _check_heaviest(masses: Array) -> None:
     rest = 1 - float(masses.max())
     if len(masses) > 1 and rest < LEAST_REST:
         needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
-        raise ValueError(refusal("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows"))
+        raise ValueError(
+            refusal("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")
+        )

@@ -46,10 +46,16 @@ class Recombination:
         places = (np.arange(n) + rng.random()) / n
         order = np.argsort(self.labels, kind="stable")
         ends = np.cumsum(self.masses[order])
-        rows = order[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(order) - 1)]
+        rows = order[
+            np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(order) - 1)
+        ]
         first, *others = self.parts
-        shuffled = np.argsort(self.labels[rows] + rng.random((len(others), n)), axis=1)  # within each cluster
-        origin = self.X[0]  # parts sum to one, so it can be taken out, and large rows keep their digits
+        shuffled = np.argsort(
+            self.labels[rows] + rng.random((len(others), n)), axis=1
+        )  # within each cluster
+        origin = self.X[
+            0
+        ]  # parts sum to one, so it can be taken out, and large rows keep their digits
         drawn = first * (self.X[rows] - origin)
         for part, places in zip(others, shuffled, strict=True):
             drawn += part * (self.X[rows[places]] - origin)

@@ -42,7 +42,9 @@ class Recombined(Candidate):
     def fit(self, sample: Sample) -> list[Measure]:
         """Return the distributions of such rows."""
         labels = self.labels(sample)
-        return [Recombination(sample.X, sample.masses, labels, parts) for parts in self.parts(sample)]
+        return [
+            Recombination(sample.X, sample.masses, labels, parts) for parts in self.parts(sample)
+        ]
 
     def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
         """Return their waves without each fold, in which clusters keep the rows that are left."""
@@ -53,10 +55,17 @@ class Recombined(Candidate):
         left[left < EMPTY * mass.sum(axis=0)] = 0
 
         def without_folds(part: Array) -> Array:
-            sums = Waves(sample, part * waves.frequencies).averages(cells, shape[0] * count).reshape(*shape, -1)
+            sums = (
+                Waves(sample, part * waves.frequencies)
+                .averages(cells, shape[0] * count)
+                .reshape(*shape, -1)
+            )
             return sums.sum(axis=0) - sums
 
-        found = [product_of_parts(left, [without_folds(part) for part in parts]) for parts in self.parts(sample)]
+        found = [
+            product_of_parts(left, [without_folds(part) for part in parts])
+            for parts in self.parts(sample)
+        ]
         return [wave.sum(axis=1) / (1 - folds.shares)[:, None] for wave in found]
 
 
@@ -79,7 +88,11 @@ class IndependentBlocks(Recombined):
 
     def names(self, sample: Sample) -> list[str]:
         """Return a name for each number of blocks, if there are several features and rows enough."""
-        return [f"{count} blocks of features" for count in self._counts(sample)] if self.is_for(sample) else []
+        return (
+            [f"{count} blocks of features" for count in self._counts(sample)]
+            if self.is_for(sample)
+            else []
+        )
 
     def _counts(self, sample: Sample) -> list[int]:
         asked, d = whole_numbers(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1]

@@ -101,11 +101,15 @@ class Sample:
         """The features by average linkage of 1 − |correlation|; its heights are 0, 1, …, to be cut into any number."""
         X = self._scaled
         spread = np.sqrt(self.masses @ X**2)
-        spread = np.hypot(spread, TIE_SHARE * spread.max())  # a feature that is constant but for noise has no direction
+        spread = np.hypot(
+            spread, TIE_SHARE * spread.max()
+        )  # a feature that is constant but for noise has no direction
         X = np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
         apart = 1 - np.abs((self.masses * X.T) @ X)
         apart += TIE_SHARE * np.random.default_rng(0).random(apart.shape)  # breaks ties
-        tree = linkage(np.maximum((apart + apart.T)[np.triu_indices(len(apart), 1)], 0) / 2, "average")
+        tree = linkage(
+            np.maximum((apart + apart.T)[np.triu_indices(len(apart), 1)], 0) / 2, "average"
+        )
         tree[:, 2] = np.arange(len(tree))
         return tree
 
@@ -180,7 +184,9 @@ def cut(tree: Array, sizes: Sequence[int]) -> Array:
         parents[tree[:, side].astype(np.intp)] = nodes[n:]
     tops = np.where(parents < n + made[:, None], parents, nodes)
     before = None
-    while before is None or not np.array_equal(before, tops):  # the top of the top, until all are reached
+    while before is None or not np.array_equal(
+        before, tops
+    ):  # the top of the top, until all are reached
         before, tops = tops, np.take_along_axis(tops, tops, axis=-1)
     leaves = tops[:, :n]
     is_top = np.zeros(tops.shape, dtype=bool)

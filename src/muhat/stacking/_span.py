@@ -38,7 +38,9 @@ class Span:
     """Its weights on the Gaussians, in columns."""
 
     @classmethod
-    def from_measures(cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator) -> Span:
+    def from_measures(
+        cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator
+    ) -> Span:
         """Return the span of measures made from a sample, with so many draws from each mixture if need be."""
         count, closed = len(measures), has_closed_form(sample.kernel)
         points, on_points, mixtures = [sample.X], [np.zeros((sample.n, count))], {}
@@ -57,13 +59,19 @@ class Span:
             for (m, P), end in zip(mixtures.items(), ends, strict=True):
                 masses[end - len(P.weights) : end, m] = P.weights
             gaussians = joined(list(mixtures.values()), np.full(ends[-1], 1 / ends[-1]))
-        return cls(sample.kernel, np.concatenate(points), np.concatenate(on_points), gaussians, masses)
+        return cls(
+            sample.kernel, np.concatenate(points), np.concatenate(on_points), gaussians, masses
+        )
 
     def gram(self) -> Array:
         """Return the inner products ⟨μ_m, μ_m'⟩."""
         inner = self.on_points.T @ self.kernel.product(self.points, self.on_points)
         if self.gaussians is not None:
-            mixed = self.on_gaussians.T @ self.gaussians.means_at(self.kernel, self.points) @ self.on_points
+            mixed = (
+                self.on_gaussians.T
+                @ self.gaussians.means_at(self.kernel, self.points)
+                @ self.on_points
+            )
             own = self.gaussians.inner_products(self.kernel, self.gaussians)
             inner = inner + mixed + mixed.T + self.on_gaussians.T @ own @ self.on_gaussians
         return (inner + inner.T) / 2
@@ -82,7 +90,9 @@ def joined(mixtures: Sequence[Mixture], weights: Array) -> Mixture:
     return Mixture.from_moments(weights, means, np.concatenate([P.covariances for P in mixtures]))
 
 
-def combination(sample: Sample, measures: Sequence[Measure], w: Array, rng: np.random.Generator) -> Element:
+def combination(
+    sample: Sample, measures: Sequence[Measure], w: Array, rng: np.random.Generator
+) -> Element:
     """Return Σ_m w_m μ_m: points and Gaussians; where these have no closed form, points that are drawn from them."""
     weights = np.zeros(sample.n)
     mixtures: list[tuple[float, Mixture]] = []
@@ -102,8 +112,12 @@ def combination(sample: Sample, measures: Sequence[Measure], w: Array, rng: np.r
             drawn.append((float(masses.sum()), gaussians))
     counts = draws_for(sample.n, np.array([mass for mass, _ in drawn]))
     points = [draw_from(P, count, rng) for (_, P), count in zip(drawn, counts, strict=True)]
-    on_points = [np.full(count, mass / count) for (mass, _), count in zip(drawn, counts, strict=True)]
-    element = Embedding(sample.kernel, np.concatenate([sample.X, *points]), np.concatenate([weights, *on_points]))
+    on_points = [
+        np.full(count, mass / count) for (mass, _), count in zip(drawn, counts, strict=True)
+    ]
+    element = Embedding(
+        sample.kernel, np.concatenate([sample.X, *points]), np.concatenate([weights, *on_points])
+    )
     return MixedEmbedding(element, gaussians, masses) if mixtures and closed else element
 
 
@@ -114,4 +128,8 @@ def draws_for(n: int, masses: Array) -> list[int]:
     points for each row keep the number where masses differ by rounding.
     """
     total = masses.sum()
-    return np.ceil(np.minimum(n * np.ceil(total * masses / ADDED), MOST_DRAWS * masses / total)).astype(int).tolist()
+    return (
+        np.ceil(np.minimum(n * np.ceil(total * masses / ADDED), MOST_DRAWS * masses / total))
+        .astype(int)
+        .tolist()
+    )

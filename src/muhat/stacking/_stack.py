@@ -58,10 +58,14 @@ class Stack:
         rng: np.random.Generator,
     ) -> Stack:
         """Return the candidates that can be fitted to a sample, fitted and weighted; the first is the plain mean."""
-        kept = [each for each in candidates if each.names(sample)] if sample.n > 1 else candidates[:1]
+        kept = (
+            [each for each in candidates if each.names(sample)] if sample.n > 1 else candidates[:1]
+        )
         measures = [measure for each in kept for measure in each.checked_fit(sample)]
         moments = _moments(kept, sample, n_frequencies, rng)
-        w = moments.best_weights(np.array([total_mass(each) for each in measures]) if unit_mass else None)
+        w = moments.best_weights(
+            np.array([total_mass(each) for each in measures]) if unit_mass else None
+        )
         trust = trust_in_candidates(sample) * moments.damping(w, sample.bias_factor)
         w = trust * w
         w[0] += 1 - trust
@@ -79,7 +83,9 @@ def trust_in_candidates(sample: Sample) -> float:
     On data of a few values left-out scores are skewed and correlated with the choice that they decide: what they
     promise does not come true. It is continuous in the rows, with no threshold at which an estimate would jump.
     """
-    return max(_ramp(sample.n_distinct, *FEW_DISTINCT), _ramp(sample.distinct_share, *MOSTLY_DISTINCT))
+    return max(
+        _ramp(sample.n_distinct, *FEW_DISTINCT), _ramp(sample.distinct_share, *MOSTLY_DISTINCT)
+    )
 
 
 def _ramp(value: float, low: float, high: float) -> float:
@@ -87,7 +93,10 @@ def _ramp(value: float, low: float, high: float) -> float:
 
 
 def _moments(
-    candidates: Sequence[Candidate], sample: Sample, n_frequencies: int | None, rng: np.random.Generator
+    candidates: Sequence[Candidate],
+    sample: Sample,
+    n_frequencies: int | None,
+    rng: np.random.Generator,
 ) -> LeftOutMoments:
     """Return the moments: from random frequencies, or else from refits."""
     if sample.n == 1:
@@ -102,12 +111,18 @@ def _moments(
         frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
         are_finite = np.isfinite(frequencies**2).all()
     if not are_finite:
-        needed, got = "a bandwidth with frequencies whose squares are finite is needed", repr(sample.kernel)
+        needed, got = (
+            "a bandwidth with frequencies whose squares are finite is needed",
+            repr(sample.kernel),
+        )
         raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
     with np.errstate(over="ignore", invalid="ignore"):
         moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
     if not np.isfinite(moments.inner).all():
-        needed, got = "rows whose squares are finite, in units of the bandwidth, are needed", "larger ones"
+        needed, got = (
+            "rows whose squares are finite, in units of the bandwidth, are needed",
+            "larger ones",
+        )
         raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
     return moments
 
@@ -159,7 +174,9 @@ def held_out_gain(
     return HeldOutGain(share * gain / slope, float(error * share / slope**2))
 
 
-def _scores(measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _scores(
+    measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Return the inner products of some estimates, and their values at rows: of shape (M, M) and (rows, M)."""
     if not has_law(left.kernel):
         span = Span.from_measures(left, measures, DRAWS_TO_CHOOSE, rng)

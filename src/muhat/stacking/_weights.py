@@ -45,27 +45,45 @@ class LeftOutMoments:
     shares: Array
 
     @classmethod
-    def from_waves(cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves) -> LeftOutMoments:
+    def from_waves(
+        cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves
+    ) -> LeftOutMoments:
         """Return the moments as means over random frequencies; the first candidate's first estimate is KME."""
-        left_out = np.stack([wave for each in candidates for wave in each.left_out(sample, folds, waves)], axis=1)
+        left_out = np.stack(
+            [wave for each in candidates for wave in each.left_out(sample, folds, waves)], axis=1
+        )
         parts = np.concatenate([left_out.real, left_out.imag], axis=-1)  # (folds, M, 2 frequencies)
         rows = waves.averages(folds.labels, len(folds.shares)) / folds.shares[:, None]
         tested = np.concatenate([rows.real, rows.imag], axis=-1)
         scale = sample.kernel.bound / len(waves.frequencies)
-        inner, cross = scale * (parts @ parts.swapaxes(-2, -1)), scale * (parts @ tested[..., None])[..., 0]
+        inner, cross = (
+            scale * (parts @ parts.swapaxes(-2, -1)),
+            scale * (parts @ tested[..., None])[..., 0],
+        )
         return cls(inner, cross, folds.shares)
 
     @classmethod
     def from_refits(
-        cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, n_draws: int, rng: np.random.Generator
+        cls,
+        candidates: Sequence[Candidate],
+        sample: Sample,
+        folds: Folds,
+        n_draws: int,
+        rng: np.random.Generator,
     ) -> LeftOutMoments:
         """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
 
         def moments(left: Sample, rows: Array) -> tuple[Array, Array]:
-            span = Span.from_measures(left, [m for each in candidates for m in each.checked_fit(left)], n_draws, rng)
-            return span.gram(), np.average(span.values(sample.X[rows]), axis=0, weights=sample.masses[rows])
+            span = Span.from_measures(
+                left, [m for each in candidates for m in each.checked_fit(left)], n_draws, rng
+            )
+            return span.gram(), np.average(
+                span.values(sample.X[rows]), axis=0, weights=sample.masses[rows]
+            )
 
-        inner, cross = map(np.stack, zip(*(moments(sample.without(rows), rows) for rows in folds), strict=True))
+        inner, cross = map(
+            np.stack, zip(*(moments(sample.without(rows), rows) for rows in folds), strict=True)
+        )
         return cls(inner, cross, folds.shares)
 
     @cached_property
@@ -146,5 +164,7 @@ def _least_squares_with_total(root: Array, aim: Array, masses: Array) -> Array:
     ‖Cw‖² + s² (cᵀw − 1)², for any s: the least value among the multiples of w increases with ‖Cw‖/cᵀw.
     """
     s = np.abs(root).max()
-    w = nnls(np.vstack([root - np.outer(aim, masses), s * masses]), np.append(np.zeros(len(root)), s))[0]
+    w = nnls(
+        np.vstack([root - np.outer(aim, masses), s * masses]), np.append(np.zeros(len(root)), s)
+    )[0]
     return w / (masses @ w)

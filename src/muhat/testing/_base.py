@@ -12,10 +12,23 @@ import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, available_cores, limit_cores, share_between_cores
+from muhat._arrays import (
+    BLAS_ON_ONE_THREAD,
+    Array,
+    available_cores,
+    limit_cores,
+    share_between_cores,
+)
 from muhat._messages import refusal
 from muhat._parts import as_gram
-from muhat._validation import as_array, as_frame, checked_gram, checked_sample, checked_seed, whole_number
+from muhat._validation import (
+    as_array,
+    as_frame,
+    checked_gram,
+    checked_sample,
+    checked_seed,
+    whole_number,
+)
 from muhat.data import DataSet
 from muhat.gram import Approximation
 from muhat.kernels import Function, Kernel, Precomputed
@@ -60,15 +73,21 @@ class PermutationTest(BaseEstimator):
         if rows < WORTH_A_THREAD:
             with BLAS_ON_ONE_THREAD:
                 return [work(part) for part in parts]
-        with limit_cores(available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
+        with limit_cores(
+            available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
+        ):
             return share_between_cores(work, parts)
 
     def _sample(self, name: str, X: Any, least: int = 2) -> tuple[Array, tuple[str, ...] | None]:
         """Return a sample of some rows at least, in double, and the names of its columns if it has any."""
         X, columns = as_rows(type(self).__name__, name, X)
-        values = checked_sample(clone(self), X, reset=True, name=name).astype(np.float64, copy=False)
+        values = checked_sample(clone(self), X, reset=True, name=name).astype(
+            np.float64, copy=False
+        )
         if len(values) < least:
-            raise ValueError(refusal(type(self).__name__, f"{name} must have at least {least} rows", "1 row"))
+            raise ValueError(
+                refusal(type(self).__name__, f"{name} must have at least {least} rows", "1 row")
+            )
         return values, columns
 
 
@@ -102,7 +121,9 @@ def _as_table(who: str, name: str, X: Sequence[Any]) -> Array:
         return np.asarray(X)
     except ValueError:
         needed = f"the rows of {name} must have equal lengths"
-        advice = "fill them up, or compare objects by Function(f, rows=True), a function of two of them"
+        advice = (
+            "fill them up, or compare objects by Function(f, rows=True), a function of two of them"
+        )
         raise ValueError(refusal(who, needed, "unequal ones", advice)) from None
 
 
@@ -146,14 +167,19 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
             return _rows_of_matrix(who, samples)
         matrices = [checked_gram(who, np.asarray(each.matrix)) for each in precomputed]
         size = min(map(len, matrices))
-        return Numbered(list(map(Precomputed, matrices)), tuple(_row_numbers(who, each, size) for each in samples))
+        return Numbered(
+            list(map(Precomputed, matrices)),
+            tuple(_row_numbers(who, each, size) for each in samples),
+        )
     functions = [each for each in kernels if isinstance(each, Function) and callable(each.function)]
     if len(functions) < len(kernels) or not any(map(has_objects, samples)):
         return None
     objects = [each for sample in samples for each in sample]
     starts = np.cumsum([0, *map(len, samples)]).tolist()
     numbers = tuple(np.arange(*ends)[:, None] for ends in pairwise(starts))
-    found = [Precomputed(checked_gram(who, _matrix_of_objects(each, objects))) for each in functions]
+    found = [
+        Precomputed(checked_gram(who, _matrix_of_objects(each, objects))) for each in functions
+    ]
     return Numbered(list(found), numbers)
 
 
@@ -161,7 +187,10 @@ def _rows_of_matrix(who: str, samples: Sequence[Any]) -> Numbered:
     """Return the kernel whose matrix the samples make up, one below the other."""
     rows = [as_array(as_frame(each)) for each in samples]
     shapes = " and ".join(f"shape {each.shape}" for each in rows)
-    if any(each.ndim != 2 or each.shape[1] != sum(map(len, rows)) or each.dtype.kind not in "fiub" for each in rows):
+    if any(
+        each.ndim != 2 or each.shape[1] != sum(map(len, rows)) or each.dtype.kind not in "fiub"
+        for each in rows
+    ):
         needed = "kernel='precomputed' needs rows of one square matrix K"
         advice = "give K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
         raise ValueError(refusal(who, needed, shapes, advice))
@@ -203,7 +232,9 @@ def _matrix_of_objects(kernel: Function, objects: list[Any]) -> Array:
     return kernel._called(matrix, np.empty(0), shape=(len(objects), len(objects)))
 
 
-def spectral_gram(test: PermutationTest, gram: Any, kernels: Sequence[Kernel]) -> str | Approximation:
+def spectral_gram(
+    test: PermutationTest, gram: Any, kernels: Sequence[Kernel]
+) -> str | Approximation:
     """Return how Gram matrices are to be held, or refuse a way that gives no spectrum."""
     gram = as_gram(gram)
     if gram == "blocks":

@@ -58,7 +58,9 @@ class RowCounts:
 
     def is_same(self, other: RowCounts) -> bool:
         """Whether both samples consist of the same rows, as often."""
-        same = np.array_equal(self.hashes, other.hashes) and np.array_equal(self.counts, other.counts)
+        same = np.array_equal(self.hashes, other.hashes) and np.array_equal(
+            self.counts, other.counts
+        )
         return self.n == other.n and same
 
 
@@ -87,7 +89,9 @@ def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) ->
         )
     if n_shared > WORTH_A_WORD * n:
         are = "row of {} is" if n_shared == 1 else "rows of {} are"
-        notes.append(f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences.")
+        notes.append(
+            f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences."
+        )
     if notes:
         notes[-1] = notes[-1][:-1] + "; distinct=True (--distinct) drops copies."
     return " ".join(notes)

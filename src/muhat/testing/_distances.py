@@ -37,13 +37,19 @@ class Distance(Kernel):
         X = as_points(X).astype(np.float64, copy=False)
         reference = np.sort(X, axis=0) if self.ranks else None
         points = X if reference is None else _ranks(reference, X)
-        largest = float(np.abs(points).max()) or 1.0  # so that no sum is beyond the range of numbers
+        largest = (
+            float(np.abs(points).max()) or 1.0
+        )  # so that no sum is beyond the range of numbers
         origin = largest * (points / largest).mean(axis=0)
         unit = float(np.abs(points - origin).max()) or 1.0
         return _ResolvedDistance(self.ranks, origin, unit, reference)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        raise ValueError(refusal("Distance", "an origin is needed before the kernel is called", "none", "resolve it"))
+        raise ValueError(
+            refusal(
+                "Distance", "an origin is needed before the kernel is called", "none", "resolve it"
+            )
+        )
 
     def __repr__(self) -> str:
         return f"Distance({'ranks' if self.ranks else ''})"

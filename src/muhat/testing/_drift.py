@@ -126,14 +126,23 @@ class DriftResult(Shown):
         if not self.is_alarm:
             return f"No drift detected in {self.name} ({rows}, {p}, alarm at {self.level:.2g})."
         names = ("the reference", self.name)
-        change = change_text(self.features[0], (max(2, self.n_reference), self.n), names, "than in the reference")
+        change = change_text(
+            self.features[0], (max(2, self.n_reference), self.n), names, "than in the reference"
+        )
         found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {change}."
         return f"{found} {copies_note(self.n_copies, self.n_shared, self.n + self.n_reference, names)}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("features", "test")}
-        changed = [{field.name: getattr(each, field.name) for field in fields(each)} for each in self.features]
+        plain = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("features", "test")
+        }
+        changed = [
+            {field.name: getattr(each, field.name) for field in fields(each)}
+            for each in self.features
+        ]
         return {**plain, "features": changed, "verdict": self.verdict()}
 
     def __repr__(self) -> str:
@@ -248,7 +257,12 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         self._seed = checked_seed("DriftDetector", self.random_state)
         drawn = self._drawn(X, reset=True)
         self.__dict__.update(
-            reference_=drawn.rows, history_=(), n_batches_=0, n_alarms_=0, first_alarm_=None, spent_=0.0
+            reference_=drawn.rows,
+            history_=(),
+            n_batches_=0,
+            n_alarms_=0,
+            first_alarm_=None,
+            spent_=0.0,
         )
         return self
 
@@ -273,7 +287,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if PER_LEVEL / level > MOST_PERMUTATIONS:
             needed = f"a level of at least {PER_LEVEL / MOST_PERMUTATIONS:g} is needed"
             advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
-            raise ValueError(refusal("DriftDetector", needed, f"{level:.2g} for batch {number}", advice))
+            raise ValueError(
+                refusal("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
+            )
         drawn = self._drawn(X)
         name = f"batch {number}" if name is None else str(name)
         test = self._tested(drawn.rows, number, ceil(PER_LEVEL / level) - 1, name)
@@ -301,7 +317,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         self.__dict__.update(
             n_batches_=number,
             n_alarms_=self.n_alarms_ + result.is_alarm,
-            first_alarm_=number if result.is_alarm and self.first_alarm_ is None else self.first_alarm_,
+            first_alarm_=number
+            if result.is_alarm and self.first_alarm_ is None
+            else self.first_alarm_,
             spent_=result.spent,
             history_=(*self.history_, replace(result, test=None))[-self.n_history :],
         )
@@ -333,11 +351,11 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             return "No batch has been tested yet."
         many = f"{self.n_batches_:,} batch{'es' if self.n_batches_ != 1 else ''}"
         if not self.n_alarms_:
-            return " ".join(filter(None, [f"No alarm in {many}.", self._closest_text(), self._too_few_text()]))
+            return " ".join(
+                filter(None, [f"No alarm in {many}.", self._closest_text(), self._too_few_text()])
+            )
         about = "" if self.block_length in (None, 1) else "about "
-        bound = (
-            f"(The chance of any false alarm, over all batches ever tested, is at most {about}{100 * self.alpha:g} %.)"
-        )
+        bound = f"(The chance of any false alarm, over all batches ever tested, is at most {about}{100 * self.alpha:g} %.)"
         names = [each.name for each in self.history_ if each.is_alarm][-NAMED:]
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
@@ -363,10 +381,14 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         listed = ", ".join(names[-NAMED:]) + f" and {more:,} before" * (more > 0)
         return f"{listed} {'has' if len(names) == 1 else 'have'} too few rows to raise an alarm."
 
-    def _tested(self, batch: Array, number: int, permutations: int, name: str = "batch") -> TwoSampleResult:
+    def _tested(
+        self, batch: Array, number: int, permutations: int, name: str = "batch"
+    ) -> TwoSampleResult:
         """Return the test of a batch against the reference, with at least so many permutations."""
         if self.test is None:
-            gram = "dense" if len(batch) + len(self.reference_) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+            gram = (
+                "dense" if len(batch) + len(self.reference_) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+            )
             test = TwoSampleTest(gram=gram, bins=BINS, early_stopping=ENOUGH)
         else:
             test = clone(self.test)
@@ -378,7 +400,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             block_length=self.block_length,
             random_state=seed,
         )
-        columns = getattr(self, "feature_names_in_", [f"column {place}" for place in range(self.n_features_in_)])
+        columns = getattr(
+            self, "feature_names_in_", [f"column {place}" for place in range(self.n_features_in_)]
+        )
         samples = [DataSet("", each, tuple(columns)) for each in (self.reference_, batch)]
         with catch_warnings():
             simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
@@ -386,22 +410,33 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
 
     def _drawn(self, X: Any, reset: bool = False) -> _Drawn:
         """Return rows of a batch, or of the reference in ``fit``, where its columns are learnt; refuse others."""
-        name, size = ("reference", self.n_reference) if reset else ("batch", BATCH_OVER_REFERENCE * self.n_reference)
+        name, size = (
+            ("reference", self.n_reference)
+            if reset
+            else ("batch", BATCH_OVER_REFERENCE * self.n_reference)
+        )
         found = as_named_source(f"DriftDetector: {name}", X)
         length = self.block_length or 1
         if found is None:
-            is_flat = isinstance(X, np.ndarray) and X.ndim == 1  # refused, as scikit-learn's estimators must do
+            is_flat = (
+                isinstance(X, np.ndarray) and X.ndim == 1
+            )  # refused, as scikit-learn's estimators must do
             X, columns = (X, None) if is_flat else as_rows("DriftDetector", name, X)
             if not reset:
                 self._check_names(columns)
-            has_own_names = columns is not None and not hasattr(X, "columns")  # which scikit-learn does not see
+            has_own_names = columns is not None and not hasattr(
+                X, "columns"
+            )  # which scikit-learn does not see
             checker = clone(self) if has_own_names else self
             rows = checked_sample(checker, X, reset=reset or has_own_names, name=name)
             rows = rows.astype(np.float64, copy=False)
             self._check_columns(rows.shape[1], columns, reset)
             drawn = _Drawn.from_rows(rows, size, length, self._seed)
         elif length > 1:
-            needed, advice = "rows in memory are needed with block_length", "give an array or a data frame"
+            needed, advice = (
+                "rows in memory are needed with block_length",
+                "give an array or a data frame",
+            )
             raise ValueError(refusal("DriftDetector", needed, "batches", advice))
         else:
             sample = Sample.from_source(*found, size, self._seed)
@@ -432,11 +467,16 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if names is None or known is None or list(map(str, names)) == list(known):
             return
         listed = ", ".join(map(repr, list(names)[:CHANGED])) + ", …" * (len(names) > CHANGED)
-        needed = (
-            f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:CHANGED]))}"
-        )
+        needed = f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:CHANGED]))}"
         needed += ", …)" if len(known) > CHANGED else ")"
-        raise ValueError(refusal("DriftDetector", needed, listed, "select them with batch[detector.feature_names_in_]"))
+        raise ValueError(
+            refusal(
+                "DriftDetector",
+                needed,
+                listed,
+                "select them with batch[detector.feature_names_in_]",
+            )
+        )
 
     def _check(self) -> None:
         """Raise ValueError for invalid parameters."""
@@ -452,9 +492,18 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
             raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
-        if self.test is not None and any(isinstance(each, Precomputed) for each in as_kernels(self.test.kernel)):
-            needed, got = "test must have a kernel of rows, as new batches are in no matrix", "a precomputed one"
-            raise ValueError(refusal("DriftDetector", needed, got, "give the rows, and a kernel such as 'gaussian'"))
+        if self.test is not None and any(
+            isinstance(each, Precomputed) for each in as_kernels(self.test.kernel)
+        ):
+            needed, got = (
+                "test must have a kernel of rows, as new batches are in no matrix",
+                "a precomputed one",
+            )
+            raise ValueError(
+                refusal(
+                    "DriftDetector", needed, got, "give the rows, and a kernel such as 'gaussian'"
+                )
+            )
         if self.test is not None and self.test.block_length not in (None, self.block_length):
             needed, advice = "test must have no block_length of its own", "give it to the detector"
             raise ValueError(refusal("DriftDetector", needed, self.test.block_length, advice))
@@ -475,7 +524,9 @@ class _Drawn:
         digest = _digest(rows, len(rows))
         if len(rows) <= size or blocks < 2:
             return cls(rows, len(rows), digest)
-        chosen = np.sort(np.random.default_rng(seed).choice(blocks, max(2, size // block), replace=False))
+        chosen = np.sort(
+            np.random.default_rng(seed).choice(blocks, max(2, size // block), replace=False)
+        )
         numbers = (chosen[:, None] * block + np.arange(block)).ravel()
         return cls(rows[numbers], len(rows), digest)
 

@@ -70,7 +70,10 @@ class PooledGram(ABC):
         squared = float(self.statistics(unbiased, observed)[0][0, 0])
         f = self.differences(labels)
         unit = np.abs(f).max()  # whose square may be beyond the range of numbers
-        errors = [2 * unit * quotient(f[each], unit).std(ddof=1) / np.sqrt(each.sum()) for each in (labels, ~labels)]
+        errors = [
+            2 * unit * quotient(f[each], unit).std(ddof=1) / np.sqrt(each.sum())
+            for each in (labels, ~labels)
+        ]
         reach = NORMAL_95 * np.hypot(np.hypot(*errors), self.law(unbiased, observed).spread[0])
         return tuple(float(np.sqrt(max(squared + side, 0.0))) for side in (-reach, reach))  # type: ignore[return-value]
 
@@ -99,12 +102,19 @@ class PooledMatrix(PooledGram):
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
         """Return MMD² by products of S with all columns of labels."""
-        less = labels[:, 0].mean()  # S1 = 0 but for rounding: a relabeling and its complement are to have the same T
+        less = labels[
+            :, 0
+        ].mean()  # S1 = 0 but for rounding: a relabeling and its complement are to have the same T
         q = np.empty(labels.shape[1])
         for some in slices(0, len(q), COLUMNS):
             P = labels[:, some] - less
             q[some] = np.einsum("ib,ib->b", P, self.S @ P)
-        return _values(np.tile(q, (len(statistics), 1)), statistics, labels, lambda i: self.S.diagonal()[:, None])
+        return _values(
+            np.tile(q, (len(statistics), 1)),
+            statistics,
+            labels,
+            lambda i: self.S.diagonal()[:, None],
+        )
 
     def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
         """Return the law by the traces of S, S² and S³."""
@@ -142,7 +152,9 @@ class PooledSpectrum(PooledGram):
     """The function Σ_k a_k e_k of the orthonormal eigenfunctions e_k of the covariance operator, up to a constant."""
 
     @classmethod
-    def from_rows(cls, kernel: Kernel, Z: Array, gram: str | Approximation = "dense") -> PooledSpectrum:
+    def from_rows(
+        cls, kernel: Kernel, Z: Array, gram: str | Approximation = "dense"
+    ) -> PooledSpectrum:
         """Decompose the centred Gram matrix of the rows, or that of features which stand for it."""
         if isinstance(gram, Approximation):
             return cls.from_features(features_for(kernel, gram, Z), Z)
@@ -156,7 +168,9 @@ class PooledSpectrum(PooledGram):
         kept = is_kept(gamma, len(Z), largest)
         gamma, U = gamma[kept], U[:, kept]
         bound = kernel.bound if np.isfinite(kernel.bound) else largest
-        return cls(gamma, U, bound, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma))))
+        return cls(
+            gamma, U, bound, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma)))
+        )
 
     @classmethod
     def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
@@ -168,7 +182,9 @@ class PooledSpectrum(PooledGram):
         gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
         kept = is_kept(gamma, len(Z))
         gamma, V = gamma[kept], V[:, kept]
-        return cls(gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a))
+        return cls(
+            gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a)
+        )
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
         """Return the statistics with every parameter a number; none where the kernel does not tell any rows apart."""
@@ -181,7 +197,12 @@ class PooledSpectrum(PooledGram):
         N, n = len(labels), int(labels[:, 0].sum())
         h = N * self._weights(statistics)
         # Uᵀ1 = 0 but for rounding: with n/N taken off, a relabeling and its complement have the same T to the last bit.
-        return _values(h @ _product(self.U, labels, n / N) ** 2, statistics, labels, lambda i: self.U**2 @ h[i].T)
+        return _values(
+            h @ _product(self.U, labels, n / N) ** 2,
+            statistics,
+            labels,
+            lambda i: self.U**2 @ h[i].T,
+        )
 
     def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
         """Return the law by the sums of h, h² and h³.
@@ -192,11 +213,15 @@ class PooledSpectrum(PooledGram):
         h = len(labels) * _mean_square(labels) * self._weights(statistics) * squares
         unit = np.abs(h).max(axis=1, initial=0)
         h = quotient(h, unit[:, None])
-        return Law.of_squares(np.array([(h**power).sum(axis=1) for power in (1, 2, 3)]), unit, _unbiased(statistics))
+        return Law.of_squares(
+            np.array([(h**power).sum(axis=1) for power in (1, 2, 3)]), unit, _unbiased(statistics)
+        )
 
     def _weights(self, statistics: Sequence[Statistic]) -> Array:
         """Return h(γ), a row for each statistic."""
-        return np.array([each.weight(self.gamma) for each in statistics]).reshape(len(statistics), len(self.gamma))
+        return np.array([each.weight(self.gamma) for each in statistics]).reshape(
+            len(statistics), len(self.gamma)
+        )
 
     def differences(self, labels: Array) -> Array:
         """Return N U Γ Uᵀ w."""
@@ -250,7 +275,9 @@ def _values(
         diagonal = diagonal_of(unbiased)
         inside = _product(diagonal, labels)  # its sum over the first sample
         q, total = q[unbiased], diagonal.sum(axis=0)[:, None]
-        T[unbiased] = (q - inside) / (n * (n - 1)) + (q - total + inside) / (m * (m - 1)) + 2 * q / (n * m)
+        T[unbiased] = (
+            (q - inside) / (n * (n - 1)) + (q - total + inside) / (m * (m - 1)) + 2 * q / (n * m)
+        )
     return T, scales
 
 

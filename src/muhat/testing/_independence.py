@@ -159,7 +159,9 @@ class IndependenceTest(PermutationTest):
             copies_stand_out=pairs.copies_stand_out,
             copies_can_be_dropped=pairs.copies_can_be_dropped,
             distinct=bool(self.distinct),
-            constant=tuple(name for name, side in (("x", pairs.x), ("y", pairs.y)) if side.is_constant),
+            constant=tuple(
+                name for name, side in (("x", pairs.x), ("y", pairs.y)) if side.is_constant
+            ),
             least_p_value=1 / paired.table.values.shape[1],
         )
 
@@ -174,7 +176,9 @@ class IndependenceTest(PermutationTest):
     def _paired(self, X: Any, Y: Any) -> _Paired:
         """Return the values of all statistics for all orders of the rows of Y."""
         statistics = [
-            replace(each, shares=SHARES) if isinstance(each, Filtered) and each.shares is None else each
+            replace(each, shares=SHARES)
+            if isinstance(each, Filtered) and each.shares is None
+            else each
             for each in self._check()
         ]
         if any(each.unbiased for each in statistics):
@@ -196,7 +200,10 @@ class IndependenceTest(PermutationTest):
         laws: list[Law] = []
         shrunk = [each for each in statistics if isinstance(each, ShrunkCovariance)]
         if blocks[0].candidates:
-            values, laws = [self._statistics(blocks, orders, gram == "dense")], [each.law for each in blocks]
+            values, laws = (
+                [self._statistics(blocks, orders, gram == "dense")],
+                [each.law for each in blocks],
+            )
             candidates = [each for block in blocks for each in block.candidates]
             families = _families(blocks)
         for statistic in shrunk:
@@ -210,14 +217,18 @@ class IndependenceTest(PermutationTest):
         )
         kernels = candidates[table.loudest][0]
         correlation = next(
-            _correlation(*spectra) for block in blocks if (spectra := block.spectra_of(kernels)) is not None
+            _correlation(*spectra)
+            for block in blocks
+            if (spectra := block.spectra_of(kernels)) is not None
         )
         return _Paired(pairs, table, candidates, is_complete, correlation)
 
     def _default_blocks(self, x: _Rows, y: _Rows) -> list[_Block]:
         """Return the default statistics: five families that see fine, smooth, linear and monotone dependence."""
         fine = [self._spectra(side, self._ladder([Gaussian()], side)) for side in (x, y)]
-        blocks = [_Block.of_spectra(fine, [Spectral(shares=(share,))], FINE, 0) for share in FINE_SHARES]
+        blocks = [
+            _Block.of_spectra(fine, [Spectral(shares=(share,))], FINE, 0) for share in FINE_SHARES
+        ]
         blocks.append(_Block.of_spectra(fine, [MMD()], SMOOTH, 1))
         others: list[tuple[Callable[[Array], Kernel], float]] = [
             (Distance().resolve, DISTANCES),
@@ -234,8 +245,14 @@ class IndependenceTest(PermutationTest):
         spectra = [self._spectra(side, self._ladder(side.side.kernels, side)) for side in (x, y)]
         if not all(spectra):
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-            raise ValueError(refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice))
-        return [_Block.of_spectra(spectra, [each for each in statistics if not isinstance(each, ShrunkCovariance)])]
+            raise ValueError(
+                refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice)
+            )
+        return [
+            _Block.of_spectra(
+                spectra, [each for each in statistics if not isinstance(each, ShrunkCovariance)]
+            )
+        ]
 
     def _ladder(self, kernels: list[Kernel], rows: _Rows) -> list[Kernel]:
         """Return the kernels at every bandwidth, learnt from one side."""
@@ -245,7 +262,11 @@ class IndependenceTest(PermutationTest):
     def _spectra(self, rows: _Rows, kernels: list[Kernel]) -> Spectra:
         """Return the spectrum of every kernel that tells some rows of one side apart."""
         spectra = self._map(rows.spectrum, kernels, len(rows.side.rows))
-        return [(kernel, spectrum) for kernel, spectrum in zip(kernels, spectra, strict=True) if spectrum.gamma.size]
+        return [
+            (kernel, spectrum)
+            for kernel, spectrum in zip(kernels, spectra, strict=True)
+            if spectrum.gamma.size
+        ]
 
     def _statistics(self, blocks: list[_Block], orders: Array, is_dense: bool) -> Array:
         """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))² for the weights of x and y in every block, and every order π."""
@@ -262,10 +283,17 @@ class IndependenceTest(PermutationTest):
     def _pairs(self, X: Any, Y: Any) -> tuple[_Pairs, str | Approximation]:
         """Return both sides of the pairs and how their Gram matrices are held, or refuse them in one sentence."""
         kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
-        kernels_y = _kernels_as_on_x(kernels_x, X, Y) if self.kernel_y is None else as_kernels(self.kernel_y)
+        kernels_y = (
+            _kernels_as_on_x(kernels_x, X, Y)
+            if self.kernel_y is None
+            else as_kernels(self.kernel_y)
+        )
         gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
         if isinstance(gram, Nystrom) and not isinstance(gram.landmarks, str):
-            needed, got = "landmarks must be drawn, of x and of y independently of each other", "given ones"
+            needed, got = (
+                "landmarks must be drawn, of x and of y independently of each other",
+                "given ones",
+            )
             raise ValueError(refusal("IndependenceTest", needed, got, "use gram=Nystrom(100)"))
         x, y = self._side("X", X, kernels_x), self._side("Y", Y, kernels_y)
         n = len(x.rows)
@@ -278,7 +306,9 @@ class IndependenceTest(PermutationTest):
         most = MOST_ROWS[gram == "dense"]
         if n > most:
             advice = "use gram='nystrom'" if gram == "dense" else "draw some of the rows"
-            raise ValueError(refusal("IndependenceTest", f"at most {most} rows are needed", n, advice))
+            raise ValueError(
+                refusal("IndependenceTest", f"at most {most} rows are needed", n, advice)
+            )
         pairs = _Pairs.counted(x, y, distinct=bool(self.distinct))
         if self.standardize:
             return pairs.standardized, gram
@@ -299,7 +329,11 @@ class IndependenceTest(PermutationTest):
 def _kernels_as_on_x(kernels: list[Kernel], X: Any, Y: Any) -> list[Kernel]:
     """Return the kernels of y, if none are given: those of x, unless they say nothing about y."""
     of_numbers = any(isinstance(each, Precomputed) and each.matrix is not None for each in kernels)
-    of_objects = all(isinstance(each, Function) for each in kernels) and has_objects(X) and not has_objects(Y)
+    of_objects = (
+        all(isinstance(each, Function) for each in kernels)
+        and has_objects(X)
+        and not has_objects(Y)
+    )
     return [Gaussian()] if of_numbers or of_objects else kernels
 
 
@@ -360,10 +394,15 @@ class _Pairs:
         if not distinct or not copies:
             return pairs
         if not pairs.copies_can_be_dropped:
-            given, plain = option("distinct"), "leave out --distinct" if IN_COMMAND.get() else "use distinct=False"
+            given, plain = (
+                option("distinct"),
+                "leave out --distinct" if IN_COMMAND.get() else "use distinct=False",
+            )
             needed = f"with {given}, x or y must have no value twice in rows that are not copies"
             got = f"{equal.levels[0]:,} different values of x and {equal.levels[1]:,} of y in {kept:,} such rows"
-            advice = f"{plain}, as rows that are equal because few values are possible are no copies"
+            advice = (
+                f"{plain}, as rows that are equal because few values are possible are no copies"
+            )
             raise ValueError(refusal("IndependenceTest", needed, got, advice))
         return pairs.taken(equal.first)
 
@@ -398,7 +437,9 @@ class _Rows:
     gram: str | Approximation
 
     @classmethod
-    def shuffled(cls, side: _SideOfPairs, gram: str | Approximation, rng: np.random.Generator) -> _Rows:
+    def shuffled(
+        cls, side: _SideOfPairs, gram: str | Approximation, rng: np.random.Generator
+    ) -> _Rows:
         """Return one side, with an order drawn."""
         return cls(side, side.rows[rng.permutation(len(side.rows))], gram)
 
@@ -424,7 +465,9 @@ class _Paired:
 def _nothing_to_see(pairs: _Pairs, orders: int, is_complete: bool) -> _Paired:
     """Return the test of a constant: no order changes anything, so that p is 1."""
     table = PermutationTable(np.zeros((1, orders)), np.ones(1))
-    kernels = tuple(kernels_at_bandwidths(each.kernels[:1], [1.0], each.rows)[0] for each in (pairs.x, pairs.y))
+    kernels = tuple(
+        kernels_at_bandwidths(each.kernels[:1], [1.0], each.rows)[0] for each in (pairs.x, pairs.y)
+    )
     return _Paired(pairs, table, [(kernels, (MMD(), MMD()))], is_complete, 0.0)
 
 
@@ -438,12 +481,20 @@ class _Side:
     @cached_property
     def candidates(self) -> list[tuple[Kernel, Statistic]]:
         """Every kernel with every statistic, parameters resolved."""
-        return [(kernel, each) for kernel, spectrum in self.spectra for each in spectrum.resolve(self.statistics)]
+        return [
+            (kernel, each)
+            for kernel, spectrum in self.spectra
+            for each in spectrum.resolve(self.statistics)
+        ]
 
     @cached_property
     def weights(self) -> list[tuple[PooledSpectrum, Array]]:
         """The spectrum and h(γ) of every candidate."""
-        resolved = [(spectrum, each) for _, spectrum in self.spectra for each in spectrum.resolve(self.statistics)]
+        resolved = [
+            (spectrum, each)
+            for _, spectrum in self.spectra
+            for each in spectrum.resolve(self.statistics)
+        ]
         return [(spectrum, each.weight(spectrum.gamma)) for spectrum, each in resolved]
 
     def matrices(self) -> Array:
@@ -458,7 +509,10 @@ class _Side:
         """Return the weights of every candidate on these eigenvectors, zero but for those of its kernel."""
         starts = np.cumsum([0, *(len(spectrum.gamma) for _, spectrum in self.spectra)])
         H = np.zeros((len(self.weights), starts[-1]))
-        start_of = {id(spectrum): start for (_, spectrum), start in zip(self.spectra, starts.tolist(), strict=False)}
+        start_of = {
+            id(spectrum): start
+            for (_, spectrum), start in zip(self.spectra, starts.tolist(), strict=False)
+        }
         for row, (spectrum, h) in zip(H, self.weights, strict=True):
             row[start_of[id(spectrum)] :][: len(h)] = h
         return H
@@ -467,10 +521,14 @@ class _Side:
         """Return the law of Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)² in theory: the mean of each square is 1/(n − 1)."""
 
         def units(side: _Side) -> Array:
-            return np.array([h.max(initial=0) / np.sqrt(len(each.U) - 1) for each, h in side.weights])
+            return np.array(
+                [h.max(initial=0) / np.sqrt(len(each.U) - 1) for each, h in side.weights]
+            )
 
         def sums(side: _Side, power: int) -> Array:
-            return np.array([(quotient(h, h.max(initial=0)) ** power).sum() for _, h in side.weights])
+            return np.array(
+                [(quotient(h, h.max(initial=0)) ** power).sum() for _, h in side.weights]
+            )
 
         products = [np.outer(sums(self, power), sums(other, power)).ravel() for power in (1, 2, 3)]
         return Law.of_squares(np.array(products), np.outer(units(self), units(other)).ravel())
@@ -487,7 +545,11 @@ class _Block:
 
     @classmethod
     def of_spectra(
-        cls, sides: Sequence[Spectra], statistics: list[Statistic], weight: float = 1.0, family: int = 0
+        cls,
+        sides: Sequence[Spectra],
+        statistics: list[Statistic],
+        weight: float = 1.0,
+        family: int = 0,
     ) -> _Block:
         """Return the statistics on every kernel of x with those on every kernel of y."""
         x, y = (_Side(each, statistics) for each in sides)
@@ -496,7 +558,9 @@ class _Block:
     @cached_property
     def candidates(self) -> Candidates:
         """The kernels and statistics of every pair."""
-        return [((k, other), (h, g)) for k, h in self.x.candidates for other, g in self.y.candidates]
+        return [
+            ((k, other), (h, g)) for k, h in self.x.candidates for other, g in self.y.candidates
+        ]
 
     @property
     def law(self) -> Law:
@@ -524,14 +588,22 @@ def _from_pairs(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
 
     The values of a pair lie together, as they are gathered; some pairs at a time, so that they stay in the cache.
     """
-    S, R = (np.concatenate([getattr(each, side).matrices() for each in blocks]) for side in ("x", "y"))
+    S, R = (
+        np.concatenate([getattr(each, side).matrices() for each in blocks]) for side in ("x", "y")
+    )
     n = S.shape[1]
     first, second = np.triu_indices(n)
     twice = np.where(first == second, 1, 2)  # each pair once, as all is symmetric
     parts = [(first[some], second[some]) for some in slices(0, len(first), PAIRS)]
-    left = [S[:, i, j] * twice[some] for (i, j), some in zip(parts, slices(0, len(first), PAIRS), strict=True)]
+    left = [
+        S[:, i, j] * twice[some]
+        for (i, j), some in zip(parts, slices(0, len(first), PAIRS), strict=True)
+    ]
     right = np.ascontiguousarray(R.reshape(len(R), -1).T)
-    ends = [np.cumsum([0, *(len(getattr(each, side).weights) for each in blocks)]) for side in ("x", "y")]
+    ends = [
+        np.cumsum([0, *(len(getattr(each, side).weights) for each in blocks)])
+        for side in ("x", "y")
+    ]
     inside = [(slice(*a), slice(*b)) for a, b in zip(*map(pairwise, ends), strict=True)]
 
     def statistics(order: Array) -> Array:
@@ -548,18 +620,25 @@ def _from_components(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
 
     Blocks with the same kernels share these squares.
     """
-    weights = [(each.x.weights_of_components(), each.y.weights_of_components().T) for each in blocks]
+    weights = [
+        (each.x.weights_of_components(), each.y.weights_of_components().T) for each in blocks
+    ]
     shared = {id(each.x.spectra): (each.x.components().T, each.y.components()) for each in blocks}
 
     def statistics(order: Array) -> Array:
         squares = {key: (U @ V[order]) ** 2 for key, (U, V) in shared.items()}
-        found = [(H @ squares[id(each.x.spectra)] @ G).ravel() for each, (H, G) in zip(blocks, weights, strict=True)]
+        found = [
+            (H @ squares[id(each.x.spectra)] @ G).ravel()
+            for each, (H, G) in zip(blocks, weights, strict=True)
+        ]
         return np.concatenate(found)
 
     return statistics
 
 
-def _shrunk(statistic: ShrunkCovariance, x: PooledSpectrum, y: PooledSpectrum, orders: Array) -> Array:
+def _shrunk(
+    statistic: ShrunkCovariance, x: PooledSpectrum, y: PooledSpectrum, orders: Array
+) -> Array:
     """Return ‖Σ_λ‖² of the shrunk cross-covariance for every order of the rows of y: shape (1, orders)."""
     K, L = ((each.U * each.gamma) @ each.U.T for each in (x, y))
     with BLAS_ON_ONE_THREAD:

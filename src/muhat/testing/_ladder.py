@@ -40,9 +40,17 @@ def check_bandwidths(who: str, bandwidths: Any) -> None:
     """Refuse bandwidths that are neither a number of steps, nor 'median', nor positive numbers."""
     if bandwidths is None or (isinstance(bandwidths, str) and bandwidths == "median"):
         return
-    if isinstance(bandwidths, Integral) and not isinstance(bandwidths, bool) and int(bandwidths) >= 1:
+    if (
+        isinstance(bandwidths, Integral)
+        and not isinstance(bandwidths, bool)
+        and int(bandwidths) >= 1
+    ):
         return
-    if isinstance(bandwidths, Sequence | np.ndarray) and not isinstance(bandwidths, str) and len(bandwidths):
+    if (
+        isinstance(bandwidths, Sequence | np.ndarray)
+        and not isinstance(bandwidths, str)
+        and len(bandwidths)
+    ):
         for bandwidth in bandwidths:
             positive(who, "each of bandwidths", bandwidth)
         return
@@ -55,19 +63,31 @@ def check_distances(who: str, rows: Array) -> None:
     with np.errstate(over="ignore"):
         reach = 2 * float((rows.max(axis=0) - rows.min(axis=0)).sum())
     if not np.isfinite(reach):
-        needed, got = "distances between rows must be finite", "rows further apart than the largest float"
-        raise ValueError(refusal(who, needed, got, f"use {option('standardize')}, or rescale the columns"))
+        needed, got = (
+            "distances between rows must be finite",
+            "rows further apart than the largest float",
+        )
+        raise ValueError(
+            refusal(who, needed, got, f"use {option('standardize')}, or rescale the columns")
+        )
 
 
 def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) -> list[Kernel]:
     """Return each kernel that has its bandwidth still to be learnt at every bandwidth, and the others as they are."""
     found: list[Kernel] = []
     for kernel in kernels:
-        if not isinstance(kernel, Radial) or isinstance(kernel.bandwidth, Real) or isinstance(bandwidths, str):
+        if (
+            not isinstance(kernel, Radial)
+            or isinstance(kernel.bandwidth, Real)
+            or isinstance(bandwidths, str)
+        ):
             found.append(kernel.resolve(Z))
         elif bandwidths is None or isinstance(bandwidths, Integral):
             steps = int(bandwidths or (STEPS if isinstance(kernel, Gaussian) else FEWER))
-            found += [replace(kernel, bandwidth=sigma) for sigma in ladder(Z, kernel._metric, steps).tolist()]
+            found += [
+                replace(kernel, bandwidth=sigma)
+                for sigma in ladder(Z, kernel._metric, steps).tolist()
+            ]
         else:
             found += [replace(kernel, bandwidth=float(sigma)) for sigma in bandwidths]
     return found
@@ -76,7 +96,11 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
 def ladder(Z: Array, metric: Metric, steps: int) -> Array:
     """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to the 95 % quantile."""
     low, high = _ends(Z, metric)
-    return np.geomspace(low / 2, high, steps) if steps > 1 else np.array([np.sqrt(low / 2) * np.sqrt(high)])
+    return (
+        np.geomspace(low / 2, high, steps)
+        if steps > 1
+        else np.array([np.sqrt(low / 2) * np.sqrt(high)])
+    )
 
 
 def wide_kernel(Z: Array) -> Gaussian:

@@ -56,7 +56,10 @@ def feature_differences(
         gaps = np.diff(values[order])
         with BLAS_ON_ONE_THREAD:
             for some in slices(0, labels.shape[1], max(1, AT_ONCE // N)):
-                F = np.cumsum(labels.T[some].take(order, axis=1), axis=1, dtype=np.int32)[:, :-1] / n
+                F = (
+                    np.cumsum(labels.T[some].take(order, axis=1), axis=1, dtype=np.int32)[:, :-1]
+                    / n
+                )
                 # The pool's distribution function is a mean of F and G, so that F − G = (F − pool) N/m.
                 integrals[column, some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
         first = labels[order, 0]
@@ -83,9 +86,13 @@ def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
     both = x + y
     units = [np.minimum(each.unit / both.unit, 1) for each in (x, y)]  # of zeros, any unit
     first, second = (each.mean * unit for each, unit in zip((x, y), units, strict=True))
-    counted = sum(each.count for each in (x, y) if each.count > 1) or 1  # one row says nothing about a spread
+    counted = (
+        sum(each.count for each in (x, y) if each.count > 1) or 1
+    )  # one row says nothing about a spread
     spreads = (np.where(each.is_constant, 0, np.sqrt(each.squares / counted)) for each in (x, y))
-    within = np.hypot(*(spread * unit for spread, unit in zip(spreads, units, strict=True)))  # tiny squares vanish
+    within = np.hypot(
+        *(spread * unit for spread, unit in zip(spreads, units, strict=True))
+    )  # tiny squares vanish
     spread = np.where(within > 0, within, np.sqrt(both.squares / both.count))
     return np.divide(second - first, spread, out=np.zeros_like(spread), where=both.low < both.high)
 
@@ -106,7 +113,9 @@ def from_integrals(
 def column_cuts(rows: Array, units: int) -> list[Array]:
     """Return quantiles of every column, fewer where many columns or units would take much memory."""
     cuts = int(np.clip(COUNTS // (units * rows.shape[1]), 2, CUTS))
-    exponents = np.frexp(np.abs(rows).max(axis=0))[1]  # between rows that are far apart, quantiles would overflow
+    exponents = np.frexp(np.abs(rows).max(axis=0))[
+        1
+    ]  # between rows that are far apart, quantiles would overflow
     quantiles = np.quantile(np.ldexp(rows, -exponents), np.arange(1, cuts) / cuts, axis=0)
     return [np.unique(column) for column in np.ldexp(quantiles, exponents).T]
 
@@ -129,8 +138,12 @@ def differences_at_cuts(
     integrals, largest = np.empty((len(counts), labels.shape[1])), np.empty(len(counts))
     chosen = labels.astype(np.float64)
     scaled = in_units(rows)
-    for column, (cuts, each) in enumerate(zip(column_cuts(scaled, len(labels)), counts, strict=True)):
-        below = np.cumsum(each[:, :-1], axis=1) / each[0].sum()  # the distribution function of each unit at the cuts
+    for column, (cuts, each) in enumerate(
+        zip(column_cuts(scaled, len(labels)), counts, strict=True)
+    ):
+        below = (
+            np.cumsum(each[:, :-1], axis=1) / each[0].sum()
+        )  # the distribution function of each unit at the cuts
         with BLAS_ON_ONE_THREAD:
             F = below.T @ chosen / first
         G = (below.sum(axis=0)[:, None] - first * F) / (len(labels) - first)

@@ -19,7 +19,9 @@ ROWS = 1000
 """Rows of the Gram matrix that are held at a time."""
 
 
-def mmd(X: Any, Y: Any, kernel: Any = "gaussian", *, squared: bool = False, unbiased: bool = False) -> float:
+def mmd(
+    X: Any, Y: Any, kernel: Any = "gaussian", *, squared: bool = False, unbiased: bool = False
+) -> float:
     """Return the maximum mean discrepancy of two samples: the distance ‖μ̂_X − μ̂_Y‖ of their kernel means.
 
     This is MMD, not MMD², unless ``squared=True``. By default it is the biased V-statistic, the mean over all pairs of
@@ -52,7 +54,9 @@ def mmd(X: Any, Y: Any, kernel: Any = "gaussian", *, squared: bool = False, unbi
     """
     kernel, X, Y = _prepared(as_kernel(kernel), X, Y)
     if unbiased and min(len(X), len(Y)) < 2:
-        raise ValueError(refusal("mmd", "at least 2 rows of each sample are needed with unbiased=True", "1 row"))
+        raise ValueError(
+            refusal("mmd", "at least 2 rows of each sample are needed with unbiased=True", "1 row")
+        )
     within = _mean(kernel, X, X, unbiased) + _mean(kernel, Y, Y, unbiased)
     value = within - 2 * _mean(kernel, X, Y)
     check_finite(value, kernel)
@@ -70,7 +74,11 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
     rows, names = [], []
     for name, given in (("X", X), ("Y", Y)):
         table, columns = as_rows("mmd", name, given)
-        rows.append(checked_sample(TwoSampleTest(), table, reset=True, name=name).astype(np.float64, copy=False))
+        rows.append(
+            checked_sample(TwoSampleTest(), table, reset=True, name=name).astype(
+                np.float64, copy=False
+            )
+        )
         names.append(columns)
     if names[0] and names[1] and names[0] != names[1]:
         source, _ = in_order_of(names[0], names[1], ArraySource(rows[1]))

@@ -95,7 +95,10 @@ class Law:
     def of_all(cls, laws: Sequence[Law]) -> Law:
         """Return the laws of several groups of statistics as one."""
         return cls(
-            *(np.concatenate(each) for each in zip(*((x.mean, x.spread, x.skewness) for x in laws), strict=True))
+            *(
+                np.concatenate(each)
+                for each in zip(*((x.mean, x.spread, x.skewness) for x in laws), strict=True)
+            )
         )
 
     @classmethod
@@ -108,7 +111,9 @@ class Law:
         mean, spread, skewness = (each[:, None] for each in (self.mean, self.spread, self.skewness))
         out = np.divide(values - mean, spread, out=np.zeros_like(values), where=spread > 0)
         g = np.maximum(skewness, LEAST_SKEWNESS)
-        cubed = np.maximum(1 + g * out / 2, 1e-3)  # of a χ² over its mean; the cube root is steep at zero
+        cubed = np.maximum(
+            1 + g * out / 2, 1e-3
+        )  # of a χ² over its mean; the cube root is steep at zero
         return np.where(skewness < LEAST_SKEWNESS, out, 6 / g * (np.cbrt(cubed) - 1) + g / 6)
 
 
@@ -147,7 +152,9 @@ class PermutationTable:
 
     def only(self, chosen: Array) -> PermutationTable:
         """Return the table of some of the statistics, given by truth values, as one family."""
-        law = self.law and Law(self.law.mean[chosen], self.law.spread[chosen], self.law.skewness[chosen])
+        law = self.law and Law(
+            self.law.mean[chosen], self.law.spread[chosen], self.law.skewness[chosen]
+        )
         return PermutationTable(self.values[chosen], self.scales[chosen], law)
 
     @cached_property
@@ -181,23 +188,31 @@ class PermutationTable:
         maxima = [_soft_maximum(self.standardized[each.rows]) for each in self.varying]
         if len(maxima) == 1:
             return maxima[0]
-        most = 1 - 0.5 / self.values.shape[1]  # at p = 1 the tangent is −∞, whatever the other families say
+        most = (
+            1 - 0.5 / self.values.shape[1]
+        )  # at p = 1 the tangent is −∞, whatever the other families say
         p_values = np.array([np.minimum(_ranked(each), most) for each in maxima])
         weights = np.array([each.weight for each in self.varying])
         cauchy = weights @ np.tan(np.pi * (0.5 - p_values)) / weights.sum()
-        return np.asarray(-ndtri(np.arctan2(1, cauchy) / np.pi))  # as far out as a standard normal value
+        return np.asarray(
+            -ndtri(np.arctan2(1, cauchy) / np.pi)
+        )  # as far out as a standard normal value
 
     @property
     def p_value(self) -> float:
         """The exact p-value of the combination; of one statistic, its own."""
         if len(self.values) == 1:
             return float(self.p_values[0])
-        return float((self.combined >= self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()).mean())
+        return float(
+            (self.combined >= self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()).mean()
+        )
 
     @cached_property
     def family_p_values(self) -> Array:
         """The p-value of every family that varies by itself, as if it alone had been asked for."""
-        return np.array([_ranked(_soft_maximum(self.standardized[each.rows]))[0] for each in self.varying])
+        return np.array(
+            [_ranked(_soft_maximum(self.standardized[each.rows]))[0] for each in self.varying]
+        )
 
     @property
     def corrected(self) -> Array:
@@ -209,7 +224,10 @@ class PermutationTable:
         found = np.ones(len(self.values))
         largest = [self.standardized[each.rows].max(axis=0) for each in self.varying]
         least = np.min(
-            [_ranked(scores) / each.weight for each, scores in zip(self.varying, largest, strict=True)],
+            [
+                _ranked(scores) / each.weight
+                for each, scores in zip(self.varying, largest, strict=True)
+            ],
             axis=0,
             initial=np.inf,
         )
@@ -228,7 +246,11 @@ class PermutationTable:
             return 0
         p_values = np.where(explaining, self.family_p_values, np.inf)
         rows = np.concatenate(
-            [each.rows for each, p in zip(self.varying, p_values, strict=True) if p == p_values.min()]
+            [
+                each.rows
+                for each, p in zip(self.varying, p_values, strict=True)
+                if p == p_values.min()
+            ]
         )
         return int(rows[self.standardized[rows, 0].argmax()])
 
@@ -236,7 +258,9 @@ class PermutationTable:
 def _soft_maximum(scores: Array) -> Array:
     """Return log(mean_j exp(c z_j))/c of the scores of every permutation."""
     largest = scores.max(axis=0)
-    return np.asarray(largest + np.log(np.exp(SHARPNESS * (scores - largest)).mean(axis=0)) / SHARPNESS)
+    return np.asarray(
+        largest + np.log(np.exp(SHARPNESS * (scores - largest)).mean(axis=0)) / SHARPNESS
+    )
 
 
 def _ranked(scores: Array) -> Array:

@@ -12,7 +12,14 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
-from muhat._validation import as_frame, check_finite, check_semidefinite, check_values, frozen, is_dask
+from muhat._validation import (
+    as_frame,
+    check_finite,
+    check_semidefinite,
+    check_values,
+    frozen,
+    is_dask,
+)
 from muhat.data import (
     ArraySource,
     ColumnMoments,
@@ -59,7 +66,9 @@ class FirstPass:
         return cls(drawn, ColumnMoments.from_batch(batch), RowCounts.from_batch(batch))
 
     def __add__(self, other: FirstPass) -> FirstPass:
-        return FirstPass(self.drawn + other.drawn, self.moments + other.moments, self.counts + other.counts)
+        return FirstPass(
+            self.drawn + other.drawn, self.moments + other.moments, self.counts + other.counts
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +83,9 @@ class Sample:
     counts: RowCounts | None = None
 
     @classmethod
-    def from_source(cls, source: Source, names: Sequence[str] | None, size: int, random_state: int) -> Sample:
+    def from_source(
+        cls, source: Source, names: Sequence[str] | None, size: int, random_state: int
+    ) -> Sample:
         """Return a source with rows drawn from it, and moments of its columns, in one pass."""
         found = source.total(partial(FirstPass.from_batch, size=size, random_state=random_state))
         drawn = replace(found.drawn, rows=found.drawn.rows.astype(np.float64, copy=False))
@@ -97,19 +108,25 @@ class Sample:
         """All rows, if they are in memory."""
         if isinstance(self.source, ArraySource):
             return self.source.X
-        if isinstance(self.source, TransformedSource) and isinstance(self.source.source, ArraySource):
+        if isinstance(self.source, TransformedSource) and isinstance(
+            self.source.source, ArraySource
+        ):
             return self.source.change(self.source.source.X)
         return self.drawn.rows if len(self.drawn.rows) == self.n else None
 
     def standardized(self, moments: ColumnMoments) -> Sample:
         """Return the sample with its columns at mean 0 and variance 1 by moments of both samples together."""
         drawn = replace(self.drawn, rows=moments.standardized(self.drawn.rows))
-        return replace(self, source=TransformedSource(self.source, moments.standardized), drawn=drawn)
+        return replace(
+            self, source=TransformedSource(self.source, moments.standardized), drawn=drawn
+        )
 
     def only(self, kept: Array, size: int) -> Sample:
         """Return the sample of some of its rows, which are in memory; their numbers stay."""
         assert self.rows is not None
-        some = Sample.from_source(ArraySource(self.rows[kept]), self.names, size, self.drawn.random_state)
+        some = Sample.from_source(
+            ArraySource(self.rows[kept]), self.names, size, self.drawn.random_state
+        )
         return replace(some, drawn=replace(some.drawn, numbers=kept[some.drawn.numbers]))
 
 
@@ -141,7 +158,9 @@ class Pool(ABC):
     """Rows to learn bandwidths from, whatever their labels are: all, or some drawn at random."""
 
     @abstractmethod
-    def map(self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+    def map(
+        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share
+    ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel."""
 
     def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
@@ -149,7 +168,9 @@ class Pool(ABC):
         return witness(x.drawn.rows), witness(y.drawn.rows)
 
     @abstractmethod
-    def features(self, labels: Array, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+    def features(
+        self, labels: Array, shifts: Array, names: tuple[str, ...]
+    ) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column, with p-values from columns of labels."""
 
 
@@ -182,9 +203,18 @@ class MemoryPool(Pool):
         numbers = units.arranged(X, units.x, rng), len(X) + units.arranged(Y, units.y, rng)
         order = rng.permutation(units.x + units.y)
         places = np.concatenate(numbers)[order].ravel()
-        return cls(units, units.observed[order], frozen(np.concatenate([X, Y])[places]), places, gram, for_mmd)
+        return cls(
+            units,
+            units.observed[order],
+            frozen(np.concatenate([X, Y])[places]),
+            places,
+            gram,
+            for_mmd,
+        )
 
-    def map(self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+    def map(
+        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share
+    ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel, of which the large ones are not kept."""
         if self.gram == "blocks":
             grams = [self._kept(kernel) for kernel in kernels]
@@ -210,19 +240,27 @@ class MemoryPool(Pool):
             return PooledMatrix.from_means(kernel, self.rows, self._means(kernel))
         return self._spectrum(kernel)
 
-    def features(self, labels: Array, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+    def features(
+        self, labels: Array, shifts: Array, names: tuple[str, ...]
+    ) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column."""
         if self.units.size == 1:
             return feature_differences(self.rows, labels, shifts, names)
         unit = np.repeat(np.arange(len(labels)), self.units.size)
         cuts = column_cuts(self.rows, len(labels))
-        counts = [counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)]
+        counts = [
+            counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)
+        ]
         return differences_at_cuts(counts, self.rows, labels, shifts, names)
 
     def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
         """Return the values of a function at all rows; one on the rows themselves takes each pair of them once."""
         rows = np.concatenate([x.drawn.rows, y.drawn.rows])
-        if not isinstance(witness, Embedding) or witness.points is not self.rows or len(rows) < x.n + y.n:
+        if (
+            not isinstance(witness, Embedding)
+            or witness.points is not self.rows
+            or len(rows) < x.n + y.n
+        ):
             return super().evaluated(witness, x, y)
         values = np.empty(len(rows))
         values[self.numbers] = witness.kernel.product(self.rows, witness.weights)
@@ -236,7 +274,10 @@ class MemoryPool(Pool):
         size = self.units.size
         if size == 1:
             return spectrum
-        return replace(spectrum, U=spectrum.U.reshape(-1, size, spectrum.U.shape[1]).sum(axis=1) / np.sqrt(size))
+        return replace(
+            spectrum,
+            U=spectrum.U.reshape(-1, size, spectrum.U.shape[1]).sum(axis=1) / np.sqrt(size),
+        )
 
     def _means(self, kernel: Kernel) -> Array:
         """Return the inner products of the units' kernel means from the whole Gram matrix."""
@@ -248,14 +289,20 @@ class MemoryPool(Pool):
         size, rows, count = self.units.size, self.rows, len(self.observed)
         means = np.empty((count, count))
         strips = list(slices(0, count, max(1, TILE_ROWS // size)))
-        member = np.kron(np.eye(strips[0].stop), np.full((size, 1), 1 / size))  # of a strip's rows in its units
+        member = np.kron(
+            np.eye(strips[0].stop), np.full((size, 1), 1 / size)
+        )  # of a strip's rows in its units
 
         def fill(i: slice) -> None:
             for j in strips[i.start // strips[0].stop :]:
-                K = kernel(rows[size * i.start : size * i.stop], rows[size * j.start : size * j.stop])
+                K = kernel(
+                    rows[size * i.start : size * i.stop], rows[size * j.start : size * j.stop]
+                )
                 if i == j:
                     check_values(K, kernel)
-                means[i, j] = member[: len(K), : i.stop - i.start].T @ (K @ member[: K.shape[1], : j.stop - j.start])
+                means[i, j] = member[: len(K), : i.stop - i.start].T @ (
+                    K @ member[: K.shape[1], : j.stop - j.start]
+                )
                 means[j, i] = means[i, j].T
 
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words

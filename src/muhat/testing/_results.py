@@ -50,7 +50,9 @@ class SingleTest:
     def __str__(self) -> str:
         if len(self.statistics) < len(self.kernels):
             return f"{self.statistics[0]} of {' × '.join(map(short, self.kernels))}"
-        return " × ".join(f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True))
+        return " × ".join(
+            f"{h} of {short(k)}" for h, k in zip(self.statistics, self.kernels, strict=True)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""
@@ -309,12 +311,18 @@ class TwoSampleResult(Result):
         if self.too_few_distinct:
             return f"No difference detected: {TOO_FEW_DISTINCT} ({rows}, p = 1)."
         if self.has_same_rows:
-            return f"No difference: both samples consist of the same {self.n:,} rows ({self.p_text})."
+            return (
+                f"No difference: both samples consist of the same {self.n:,} rows ({self.p_text})."
+            )
         if self.is_too_small(level):
             return f"{self._too_few(self._units_text, level)} {self.copies_note}".rstrip()
         finding = "The samples differ" if self.p_value <= level else "No difference detected"
         approximate = "" if self.is_exact else ", approximately"
-        sentences = [f"{finding} ({rows}, {self.p_text}{approximate}).", self._where(level), self.copies_note]
+        sentences = [
+            f"{finding} ({rows}, {self.p_text}{approximate}).",
+            self._where(level),
+            self.copies_note,
+        ]
         return " ".join(filter(None, sentences))
 
     @property
@@ -351,7 +359,9 @@ class TwoSampleResult(Result):
         if most.p_value > level:
             if len(self.features) == 1:
                 return ""
-            return "No single column shows it: the columns differ together, or many of them a little."
+            return (
+                "No single column shows it: the columns differ together, or many of them a little."
+            )
         return f"Largest difference: {change_text(most, (self.n, self.m), self.names, f'in {self.names[1]}')}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -369,7 +379,10 @@ class TwoSampleResult(Result):
             "mmd_interval": list(self.mmd_interval),
             "rows_x": self.rows_x[:SHOWN].tolist(),
             "rows_y": self.rows_y[:SHOWN].tolist(),
-            "features": [{field.name: getattr(each, field.name) for field in fields(each)} for each in self.features],
+            "features": [
+                {field.name: getattr(each, field.name) for field in fields(each)}
+                for each in self.features
+            ],
         }
 
 
@@ -436,7 +449,11 @@ class IndependenceResult(Result):
             return ""
         copies = f"{self.n_copies:,}"
         if self.distinct:
-            were = "1 row that was an exact copy was" if self.n_copies == 1 else f"{copies} exact copies of rows were"
+            were = (
+                "1 row that was an exact copy was"
+                if self.n_copies == 1
+                else f"{copies} exact copies of rows were"
+            )
             return f" {were} dropped before the test."
         if not self.copies_stand_out:
             return ""

@@ -59,7 +59,11 @@ class SequentialTable(PermutationTable):
 
 
 def permute_until_clear(
-    values_of: Callable[[Array], Array], law: Law, draw: Callable[[int], Array], enough: int, most: int
+    values_of: Callable[[Array], Array],
+    law: Law,
+    draw: Callable[[int], Array],
+    enough: int,
+    most: int,
 ) -> tuple[SequentialTable, Array]:
     """Return the table of as many permutations as it takes, and the labels of some others for single features.
 

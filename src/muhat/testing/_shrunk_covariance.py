@@ -44,7 +44,10 @@ class ShrunkCovariance(Statistic):
 
     def weight(self, gamma: Array) -> Array:
         """Refuse: it is no function of the eigenvalues of x and of y."""
-        needed, advice = "a weight of the eigenvalues of a pool is needed", "use it with IndependenceTest"
+        needed, advice = (
+            "a weight of the eigenvalues of a pool is needed",
+            "use it with IndependenceTest",
+        )
         raise ValueError(refusal("ShrunkCovariance", needed, str(self), advice))
 
     def check(self, n: int) -> None:
@@ -65,7 +68,9 @@ class ShrunkCovariance(Statistic):
         if self.parameter is None and isinstance(as_filter(self.filter), SimpleShrinkage):
             return closed_form(G)
         selection = "loo" if self.parameter is None else Fixed(self.parameter)
-        mean = KernelMean(kernel="precomputed", filter=self.filter, selection=selection).fit(G / size)
+        mean = KernelMean(kernel="precomputed", filter=self.filter, selection=selection).fit(
+            G / size
+        )
         return float(mean.weights_ @ G @ mean.weights_)
 
     def __str__(self) -> str:

@@ -86,9 +86,15 @@ class Filtered(Statistic):
         if filter.parameterless:
             return [replace(self, filter=filter, parameter=1.0)]
         if self.parameter is not None:
-            return [replace(self, filter=filter, parameter=each) for each in filter.check(self.parameter).tolist()]
+            return [
+                replace(self, filter=filter, parameter=each)
+                for each in filter.check(self.parameter).tolist()
+            ]
         shares = {filter.from_lambda(share * gamma.max()): share for share in self.shares or SHARES}
-        return [replace(self, filter=filter, parameter=each, shares=(share,)) for each, share in shares.items()]
+        return [
+            replace(self, filter=filter, parameter=each, shares=(share,))
+            for each, share in shares.items()
+        ]
 
     def shrinkage(self, gamma: Array) -> Array:
         """Return s_λ(γ)."""
@@ -107,7 +113,9 @@ class Filtered(Statistic):
     def __str__(self) -> str:
         filter = as_filter(self.filter)
         symbol = "t" if isinstance(filter, Iteration) else "λ"
-        setting = f", {symbol} = {self.parameter:.3g}" if isinstance(self.parameter, float | int) else ""
+        setting = (
+            f", {symbol} = {self.parameter:.3g}" if isinstance(self.parameter, float | int) else ""
+        )
         return f"{type(self).__name__}({name_of(filter)}{setting})" + ", unbiased" * self.unbiased
 
 
@@ -142,9 +150,15 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
 """The statistics by name; with Tikhonov's filter the spectral one is the test of kernel Fisher discriminants."""
 
 
-def as_statistics(statistics: Any, names: Mapping[str, Callable[[], Statistic]] = STATISTICS) -> list[Statistic]:
+def as_statistics(
+    statistics: Any, names: Mapping[str, Callable[[], Statistic]] = STATISTICS
+) -> list[Statistic]:
     """Return the statistics that a name, an object or a list of these stands for."""
-    given = list(statistics) if isinstance(statistics, Sequence) and not isinstance(statistics, str) else [statistics]
+    given = (
+        list(statistics)
+        if isinstance(statistics, Sequence) and not isinstance(statistics, str)
+        else [statistics]
+    )
     if not given:
         raise ValueError(refusal("statistics", "at least one statistic is needed", "an empty list"))
     found = [_as_statistic(each, names) for each in given]
@@ -174,8 +188,12 @@ def checked_filter(statistic: Filtered) -> Filter:
     filter, who = as_filter(statistic.filter), type(statistic).__name__
     if not isinstance(filter, Filter):
         needed = "a filter that is a function of γ is needed"
-        raise ValueError(refusal(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'"))
+        raise ValueError(
+            refusal(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'")
+        )
     if filter.constant and isinstance(statistic, Spectral):
         needed = "a filter that depends on γ is needed"
-        raise ValueError(refusal(who, needed, name_of(filter), "with a constant one all permutations are alike"))
+        raise ValueError(
+            refusal(who, needed, name_of(filter), "with a constant one all permutations are alike")
+        )
     return filter

@@ -16,7 +16,12 @@ from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
 from muhat.testing._gram import PooledGram, PooledSpectrum, is_kept
-from muhat.testing._marginals import FeatureDifference, column_cuts, counts_between, differences_at_cuts
+from muhat.testing._marginals import (
+    FeatureDifference,
+    column_cuts,
+    counts_between,
+    differences_at_cuts,
+)
 from muhat.testing._pool import Found, Pool, Sample, Share
 from muhat.testing._units import Units, Urn
 
@@ -50,7 +55,9 @@ class SourcePool(Pool):
         ]
         return cls(units, units.observed, rng.permutation(np.concatenate(rows)), gram, (x, y), urns)
 
-    def map(self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share) -> list[Found]:
+    def map(
+        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share
+    ) -> list[Found]:
         """Return what work gives for the spectrum of every kernel; one pass over the rows serves all new ones."""
         new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
         if new:
@@ -80,9 +87,13 @@ class SourcePool(Pool):
         U = (means - mean) @ (V / np.sqrt(count * gamma))
         return PooledSpectrum(gamma, U, kappa2, lambda a: features.embedding(V @ a))
 
-    def features(self, labels: Array, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+    def features(
+        self, labels: Array, shifts: Array, names: tuple[str, ...]
+    ) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column, their distribution functions compared at cuts."""
-        counts = [np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)]
+        counts = [
+            np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)
+        ]
         return differences_at_cuts(counts, self.rows, labels, shifts, names)
 
 
@@ -123,14 +134,20 @@ class UnitWork:
         order = np.argsort(unit, kind="stable")[: int((unit < self.urn.units).sum())]
         X, unit = batch.X[order].astype(np.float64, copy=False), unit[order]
         starts = np.searchsorted(unit, np.arange(self.urn.units + 1))
-        member = csr_matrix((np.ones(len(X)), np.arange(len(X)), starts), shape=(self.urn.units, len(X)))
+        member = csr_matrix(
+            (np.ones(len(X)), np.arange(len(X)), starts), shape=(self.urn.units, len(X))
+        )
         features, squares, largest = [], [], []
         for features_of, centre in zip(self.maps, self.centres, strict=True):
             phi = features_of(X)
             bound = features_of.kernel.bound
-            largest.append(bound if np.isfinite(bound) else np.einsum("ij,ij->i", phi, phi).max(initial=0.0))
+            largest.append(
+                bound if np.isfinite(bound) else np.einsum("ij,ij->i", phi, phi).max(initial=0.0)
+            )
             phi -= centre  # near the mean of the pool, so that subtracting what is left of it costs no digits
             features.append(member @ phi)
             squares.append(phi.T @ phi)
-        counts = tuple(counts_between(*each, unit, self.urn.units) for each in zip(X.T, self.cuts, strict=True))
+        counts = tuple(
+            counts_between(*each, unit, self.urn.units) for each in zip(X.T, self.cuts, strict=True)
+        )
         return UnitSums(tuple(features), tuple(squares), np.array(largest), counts)

@@ -18,7 +18,13 @@ from muhat._validation import whole_number
 from muhat.data import ArraySource, ColumnMoments, DataSet, FileBatches, Source, TransformedSource
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
-from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, check_flag, checked_names, numbered
+from muhat.testing._base import (
+    DEFAULT_STATISTICS,
+    PermutationTest,
+    check_flag,
+    checked_names,
+    numbered,
+)
 from muhat.testing._copies import distinct_rows
 from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledGram
@@ -168,7 +174,9 @@ class TwoSampleTest(PermutationTest):
             both = x.moments + y.moments
             check_distances("TwoSampleTest", np.array([both.low, both.high]))
         pool = self._pool(*scaled, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
-        ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows) + self._distances(pool.rows)
+        ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows) + self._distances(
+            pool.rows
+        )
         is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
         if too_few_distinct or _are_equal(x, y):
             table_of = self._table_without_differences
@@ -177,7 +185,10 @@ class TwoSampleTest(PermutationTest):
         else:
             table_of = self._sequential_table
         table, labels, candidates = table_of(
-            pool, ladder, statistics, lambda count: Relabelings.draw(pool.observed, count, rng).labels
+            pool,
+            ladder,
+            statistics,
+            lambda count: Relabelings.draw(pool.observed, count, rng).labels,
         )
         (kernel,), (loudest,) = candidates[table.loudest]
         [of_kernel] = pool.map(lambda each: each, [kernel], self._map)
@@ -222,11 +233,15 @@ class TwoSampleTest(PermutationTest):
         table = PermutationTable(np.zeros((1, labels.shape[1])), np.zeros(1))
         return table, labels[:, :1], [((ladder[0],), (MMD(),))]
 
-    def _whole_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
+    def _whole_table(
+        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw
+    ) -> Drawn:
         """Return the values of all permutations, the labels of these, and the statistics."""
         labels = draw(self.n_permutations)
 
-        def values_of(gram: PooledGram, statistics: list[Statistic]) -> tuple[list[Statistic], Array, Array, Law]:
+        def values_of(
+            gram: PooledGram, statistics: list[Statistic]
+        ) -> tuple[list[Statistic], Array, Array, Law]:
             resolved = gram.resolve(statistics)
             return resolved, *gram.statistics(resolved, labels), gram.law(resolved, labels)
 
@@ -235,11 +250,17 @@ class TwoSampleTest(PermutationTest):
         if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
             pool.map(lambda gram: None, ladder, self._map)
         found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
-        found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map) if distances else []
+        found += (
+            pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
+            if distances
+            else []
+        )
         resolved, values, scales, laws = zip(*found, strict=True)
         candidates = _candidates([*kernels, *distances], resolved)
         families = _families([each for (each,), _ in candidates])
-        table = PermutationTable(np.concatenate(values), np.concatenate(scales), Law.of_all(laws), families)
+        table = PermutationTable(
+            np.concatenate(values), np.concatenate(scales), Law.of_all(laws), families
+        )
         return table, labels, candidates
 
     def _distances(self, rows: Array) -> list[Kernel]:
@@ -248,22 +269,30 @@ class TwoSampleTest(PermutationTest):
         Not where kernels or statistics are given, nor with early stopping, where the ranks that combine families would
         change with every permutation that is drawn.
         """
-        is_default = isinstance(self.statistics, Sequence) and tuple(self.statistics) == DEFAULT_STATISTICS
+        is_default = (
+            isinstance(self.statistics, Sequence) and tuple(self.statistics) == DEFAULT_STATISTICS
+        )
         if self.kernel is not None or not is_default or self.early_stopping is not None:
             return []
         return [Distance(ranks).resolve(rows) for ranks in (False, True)]
 
-    def _sequential_table(self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw) -> Drawn:
+    def _sequential_table(
+        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw
+    ) -> Drawn:
         """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
         grams = pool.map(lambda each: (each, each.resolve(statistics)), ladder, self._map)
         candidates = _candidates(ladder, [resolved for _, resolved in grams])
 
         def values_of(labels: Array) -> Array:
-            return np.concatenate(self._map(lambda each: each[0].statistics(each[1], labels)[0], grams, len(labels)))
+            return np.concatenate(
+                self._map(lambda each: each[0].statistics(each[1], labels)[0], grams, len(labels))
+            )
 
         law = Law.of_all([gram.law(resolved, pool.observed[:, None]) for gram, resolved in grams])
         assert self.early_stopping is not None
-        return *permute_until_clear(values_of, law, draw, self.early_stopping, self.n_permutations), candidates
+        return *permute_until_clear(
+            values_of, law, draw, self.early_stopping, self.n_permutations
+        ), candidates
 
     def _check(self) -> list[Statistic]:
         """Raise ValueError for invalid parameters; return the statistics."""
@@ -272,7 +301,10 @@ class TwoSampleTest(PermutationTest):
                 whole_number(self, name, getattr(self, name), least)
         check_flag(self, "distinct", self.distinct)
         if self.distinct and self.block_length not in (None, 1):
-            needed, advice = "distinct must be False with block_length", "drop copies before, or leave out one of both"
+            needed, advice = (
+                "distinct must be False with block_length",
+                "drop copies before, or leave out one of both",
+            )
             raise ValueError(refusal("TwoSampleTest", needed, "True", advice))
         return super()._check()
 
@@ -292,7 +324,10 @@ class TwoSampleTest(PermutationTest):
         gram = as_gram(self.gram)
         other = next((each for each in statistics if type(each) is not MMD), None)
         if gram == "blocks" and other is not None:
-            needed, advice = "statistics must be 'mmd' with gram='blocks'", "use gram='dense' or 'nystrom' for others"
+            needed, advice = (
+                "statistics must be 'mmd' with gram='blocks'",
+                "use gram='dense' or 'nystrom' for others",
+            )
             raise ValueError(refusal("TwoSampleTest", needed, type(other).__name__, advice))
         if isinstance(gram, Approximation):
             for kernel in kernels:
@@ -301,12 +336,17 @@ class TwoSampleTest(PermutationTest):
 
     def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[Sample, Sample]:
         """Return both samples, or refuse them in one sentence."""
-        size = max(ROWS_ONE_BY_ONE, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0)
+        size = max(
+            ROWS_ONE_BY_ONE, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0
+        )
         sources = [self._source(name, given) for name, given in (("X", X), ("Y", Y))]
         (_, first), (_, second) = sources
         if first and second and first != second:
             sources[1] = in_order_of(first, second, sources[1][0])
-        x, y = (Sample.from_source(*source, size=size, random_state=number) for number, source in enumerate(sources))
+        x, y = (
+            Sample.from_source(*source, size=size, random_state=number)
+            for number, source in enumerate(sources)
+        )
         columns = [each.drawn.rows.shape[1] for each in (x, y)]
         if columns[0] != columns[1]:
             got = f"{columns[0]} and {columns[1]} columns"
@@ -318,8 +358,13 @@ class TwoSampleTest(PermutationTest):
     ) -> tuple[Sample, Sample, bool]:
         """Return both samples without copies; as they are, and True, where too few rows would be left to compare."""
         if x.rows is None or y.rows is None:
-            needed, advice = "rows in memory are needed with distinct=True", "give arrays, or drop copies before"
-            raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
+            needed, advice = (
+                "rows in memory are needed with distinct=True",
+                "give arrays, or drop copies before",
+            )
+            raise ValueError(
+                refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
+            )
         kept = distinct_rows(x.rows, y.rows, rng)
         n, m = map(len, kept)
         if min(n, m) < (2 if _are_unbiased(statistics) else 1) or n + m < 3:
@@ -331,7 +376,9 @@ class TwoSampleTest(PermutationTest):
         found = as_named_source(f"TwoSampleTest: {name}", X)
         if found is not None:
             source, columns = found
-            return source, None if columns is None else checked_names("TwoSampleTest", name, columns)
+            return source, None if columns is None else checked_names(
+                "TwoSampleTest", name, columns
+            )
         rows, names = self._sample(name, X, least=1)
         return ArraySource(rows), names
 
@@ -340,7 +387,9 @@ class TwoSampleTest(PermutationTest):
         unbiased = _are_unbiased(statistics)
         for name, each in (("X", x), ("Y", y)):
             if each.n < 2 and (unbiased or x.n + y.n < 3):
-                needed = f"{name} must have at least 2 rows" + ", as a statistic is unbiased" * unbiased
+                needed = (
+                    f"{name} must have at least 2 rows" + ", as a statistic is unbiased" * unbiased
+                )
                 raise ValueError(refusal("TwoSampleTest", needed, "1 row"))
 
     def _moments(self, x: Sample, y: Sample) -> ColumnMoments | None:
@@ -349,19 +398,33 @@ class TwoSampleTest(PermutationTest):
             return None
         return x.moments + y.moments
 
-    def _pool(self, x: Sample, y: Sample, gram: str | Approximation, rng: np.random.Generator, for_mmd: bool) -> Pool:
+    def _pool(
+        self,
+        x: Sample,
+        y: Sample,
+        gram: str | Approximation,
+        rng: np.random.Generator,
+        for_mmd: bool,
+    ) -> Pool:
         """Return the pool of both samples: held where the rows are few or all pairs are needed, else summed up."""
         held = x.n + y.n <= ROWS_ONE_BY_ONE or gram in ("dense", "blocks") or x.moments is None
         if gram == "auto":
             gram = "dense" if x.n + y.n <= DENSE_UP_TO else Nystrom(LANDMARKS)
         one_by_one = 0 if gram == "blocks" else ROWS_ONE_BY_ONE
-        units = Units.choose(x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one)
+        units = Units.choose(
+            x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one
+        )
         if not held:
             assert isinstance(gram, Approximation)
             return SourcePool.from_samples(x, y, gram, units, rng)
         if x.rows is None or y.rows is None:
-            needed, advice = f"rows in memory are needed for gram={gram!r}", "use gram='nystrom', or give arrays"
-            raise ValueError(refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice))
+            needed, advice = (
+                f"rows in memory are needed for gram={gram!r}",
+                "use gram='nystrom', or give arrays",
+            )
+            raise ValueError(
+                refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
+            )
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd)
 
 
@@ -385,10 +448,14 @@ def _families(kernels: list[Kernel]) -> tuple[Family, ...]:
 
 def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:
     """Return all statistics, or refuse kernels that give none."""
-    found: Candidates = [((kernel,), (each,)) for kernel, some in zip(ladder, resolved, strict=True) for each in some]
+    found: Candidates = [
+        ((kernel,), (each,)) for kernel, some in zip(ladder, resolved, strict=True) for each in some
+    ]
     if not found:
         got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-        raise ValueError(refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice))
+        raise ValueError(
+            refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice)
+        )
     return found
 
 
@@ -441,9 +508,15 @@ def warn_of_constant_columns(x: Sample, y: Sample) -> None:
     constant = np.flatnonzero(both.low == both.high)
     if 0 < len(constant) < len(both.low):
         names = _column_names(x, y)
-        listed = ", ".join(repr(names[place]) for place in constant[:3]) + ", …" * (len(constant) > 3)
+        listed = ", ".join(repr(names[place]) for place in constant[:3]) + ", …" * (
+            len(constant) > 3
+        )
         which = f"column {listed} has" if len(constant) == 1 else f"columns {listed} have each"
-        warn(f"{which} only one value in both samples, and cannot show a difference.", ConstantColumns, stacklevel=3)
+        warn(
+            f"{which} only one value in both samples, and cannot show a difference.",
+            ConstantColumns,
+            stacklevel=3,
+        )
 
 
 class ConstantColumns(UserWarning):

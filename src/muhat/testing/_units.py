@@ -54,7 +54,9 @@ class Units:
         return np.arange(self.x + self.y) < self.x
 
     @classmethod
-    def choose(cls, n: int, m: int, *, bins: int | None, block: int | None, one_by_one: int) -> Units:
+    def choose(
+        cls, n: int, m: int, *, bins: int | None, block: int | None, one_by_one: int
+    ) -> Units:
         """Return the units of n and m rows: as many bins as asked for, none while the rows are no more than these."""
         length = block or 1
         if min(n, m) < (1 if length == 1 else 2 * length):
@@ -66,7 +68,9 @@ class Units:
             return cls(length, 1, n, m)
         wanted = bins or BINS
         least = min(n, m)
-        size = max(1, min((n + m) // wanted, LEAST_SHARE * least // wanted, least // 2))  # two units of each at least
+        size = max(
+            1, min((n + m) // wanted, LEAST_SHARE * least // wanted, least // 2)
+        )  # two units of each at least
         x, y = n // size, m // size
         most = max(wanted, 2 * wanted - min(x, y))
         return cls(length, size, min(x, most), min(y, most))
@@ -94,7 +98,9 @@ class Urn:
     def fill(cls, n: int, units: int, size: Units, rng: np.random.Generator) -> Urn:
         """Return the urn of n rows, which gives every unit as many blocks as it has."""
         if n > MOST_ROWS:
-            raise ValueError(refusal("TwoSampleTest", f"a sample may have at most {MOST_ROWS} rows", n))
+            raise ValueError(
+                refusal("TwoSampleTest", f"a sample may have at most {MOST_ROWS} rows", n)
+            )
         blocks = n // size.block
         left = np.full(units + 1, size.blocks)
         left[-1] = blocks - units * size.blocks
@@ -107,9 +113,13 @@ class Urn:
     def __call__(self, start: int, rows: int) -> Array:
         """Return the units of some rows that follow each other; the number of units where a row has none."""
         first, last = start // self.block, (start + rows - 1) // self.block
-        drawn = np.concatenate([self._page(page) for page in range(first // PAGE, last // PAGE + 1)])
+        drawn = np.concatenate(
+            [self._page(page) for page in range(first // PAGE, last // PAGE + 1)]
+        )
         blocks = np.arange(start, start + rows) // self.block - first // PAGE * PAGE
-        return np.append(drawn, self.units)[np.minimum(blocks, len(drawn))]  # rows after the last block have none
+        return np.append(drawn, self.units)[
+            np.minimum(blocks, len(drawn))
+        ]  # rows after the last block have none
 
     def _page(self, number: int) -> Array:
         if number >= len(self.pages):

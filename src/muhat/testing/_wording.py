@@ -28,13 +28,18 @@ MOST_DECIMALS = 4
 
 
 def with_moments(
-    features: Sequence[FeatureDifference], x: ColumnMoments, y: ColumnMoments, columns: Sequence[str]
+    features: Sequence[FeatureDifference],
+    x: ColumnMoments,
+    y: ColumnMoments,
+    columns: Sequence[str],
 ) -> tuple[FeatureDifference, ...]:
     """Return features with the means and standard deviations of both samples, and whether they are 0 and 1 only."""
     both = x + y
     means = [each.mean * each.unit for each in (x, y)]
     spreads = [np.sqrt(each.squares / max(1, each.count - 1)) * each.unit for each in (x, y)]
-    is_indicator = (both.low == 0) & (both.high == 1)  # their unit is 1; values between vary less than 0 and 1 do
+    is_indicator = (both.low == 0) & (
+        both.high == 1
+    )  # their unit is 1; values between vary less than 0 and 1 do
     is_indicator &= np.abs(both.squares / both.count - both.mean * (1 - both.mean)) < ROUNDING
     places = {name: place for place, name in enumerate(columns)}
     found = []
@@ -51,7 +56,9 @@ def with_moments(
     return tuple(found)
 
 
-def change_text(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
+def change_text(
+    each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
+) -> str:
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
     if each.is_indicator and each.means is not None:
         name = each.name if INDICATOR in each.name else f"{each.name} = 1"
@@ -60,7 +67,9 @@ def change_text(each: FeatureDifference, sizes: tuple[int, int], names: tuple[st
     return f"{each.name}, {_change(each, sizes, names, where)}"
 
 
-def _change(each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str) -> str:
+def _change(
+    each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
+) -> str:
     size = abs(each.shift)
     text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
     shifted = f"{text} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
@@ -132,4 +141,8 @@ def source_columns(names: Sequence[str]) -> list[str]:
     """
     texts = [name.partition(INDICATOR)[0] for name in names]
     many = Counter(texts)
-    return list(dict.fromkeys(text if many[text] > 1 else name for text, name in zip(texts, names, strict=True)))
+    return list(
+        dict.fromkeys(
+            text if many[text] > 1 else name for text, name in zip(texts, names, strict=True)
+        )
+    )

@@ -233,21 +233,27 @@ def standardized(X: Array) -> Array:
     """
     from sklearn.preprocessing import StandardScaler
 
-    size = np.abs(X).max(axis=0)  # divided out first, so that the variance neither overflows nor vanishes
+    size = np.abs(X).max(
+        axis=0
+    )  # divided out first, so that the variance neither overflows nor vanishes
     return StandardScaler().fit_transform(X / np.where(size > 0, size, 1))
 
 
 def digest(sample: PublishedDataSet) -> str:
     """Return a digest of features and target to ten significant digits, in which all readers of decimals agree."""
     values = [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]
-    text = "\n".join(value if isinstance(value, str) else f"{value + 0.0:.10g}" for value in values)  # −0 is 0
+    text = "\n".join(
+        value if isinstance(value, str) else f"{value + 0.0:.10g}" for value in values
+    )  # −0 is 0
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def repository_folder() -> Path | None:
     """Return the ``data`` folder of the repository, if muhat is run from a clone of it."""
     source, root = Path(__file__).parents[3], Path(__file__).parents[4]
-    in_clone = source.name == "src" and (root / "pyproject.toml").is_file() and (root / "data").is_dir()
+    in_clone = (
+        source.name == "src" and (root / "pyproject.toml").is_file() and (root / "data").is_dir()
+    )
     return root / "data" if in_clone else None
 
 
@@ -270,7 +276,13 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
     if named is None:
         got = "none"
     else:
-        what = "one without them" if Path(named).is_dir() else "a file" if Path(named).exists() else "no such folder"
+        what = (
+            "one without them"
+            if Path(named).is_dir()
+            else "a file"
+            if Path(named).exists()
+            else "no such folder"
+        )
         got = f"{str(named)!r}, {what}"
     needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
     advice = f"{CATALOGUE[name].advice} and name its folder by load_dataset({name!r}, folder) or in {FOLDER_VARIABLE}"
@@ -279,11 +291,16 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
 
 def _from_scikit_learn(name: str) -> PublishedDataSet:
     """Return a data set of scikit-learn, its classes named as in the UCI repository."""
-    from sklearn.datasets import load_breast_cancer, load_wine  # here, because it takes longer to import than muhat
+    from sklearn.datasets import (
+        load_breast_cancer,
+        load_wine,
+    )  # here, because it takes longer to import than muhat
 
     bunch = load_wine() if name == "wine" else load_breast_cancer()
     classes = np.array([1.0, 2.0, 3.0]) if name == "wine" else np.array(["M", "B"])
-    feature_names = tuple(feature.replace(" ", "_").replace("/", "_") for feature in bunch.feature_names)
+    feature_names = tuple(
+        feature.replace(" ", "_").replace("/", "_") for feature in bunch.feature_names
+    )
     return PublishedDataSet(name, bunch.data, feature_names, classes[bunch.target])
 
 
@@ -293,7 +310,9 @@ def _read(path: Path | Traversable, entry: Entry, advice: str) -> PublishedDataS
         sample = _parsed(path.name, path.read_bytes(), entry.shape[1])
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as problem:
         reason = str(getattr(problem, "strerror", None) or problem).split("\n")[0].rstrip(".")
-        raise ValueError(refusal(str(path), _needed(entry), f"an unreadable file ({reason})", advice)) from problem
+        raise ValueError(
+            refusal(str(path), _needed(entry), f"an unreadable file ({reason})", advice)
+        ) from problem
     _check(sample, entry, str(path), advice)
     return sample
 
@@ -317,17 +336,25 @@ def _parsed(name: str, content: bytes, dimension: int) -> PublishedDataSet:
         return _from_csv(gzip.decompress(content).decode())
     if name.endswith(".csv"):
         return _from_csv(content.decode())
-    from sklearn.datasets import load_svmlight_file  # here, because it takes longer to import than all of muhat
+    from sklearn.datasets import (
+        load_svmlight_file,
+    )  # here, because it takes longer to import than all of muhat
 
-    features, target = load_svmlight_file(io.BytesIO(content), n_features=dimension, zero_based=False)
-    return PublishedDataSet(name, features.toarray(), tuple(f"x{j:02d}" for j in range(1, dimension + 1)), target)
+    features, target = load_svmlight_file(
+        io.BytesIO(content), n_features=dimension, zero_based=False
+    )
+    return PublishedDataSet(
+        name, features.toarray(), tuple(f"x{j:02d}" for j in range(1, dimension + 1)), target
+    )
 
 
 def _from_csv(text: str) -> PublishedDataSet:
     """Return a table with a header and the target in the last column."""
     header, *rows = filter(None, csv.reader(io.StringIO(text), strict=True))
     data = np.array([row[:-1] for row in rows]).astype(np.float64)
-    return PublishedDataSet("", data, tuple(header[:-1]), _numbers_or_names([row[-1] for row in rows]))
+    return PublishedDataSet(
+        "", data, tuple(header[:-1]), _numbers_or_names([row[-1] for row in rows])
+    )
 
 
 def _numbers_or_names(words: list[str]) -> Array:

@@ -80,7 +80,9 @@ class SyntheticFamily:
     def __post_init__(self) -> None:
         whole_number("SyntheticFamily", "dimension", self.dimension)
         if not isinstance(self.redraw, (bool, np.bool_)):
-            raise ValueError(refusal("SyntheticFamily", "redraw must be True or False", repr(self.redraw)))
+            raise ValueError(
+                refusal("SyntheticFamily", "redraw must be True or False", repr(self.redraw))
+            )
 
     def distribution(self, random_state: int | np.random.Generator) -> Mixture:
         """Return one member of the family: with ``redraw=False``, the one that ``draw`` draws from.
@@ -122,7 +124,10 @@ class SyntheticFamily:
         True
         """
         if not isinstance(indices, Iterable):
-            needed, advice = "indices must be a range of whole numbers", f"pass range({indices!r}) for that many"
+            needed, advice = (
+                "indices must be a range of whole numbers",
+                f"pass range({indices!r}) for that many",
+            )
             raise ValueError(refusal("SyntheticFamily", needed, repr(indices), advice))
         indices = list(indices)
         for index in indices:

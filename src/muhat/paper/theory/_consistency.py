@@ -84,17 +84,30 @@ def check_definition_1(
     lambdas = _lambdas("check_definition_1", filter, grid, kappa2)
     etas = _exponents(filter, exponents)
 
-    angles = np.linspace(0, np.pi, EIGENVALUES)  # as dense at both ends as a polynomial's oscillations are
+    angles = np.linspace(
+        0, np.pi, EIGENVALUES
+    )  # as dense at both ends as a polynomial's oscillations are
     small = np.geomspace(1e-12 * kappa2, kappa2, EIGENVALUES)
-    gamma = np.unique(np.concatenate([kappa2 * np.sin(angles / 2) ** 2, small, np.nextafter(lambdas, 0)]))
+    gamma = np.unique(
+        np.concatenate([kappa2 * np.sin(angles / 2) ** 2, small, np.nextafter(lambdas, 0)])
+    )
     gamma = gamma[gamma <= kappa2]
     s = filter.path(gamma, grid)
     r = np.abs(1 - s)
     r[r < VISIBLE] = 0
     D = [float(((r * gamma**eta).max(axis=1) / lambdas**eta).max()) for eta in etas]
-    measured = Constants(float(np.abs(s).max()), float(r.max()), np.array(D), _slope(lambdas, r[:, gamma > kappa2 / 2]))
+    measured = Constants(
+        float(np.abs(s).max()),
+        float(r.max()),
+        np.array(D),
+        _slope(lambdas, r[:, gamma > kappa2 / 2]),
+    )
     stated = stated_constants(filter, etas, kappa2)
-    pairs = [(measured.B, stated.B), (measured.C, stated.C), *zip(measured.D, stated.D, strict=True)]
+    pairs = [
+        (measured.B, stated.B),
+        (measured.C, stated.C),
+        *zip(measured.D, stated.D, strict=True),
+    ]
     holds = all(least <= constant * (1 + SLACK) for least, constant in pairs)
     return Definition1(lambdas, np.array(etas), measured, stated, holds)
 
@@ -120,7 +133,11 @@ def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]
     """Return the exponents to check (C3) at, none beyond the qualification."""
     limit = filter.qualification
     if exponents is None:
-        return [limit * share for share in (0.25, 0.5, 0.75, 1.0)] if np.isfinite(limit) else list(EXPONENTS)
+        return (
+            [limit * share for share in (0.25, 0.5, 0.75, 1.0)]
+            if np.isfinite(limit)
+            else list(EXPONENTS)
+        )
     etas = [positive("check_definition_1", "exponents", eta) for eta in exponents]
     if not etas or max(etas) > limit:
         needed = f"exponents must be some, and at most the filter's qualification {limit:g}"
@@ -201,7 +218,11 @@ def theorem_3(
     (0.0516, 0.01, 0.0632)
     """
     who = "theorem_3"
-    size, beta, kappa2 = positive(who, "n", n), positive(who, "beta", beta), positive(who, "kappa2", kappa2)
+    size, beta, kappa2 = (
+        positive(who, "n", n),
+        positive(who, "beta", beta),
+        positive(who, "kappa2", kappa2),
+    )
     delta, h = positive(who, "delta", delta), positive(who, "source_norm", source_norm)
     lipschitz = 1.0 if beta <= 1 else beta * kappa2 ** (beta - 1)
     tau = lipschitz if tau is None else positive(who, "tau", tau)
@@ -213,11 +234,17 @@ def theorem_3(
     if np.isnan([B, C, D, eta]).any():
         needed = "a filter that states its constants B, C, D and its qualification is needed"
         advice = "check_definition_1 measures them"
-        raise ValueError(refusal(who, needed, f"{filter!r} with B = {B}, C = {C}, D = {D} at η = {eta}", advice))
+        raise ValueError(
+            refusal(who, needed, f"{filter!r} with B = {B}, C = {C}, D = {D} at η = {eta}", advice)
+        )
     return Theorem3(
         noise=B * (2 * kappa + kappa * (2 * delta) ** 0.5) / size**0.5,
         bias=D * lam**eta * h,
-        operator=C * tau * (2 * 2**0.5 * kappa2 * delta**0.5) ** min(1, beta) / size ** min(1 / 2, beta / 2) * h,
+        operator=C
+        * tau
+        * (2 * 2**0.5 * kappa2 * delta**0.5) ** min(1, beta)
+        / size ** min(1 / 2, beta / 2)
+        * h,
         probability=max(0.0, 1 - 3 * float(np.exp(-delta))),
     )
 
@@ -247,7 +274,10 @@ def rates(filter: Filter, beta: float) -> Rates:
     """
     beta = positive("rates", "beta", beta)
     if np.isnan(filter.qualification):
-        needed, advice = "a filter that states its qualification is needed", "check_definition_1 measures its constants"
+        needed, advice = (
+            "a filter that states its qualification is needed",
+            "check_definition_1 measures its constants",
+        )
         raise ValueError(refusal("rates", needed, repr(filter), advice))
     of_error = min(1 / 2, beta / 2)
     return Rates(of_error, of_error / min(beta, filter.qualification))
@@ -283,9 +313,15 @@ class SmoothOperator:
         self.points = frozen(as_points(X))
         self.kernel: Kernel = as_kernel(kernel).resolve(self.points)
         problem = DenseProblem(DenseGram.from_sample(self.kernel, self.points))
-        filter, self.spectrum = _bound_to(filter, problem.kappa2(self.kernel.bound)), problem.spectrum
+        filter, self.spectrum = (
+            _bound_to(filter, problem.kappa2(self.kernel.bound)),
+            problem.spectrum,
+        )
         grid = filter.check(np.array([parameter]))
-        self.inverse, self.at_zero = filter.inverse(self.spectrum.gamma, grid.item()), float(filter.at_zero(grid)[0])
+        self.inverse, self.at_zero = (
+            filter.inverse(self.spectrum.gamma, grid.item()),
+            float(filter.at_zero(grid)[0]),
+        )
 
     def __call__(self, f: Embedding) -> Embedding:
         """Return F̂f = s_λ(0) f + Σ_i g_λ(γ_i) γ_i ⟨f, v_i⟩ v_i, of any element f of the RKHS."""

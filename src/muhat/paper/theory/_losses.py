@@ -106,7 +106,9 @@ class ExactLosses:
 
     def of_best_multiple(self) -> Array:
         """Return the losses of sμ̂ for the best s in [0, 1] of each sample, of shape (m,)."""
-        return self.of_multiples(np.clip(self._mean_with_truth / self._mean_squared, 0, 1)[:, None])[:, 0]
+        return self.of_multiples(
+            np.clip(self._mean_with_truth / self._mean_squared, 0, 1)[:, None]
+        )[:, 0]
 
     @property
     def _masses(self) -> Array:

@@ -27,7 +27,10 @@ def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
     n : float, default=None
         Given, A_n is returned: S-KMSE beats KME at this n if and only if ‖μ_P‖² < A_n ∫k(x, x)dP.
     """
-    c, beta = positive("admissible_fraction", "c", c), positive("admissible_fraction", "beta", beta, above=1)
+    c, beta = (
+        positive("admissible_fraction", "c", c),
+        positive("admissible_fraction", "beta", beta, above=1),
+    )
     if n is not None:
         lam = c * positive("admissible_fraction", "n", n) ** -beta
         return (lam + 2) / (n * lam + lam + 2)
@@ -86,11 +89,15 @@ def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
     if len(p) < 2:
         raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {len(p)}"))
     own = gram.diagonal() / p  # k(x_i, x_i)
-    others = (gram.product(root) / root - gram.diagonal()) / (1 - p)  # Σ_(j≠i) p_j k(x_i, x_j)/(1−p_i)
+    others = (gram.product(root) / root - gram.diagonal()) / (
+        1 - p
+    )  # Σ_(j≠i) p_j k(x_i, x_j)/(1−p_i)
     pairs = p * (1 - p) / (1 - p @ p)
     squared_norm, mean_diagonal = float(pairs @ others), float(p @ own)
     if not mean_diagonal > 0:
-        raise ValueError(refusal("theorem_1", "∫k(x, x)dP must be positive", mean_diagonal, "use another kernel"))
+        raise ValueError(
+            refusal("theorem_1", "∫k(x, x)dP must be positive", mean_diagonal, "use another kernel")
+        )
     ratio = squared_norm / mean_diagonal
     influence = (2 * (others - squared_norm) - ratio * (own - mean_diagonal)) / mean_diagonal
     size = 1 / float(p @ p)
@@ -117,7 +124,9 @@ def _gram_operator(gram: Any) -> Gram:
     K = as_points(gram).astype(np.float64)
     if K.shape[0] != K.shape[1]:
         needed = "a Gram matrix of shape (n, n) or a Gram operator is needed"
-        raise ValueError(refusal("theorem_1", needed, f"shape {K.shape}", "pass kernel(X) for a sample X"))
+        raise ValueError(
+            refusal("theorem_1", needed, f"shape {K.shape}", "pass kernel(X) for a sample X")
+        )
     return DenseGram.from_sample(Precomputed(K), np.arange(len(K))[:, None])
 
 
@@ -156,9 +165,15 @@ def characteristic_bound(
     """
     A = admissible_fraction(c, beta)
     d = whole_number("characteristic_bound", "d", d)
-    l1_norm = _l1_norm(kernel, d) if l1_norm is None else positive("characteristic_bound", "l1_norm", l1_norm)
+    l1_norm = (
+        _l1_norm(kernel, d)
+        if l1_norm is None
+        else positive("characteristic_bound", "l1_norm", l1_norm)
+    )
     share = A * float(kernel.diagonal(np.zeros((1, d)))[0]) / l1_norm
-    return CharacteristicBound(l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5)
+    return CharacteristicBound(
+        l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5
+    )
 
 
 def _l1_norm(kernel: Kernel, d: int) -> float:
@@ -213,14 +228,18 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
     array([1. , 0.2])
     """
     try:
-        risk, gap = np.broadcast_arrays(np.asarray(risk, np.float64), np.subtract(target, mean, dtype=np.float64))
+        risk, gap = np.broadcast_arrays(
+            np.asarray(risk, np.float64), np.subtract(target, mean, dtype=np.float64)
+        )
     except (TypeError, ValueError) as error:
         needed = "risk, mean and target must be numbers, one for each component"
         got = f"shapes {np.shape(risk)}, {np.shape(mean)} and {np.shape(target)}"
         raise ValueError(refusal("theorem_2", needed, got)) from error
     if not (risk >= 0).all() or not np.isfinite(gap).all():
         needed = "the risks Δ_i must not be negative and means and targets must be finite"
-        raise ValueError(refusal("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}"))
+        raise ValueError(
+            refusal("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}")
+        )
     upper = np.divide(2 * risk, risk + gap**2, out=np.zeros(risk.shape), where=risk > 0)
     return Theorem2(risk, gap, upper)
 
@@ -241,9 +260,16 @@ def shrink_components(vectors: Array, target: Array, basis: Array, h: Array) -> 
     >>> shrink_components(np.array([2.0, 2.0]), np.zeros(2), np.eye(2), np.array([0.0, 0.5]))
     array([2., 1.])
     """
-    vectors, target, basis, h = (np.asarray(each, dtype=np.float64) for each in (vectors, target, basis, h))
+    vectors, target, basis, h = (
+        np.asarray(each, dtype=np.float64) for each in (vectors, target, basis, h)
+    )
     d = len(basis)
-    if basis.shape != (d, d) or h.shape != (d,) or target.shape != (d,) or vectors.shape[-1:] != (d,):
+    if (
+        basis.shape != (d, d)
+        or h.shape != (d,)
+        or target.shape != (d,)
+        or vectors.shape[-1:] != (d,)
+    ):
         needed = "vectors, target, basis and h must have the shapes (n, d), (d,), (d, d) and (d,)"
         got = ", ".join(str(each.shape) for each in (vectors, target, basis, h))
         raise ValueError(refusal("shrink_components", needed, got))
