@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
 
 ORDER = [
+    "errors",
     "_messages",
     "_arrays",
     "_files",

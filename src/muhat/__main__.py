@@ -69,13 +69,13 @@ def _run(imported: "Callable[[], object]") -> None:
         return
     from importlib.util import find_spec
 
-    from muhat._messages import refusal
-
     missing = [name for name in EXTRA if find_spec(name) is None]
     if missing:
+        from muhat.errors import message
+
         needed = "the command line needs packages that are not part of the core"
         got = f"no {' and no '.join(missing)}"
-        print(refusal("muhat", needed, got, "pip install 'muhat[cli]'"), file=sys.stderr)
+        print(message("muhat", needed, got, "pip install 'muhat[cli]'"), file=sys.stderr)
         sys.exit(USER_ERROR)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as by >&-

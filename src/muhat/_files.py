@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 
 
-class FileError(ValueError):
+class FileError(MuhatError):
     """A file that cannot be read or written, with one sentence that says why and what to do."""
 
 
@@ -47,9 +47,7 @@ def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
         _check_place(str(path), target)
         yield temporary
     except OSError as problem:
-        raise FileError(
-            refusal(str(path), needed, problem.strerror or problem, advice)
-        ) from problem
+        raise FileError(str(path), needed, problem.strerror or problem, advice) from problem
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -58,13 +56,9 @@ def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
 def _check_place(who: str, target: Path) -> None:
     """Refuse a folder that is not there and a place taken by something that is no file."""
     if target.is_dir():
-        raise FileError(
-            refusal(who, "a file name is needed to write to", "a folder", "add a name to it")
-        )
+        raise FileError(who, "a file name is needed to write to", "a folder", "add a name to it")
     if target.exists() and not target.is_file():
-        raise FileError(refusal(who, "a file name is needed to write to", "a device or pipe"))
+        raise FileError(who, "a file name is needed to write to", "a device or pipe")
     if not target.parent.is_dir():
         advice = f"make {target.parent} first"
-        raise FileError(
-            refusal(who, "a folder is needed to write into", "none of that name", advice)
-        )
+        raise FileError(who, "a folder is needed to write into", "none of that name", advice)

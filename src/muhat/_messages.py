@@ -6,7 +6,8 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from math import floor, isfinite, log10
 from shlex import quote
-from textwrap import shorten
+
+from muhat.errors import message
 
 TINY_PERCENT = 0.01
 """Gains and errors below this percentage are shown as zero."""
@@ -38,21 +39,6 @@ def in_command() -> Iterator[None]:
         IN_COMMAND.reset(before)
 
 
-def refusal(who: object, needed: str, got: object, advice: str = "") -> str:
-    """One sentence: ``who: needed, got got; advice.``.
-
-    ``who`` is a name, or an object that is called by its class; of a matrix, ``got`` has what fits in a few lines.
-
-    Examples
-    --------
-    >>> refusal("Gaussian", "bandwidth must be positive or 'median'", -1)
-    "Gaussian: bandwidth must be positive or 'median', got -1."
-    """
-    name = who if isinstance(who, str) else type(who).__name__
-    sentence = f"{name}: {needed}, got {shorten(str(got), 300, placeholder=' …')}"
-    return f"{sentence}; {advice}." if advice else f"{sentence}."
-
-
 def unknown_name(who: str, name: object, valid: Iterable[str]) -> str:
     """Refuse a name that is not in the list, with the closest one that is.
 
@@ -62,7 +48,7 @@ def unknown_name(who: str, name: object, valid: Iterable[str]) -> str:
     "filter: the name must be one of 'kme', 'landweber', got 'landwebber'; did you mean 'landweber'?"
     """
     names = list(valid)
-    sentence = refusal(who, "the name must be one of " + ", ".join(map(repr, names)), repr(name))
+    sentence = message(who, "the name must be one of " + ", ".join(map(repr, names)), repr(name))
     close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     return f"{sentence[:-1]}; did you mean {close[0]!r}?" if close else sentence
 

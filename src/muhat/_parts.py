@@ -10,9 +10,10 @@ from typing import Any, Self, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal, unknown_name
+from muhat._messages import unknown_name
 from muhat._validation import as_array
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker
 from muhat.gram import APPROXIMATIONS, GRAMS, Access, Approximation, Problem
 from muhat.gram._plan import access_of, check_batches
@@ -39,7 +40,7 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
     if isinstance(kernel, str) and kernel not in KERNELS:
         if kernel in names_known_to_sklearn():
             return Function(kernel)
-        raise ValueError(
+        raise MuhatError(
             unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()]))
         )
     if callable(kernel) and not isinstance(kernel, Kernel | type):
@@ -71,12 +72,12 @@ def _part(
     if isinstance(given, str):
         if given in known:
             return known[given]()
-        raise ValueError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
+        raise MuhatError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
     if isinstance(given, type):
-        raise TypeError(
-            refusal(who, "an object is needed", f"the class {given.__name__}", "call it first")
+        raise MuhatTypeError(
+            who, "an object is needed", f"the class {given.__name__}", "call it first"
         )
-    raise TypeError(refusal(who, needed, f"{type(given).__name__} {given!r}", advice))
+    raise MuhatTypeError(who, needed, f"{type(given).__name__} {given!r}", advice)
 
 
 def as_filter(filter: Any) -> Shrinker:
@@ -90,7 +91,7 @@ def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
     """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once."""
     given = list(filter) if isinstance(filter, list | tuple) else [filter]
     if not given:
-        raise ValueError(refusal("filter", "at least one filter is needed", "an empty list"))
+        raise MuhatError("filter", "at least one filter is needed", "an empty list")
     filters: list[Shrinker] = []
     for each in given:
         for one in map(as_filter, auto if isinstance(each, str) and each == "auto" else [each]):
@@ -162,7 +163,7 @@ class Parts:
                 needed = (
                     f"several filters are compared by a score on grids of their own: {have_one}"
                 )
-                raise ValueError(refusal("selection", needed, rule, "name one filter"))
+                raise MuhatError("selection", needed, rule, "name one filter")
             if isinstance(filter, str):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
         if (
@@ -198,9 +199,7 @@ class Parts:
         if self.best_of and odd:
             needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
             advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
-            raise ValueError(
-                refusal(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice)
-            )
+            raise MuhatError(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice)
         return rules
 
     def check_batches(self, rows_again: bool) -> None:
@@ -208,7 +207,7 @@ class Parts:
         check_batches(self.gram, self.kernel, self.who)
         if self.target is not None and not isinstance(self.target, Element):
             needed = "an Embedding is needed where rows come in batches"
-            raise ValueError(refusal(f"{self.who}(target=…)", needed, type(self.target).__name__))
+            raise MuhatError(f"{self.who}(target=…)", needed, type(self.target).__name__)
         self.rules(access_of("nystrom", rows_again))
 
     @property
@@ -227,7 +226,7 @@ class Parts:
         if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
             advice = "give more rows, or the parameter, as in selection=Fixed(0.1)"
-            raise ValueError(refusal(self.who, needed, f"n_samples = {n}", advice))
+            raise MuhatError(self.who, needed, f"n_samples = {n}", advice)
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
         """Return the target f* as an element of the RKHS, or refuse it unless it has that kernel and so many columns.
@@ -244,10 +243,10 @@ class Parts:
                     f"the target must have the kernel {kernel!r}",
                     "pass kernel=target.kernel",
                 )
-                raise ValueError(refusal(who, needed, repr(target.kernel), advice))
+                raise MuhatError(who, needed, repr(target.kernel), advice)
             if isinstance(target, Embedding) and target.points.shape[1] != columns:
                 needed = f"the target's points must have {columns} features, as X has"
-                raise ValueError(refusal(who, needed, target.points.shape[1]))
+                raise MuhatError(who, needed, target.points.shape[1])
             if isinstance(kernel, Precomputed) and points is not None:  # its points are row numbers
                 weights = np.zeros(len(points), target.weights.dtype)
                 np.add.at(weights, cast(Embedding, target).points[:, 0], target.weights)
@@ -257,9 +256,7 @@ class Parts:
         weights = np.asarray(target)
         if weights.shape != (len(points),):
             needed = f"an Embedding or {len(points)} finite weights on the sample are needed"
-            raise ValueError(
-                refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}")
-            )
+            raise MuhatError(who, needed, f"{type(target).__name__} of shape {weights.shape}")
         return Embedding(kernel, points, weights.astype(np.result_type(points.dtype, np.float32)))
 
     def _check_target(self) -> None:
@@ -275,14 +272,12 @@ class Parts:
                     f"the target must have the kernel {self.kernel!r}",
                     "pass kernel=target.kernel",
                 )
-                raise ValueError(refusal(who, needed, repr(target.kernel), advice))
+                raise MuhatError(who, needed, repr(target.kernel), advice)
             return
         weights = as_array(target)
         if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.isfinite(weights).all():
             needed = "an Embedding or finite weights, one for each row of the sample, are needed"
-            raise ValueError(
-                refusal(who, needed, f"{type(target).__name__} of shape {weights.shape}")
-            )
+            raise MuhatError(who, needed, f"{type(target).__name__} of shape {weights.shape}")
 
 
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
@@ -338,8 +333,8 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
             if only_spectrum
             else "use selection='kfold' or gram='dense'"
         )
-    raise ValueError(
-        refusal("gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice)
+    raise MuhatError(
+        "gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice
     )
 
 

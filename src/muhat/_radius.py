@@ -28,9 +28,10 @@ from scipy.optimize import brentq
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal, unknown_name
+from muhat._messages import unknown_name
 from muhat._validation import positive
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError
 from muhat.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -119,31 +120,29 @@ def radius_of(
     """Return r with ‖estimate − μ‖ ≤ r at that confidence: that of μ̂, and how far the estimate is from it."""
     who = "KernelMean.radius"
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(unknown_name(f"{who} method", str(method), METHODS))
+        raise MuhatError(unknown_name(f"{who} method", str(method), METHODS))
     share = positive(who, "confidence", confidence)
     if share >= 1:
-        raise ValueError(refusal(who, "confidence must be between 0 and 1", repr(confidence)))
+        raise MuhatError(who, "confidence must be between 0 and 1", repr(confidence))
     if variance is not None and method not in ("bernstein", "mcdiarmid"):
         needed = "variance is for 'bernstein' and 'mcdiarmid', which do not estimate it"
-        raise ValueError(refusal(who, needed, f"method={method!r}", "leave it out"))
+        raise MuhatError(who, needed, f"method={method!r}", "leave it out")
     if mean.n < 2 or not mean.are_equal:
         got = f"{mean.n} row" if mean.n < 2 else "sample_weight"
-        raise ValueError(refusal(who, "at least 2 rows that all weigh the same are needed", got))
+        raise MuhatError(who, "at least 2 rows that all weigh the same are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
         needed, advice = (
             "the error of features in the norm of the RKHS is needed",
             "use gram='nystrom' or 'dense'",
         )
-        raise ValueError(refusal(who, needed, "random features, of which it is not known", advice))
+        raise MuhatError(who, needed, "random features, of which it is not known", advice)
     delta, kernel = 1 - share, mean.element.kernel
     if method == "asymptotic":
         r = sqrt(weighted_chi_square_quantile(mean.eigenvalues, mean.variance, share) / mean.n)
     else:
         if not np.isfinite(kernel.bound):
             advice = "use method='asymptotic'"
-            raise ValueError(
-                refusal(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice)
-            )
+            raise MuhatError(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice)
         v = kernel.bound if variance is None else positive(who, "variance", variance)
         r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
     moved = 0.0 if estimate is mean.element else (estimate - mean.element).norm()
@@ -226,7 +225,7 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
 
     if level > 1 - ACCURATE or excess(REACH) <= 0:
         needed = f"the limit law is known up to a confidence of 1 − {ACCURATE:g}"
-        raise ValueError(refusal("KernelMean.radius", needed, repr(level), "lower it"))
+        raise MuhatError("KernelMean.radius", needed, repr(level), "lower it")
     place = 0.0 if excess(0) >= 0 else float(brentq(excess, 0, REACH, xtol=1e-10))
     return max(mean - total, 0.0) + total * place
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from muhat._arrays import Array, has_finite_sum, rounding
-from muhat._messages import refusal
+from muhat.errors import MuhatError, MuhatTypeError, message
 
 
 def positive(
@@ -29,16 +29,14 @@ def positive(
     if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
         return float(value)
     needed = f"{name} must be {f'above {above:g}' if above else 'positive'} and finite{alternative}"
-    raise ValueError(refusal(part, needed, repr(value)))
+    raise MuhatError(part, needed, repr(value))
 
 
 def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
     """Return a parameter as an int, or refuse it unless it is a whole number of at least ``least``."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
         return int(value)
-    raise ValueError(
-        refusal(part, f"{name} must be a whole number of at least {least}", repr(value))
-    )
+    raise MuhatError(part, f"{name} must be a whole number of at least {least}", repr(value))
 
 
 class ColumnFrame:
@@ -148,13 +146,11 @@ def as_points(X: Any) -> Array:
         values = np.asarray(as_frame(X))
         values = values.astype(np.float64) if values.dtype.kind == "O" else values
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            refusal("kernel", POINTS, f"{type(X).__name__} of something else")
-        ) from error
+        raise MuhatError("kernel", POINTS, f"{type(X).__name__} of something else") from error
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         got = f"shape {values.shape} and type {values.dtype}"
         advice = "reshape one feature with X.reshape(-1, 1)" if values.ndim == 1 else ""
-        raise ValueError(refusal("kernel", POINTS, got, advice))
+        raise MuhatError("kernel", POINTS, got, advice)
     return values
 
 
@@ -164,9 +160,7 @@ def as_two_samples(X: Any, Y: Any) -> tuple[Array, Array]:
     Y = X if Y is None else as_points(Y)
     if X.shape[1] != Y.shape[1]:
         got = f"shapes {X.shape} and {Y.shape}"
-        raise ValueError(
-            refusal("kernel", "points with the same number of features are needed", got)
-        )
+        raise MuhatError("kernel", "points with the same number of features are needed", got)
     return X, Y
 
 
@@ -196,17 +190,17 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
     who = type(estimator).__name__
     if is_dask(X):
         advice = "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
-        raise TypeError(
-            refusal(who, f"{name} must be in memory here", f"dask's {type(X).__name__}", advice)
+        raise MuhatTypeError(
+            who, f"{name} must be in memory here", f"dask's {type(X).__name__}", advice
         )
     if issparse(X):
-        raise TypeError(
-            refusal(who, f"{name} must be dense", "a sparse matrix", f"use {name}.toarray()")
+        raise MuhatTypeError(
+            who, f"{name} must be dense", "a sparse matrix", f"use {name}.toarray()"
         )
     X = as_frame(X if hasattr(X, "shape") else _as_array(estimator, X, name))
     _check_not_masked(who, X, name)
     if len(X.shape) == 1:
-        raise ValueError(_one_dimension(who, X, name))
+        raise MuhatError(_one_dimension(who, X, name))
     _check_columns(who, X, name)
     _check_numeric(who, X, name)
     _check_exact(who, X, name)
@@ -220,7 +214,7 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
     named = X.to_arrow() if isinstance(X, ColumnFrame) else X
     values: Array = validate_data(estimator, named, reset=reset, **options)
     if not len(values):
-        raise ValueError(refusal(who, "at least one row is needed", "0 sample(s)"))
+        raise MuhatError(who, "at least one row is needed", "0 sample(s)")
     _check_finite(who, values, name)
     return values
 
@@ -231,21 +225,19 @@ def _as_array(estimator: Any, X: Any, name: str) -> Array:
     needed = f"{name} must be an array, a data frame or lists of equal lengths, points in rows"
     takes_batches = hasattr(estimator, "fit_batches")
     if isinstance(X, str | PathLike):
-        raise TypeError(
-            refusal(
-                who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"
-            )
+        raise MuhatTypeError(
+            who, needed, f"a {type(X).__name__}", "read a file with muhat.read_table(path).data"
         )
     if not isinstance(X, list | tuple) and not hasattr(X, "__array__"):
-        raise TypeError(
-            refusal(who, needed, f"a {type(X).__name__}", _advice_for_others(X, takes_batches))
+        raise MuhatTypeError(
+            who, needed, f"a {type(X).__name__}", _advice_for_others(X, takes_batches)
         )
     try:
         return np.asarray(X)
     except ValueError:
         advice = "give every row as many numbers"
         advice += ", or batches of rows to fit_batches" if takes_batches else ""
-        raise ValueError(refusal(who, needed, "unequal ones", advice)) from None
+        raise MuhatError(who, needed, "unequal ones", advice) from None
 
 
 def _advice_for_others(X: Any, takes_batches: bool) -> str:
@@ -268,13 +260,11 @@ def _advice_for_others(X: Any, takes_batches: bool) -> str:
 def _check_not_masked(who: str, values: Any, name: str) -> None:
     """Refuse a masked array in which something is masked: NumPy would use the hidden values."""
     if np.ma.is_masked(values):
-        raise ValueError(
-            refusal(
-                who,
-                f"{name} must have a value everywhere",
-                "masked ones",
-                "fill or drop them first",
-            )
+        raise MuhatError(
+            who,
+            f"{name} must have a value everywhere",
+            "masked ones",
+            "fill or drop them first",
         )
 
 
@@ -284,7 +274,7 @@ def _one_dimension(who: str, X: Any, name: str) -> str:
         advice = f"Reshape your data with {name}.to_frame() for one feature"
     else:
         advice = f"Reshape your data with {name}.reshape(-1, 1) for one feature, or {name}.reshape(1, -1) for one point"
-    return refusal(
+    return message(
         who, f"{name} must have two dimensions, points in rows", f"shape {X.shape}", advice
     )
 
@@ -297,11 +287,11 @@ def _check_columns(who: str, X: Any, name: str) -> None:
     twice = next((each for place, each in enumerate(names) if each in names[:place]), None)
     if twice is not None:
         needed = f"every column of {name} must have a name of its own"
-        raise ValueError(refusal(who, needed, f"{twice!r} twice", "rename or drop one of them"))
+        raise MuhatError(who, needed, f"{twice!r} twice", "rename or drop one of them")
     if any(type(kind).__name__ == "SparseDtype" for kind in getattr(X, "dtypes", ())):
         advice = f"use {name}.sparse.to_dense()"
-        raise TypeError(
-            refusal(who, f"{name} must be dense", "a data frame with sparse columns", advice)
+        raise MuhatTypeError(
+            who, f"{name} must be dense", "a data frame with sparse columns", advice
         )
 
 
@@ -319,7 +309,7 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
                 + ", ".join(map(repr, words[:5]))
                 + (", …" if len(words) > 5 else "")
             )
-            raise ValueError(refusal(who, f"every column of {name} must be numeric", got, ENCODE))
+            raise MuhatError(who, f"every column of {name} must be numeric", got, ENCODE)
         return
     values = np.asarray(X)
     if values.dtype.kind == "c":
@@ -327,13 +317,13 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
             f"{name} must be real: Complex data not supported",
             f"values of type {values.dtype}",
         )
-        raise ValueError(refusal(who, needed, got))
+        raise MuhatError(who, needed, got)
     if not _is_numeric(values):
         first = next(
             (number for number, column in enumerate(values.T) if not _is_numeric(column)), 0
         )
         got = f"text, dates or lists in column {first}"
-        raise ValueError(refusal(who, f"{name} must be numeric", got, ENCODE))
+        raise MuhatError(who, f"{name} must be numeric", got, ENCODE)
 
 
 def _check_exact(who: str, X: Any, name: str) -> None:
@@ -352,9 +342,7 @@ def _check_exact(who: str, X: Any, name: str) -> None:
     if after < before:
         needed = f"rows of {name} that differ must differ as floats, which are exact up to 2**53"
         got = f"{before} different rows of larger whole numbers, of which {after} are left"
-        raise ValueError(
-            refusal(who, needed, got, "subtract a constant, or drop the column if it is an id")
-        )
+        raise MuhatError(who, needed, got, "subtract a constant, or drop the column if it is an id")
 
 
 def _is_numeric(column: Array) -> bool:
@@ -380,30 +368,26 @@ def _check_finite(who: str, X: Array, name: str) -> None:
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:
             got = f"{rows.size} row{'s' if rows.size > 1 else ''} with {kind} (first: {name}[{rows[0]}])"
-            raise ValueError(
-                refusal(who, f"{name} must be finite", got, "drop or impute them first")
-            )
+            raise MuhatError(who, f"{name} must be finite", got, "drop or impute them first")
 
 
 def checked_target(who: str, y: Any, n: int | None = None) -> Array:
     """Return y as floats of one or two dimensions, one row for each of n, or refuse it in one sentence."""
     if y is None:
         needed = "y must be given: this estimator requires y to be passed, but the target y is None"
-        raise ValueError(refusal(who, needed, "None", "call fit(X, y)"))
+        raise MuhatError(who, needed, "None", "call fit(X, y)")
     _check_not_masked(who, y, "y")
     values = _as_target(who, as_frame(y))
     if values.ndim not in (1, 2) or not values.size:
-        raise ValueError(
-            refusal(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}")
-        )
+        raise MuhatError(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}")
     if n is not None and len(values) != n:
         got = f"{n} rows of X and {len(values)} of y: inconsistent numbers of samples"
-        raise ValueError(refusal(who, "X and y must have as many rows", got))
+        raise MuhatError(who, "X and y must have as many rows", got)
     for kind, found in (("NaN", np.isnan(values)), ("infinity (inf)", np.isinf(values))):
         rows = np.flatnonzero(found.reshape(len(values), -1).any(axis=1))
         if rows.size:
             got = f"Input y contains {kind} in {rows.size} row{'s' if rows.size > 1 else ''} (first: y[{rows[0]}])"
-            raise ValueError(refusal(who, "y must be finite", got, "drop these rows first"))
+            raise MuhatError(who, "y must be finite", got, "drop these rows first")
     return values
 
 
@@ -411,17 +395,17 @@ def _as_target(who: str, y: Any) -> Array:
     """Return y as an array of floats, or refuse text, dates and complex numbers."""
     if any(_is_date(column) for column in _columns_of(y)):
         advice = "give a difference as a number, such as (y - y.min()) / numpy.timedelta64(1, 'D')"
-        raise ValueError(refusal(who, "y must be real numbers", "dates or times", advice))
+        raise MuhatError(who, "y must be real numbers", "dates or times", advice)
     values = as_array(y)
     if values.dtype.kind == "c":
-        raise ValueError(
-            refusal(who, "y must be real numbers", "complex ones", "give both parts as two outputs")
+        raise MuhatError(
+            who, "y must be real numbers", "complex ones", "give both parts as two outputs"
         )
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(
-            refusal(who, "y must be real numbers", "text or objects", "encode it first")
+        raise MuhatError(
+            who, "y must be real numbers", "text or objects", "encode it first"
         ) from None
 
 
@@ -452,7 +436,7 @@ def check_is_random_state(who: object, random_state: Any) -> None:
         return
     is_number = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not is_number or not 0 <= int(random_state) < 2**32:
-        raise ValueError(refusal(who, RANDOM_STATE, repr(random_state)))
+        raise MuhatError(who, RANDOM_STATE, repr(random_state))
 
 
 def as_random_state(who: object, random_state: Any) -> np.random.RandomState:
@@ -497,8 +481,8 @@ def check_range(who: str, X: Array, name: str = "X") -> None:
         )
     if not np.isfinite(distance):
         needed = f"distances between rows of {name} must be finite"
-        raise ValueError(
-            refusal(who, needed, "rows further apart than the largest float", f"rescale {name}")
+        raise MuhatError(
+            who, needed, "rows further apart than the largest float", f"rescale {name}"
         )
 
 
@@ -508,7 +492,7 @@ def check_scale(who: str, largest: float, dtype: Any, X: Array) -> None:
     vanished = largest == 0 and 0 < float(np.abs(X).max()) < least
     if vanished or 0 < largest < least or largest > most:
         needed = f"the largest k(x, x) must be between {least:.2g} and {most:.2g}"
-        raise ValueError(refusal(who, needed, f"{largest:.3g}", "rescale X"))
+        raise MuhatError(who, needed, f"{largest:.3g}", "rescale X")
 
 
 def checked_masses(who: str, sample_weight: Any, n: int) -> Array:
@@ -525,29 +509,27 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     _check_not_masked(who, sample_weight, "sample_weight")
     if as_array(sample_weight).dtype.kind not in "fiub":
         got = f"values of type {as_array(sample_weight).dtype}"
-        raise ValueError(refusal(who, "sample_weight must be real numbers", got))
+        raise MuhatError(who, "sample_weight must be real numbers", got)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n, weights)
     if weights.shape != (n,):
-        raise ValueError(
-            refusal(who, f"sample_weight must have one weight for each of {n} rows", weights.shape)
+        raise MuhatError(
+            who, f"sample_weight must have one weight for each of {n} rows", weights.shape
         )
     if not np.isfinite(weights).all() or weights.min() < 0:
         rows = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
         got = f"{weights[rows[0]]} in sample_weight[{rows[0]}]"
-        raise ValueError(refusal(who, "sample_weight must be finite and not negative", got))
+        raise MuhatError(who, "sample_weight must be finite and not negative", got)
     if not weights.max() > 0:
-        raise ValueError(refusal(who, "sample_weight must not sum to zero", "only zeros"))
+        raise MuhatError(who, "sample_weight must not sum to zero", "only zeros")
     return weights
 
 
 def checked_gram(who: str, K: Array) -> Array:
     """Return a precomputed Gram matrix, exactly symmetric, or refuse it."""
     if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            refusal(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}")
-        )
+        raise MuhatError(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}")
     check_symmetric(who, "a precomputed kernel must be symmetric", K)
     return (K + K.T) / 2
 
@@ -564,9 +546,7 @@ def check_finite(total: float, kernel: Any) -> None:
     """Refuse the values of a kernel if their sum is not finite."""
     if not np.isfinite(total):
         needed, got = "values k(x, y) must be finite", "NaN or infinite ones"
-        raise ValueError(
-            refusal(type(kernel).__name__, needed, got, "rescale X or choose another kernel")
-        )
+        raise MuhatError(type(kernel).__name__, needed, got, "rescale X or choose another kernel")
 
 
 def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram matrix") -> None:
@@ -578,7 +558,7 @@ def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram 
             f"an eigenvalue of {share:.2g} times the largest",
             "use one that is, or clip its spectrum",
         )
-        raise ValueError(refusal(who, f"{what} must be positive semi-definite", got, advice))
+        raise MuhatError(who, f"{what} must be positive semi-definite", got, advice)
 
 
 def check_symmetric(who: str, needed: str, K: Array, name: str = "K") -> None:
@@ -587,4 +567,4 @@ def check_symmetric(who: str, needed: str, K: Array, name: str = "K") -> None:
     if gap.max() > rounding(K) ** 0.5 * np.abs(K).max():
         i, j = np.unravel_index(gap.argmax(), gap.shape)
         got = f"{name}[{i}, {j}] = {K[i, j]:.6g} and {name}[{j}, {i}] = {K[j, i]:.6g}"
-        raise ValueError(refusal(who, needed, got, f"take ({name} + {name}.T)/2 if that is meant"))
+        raise MuhatError(who, needed, got, f"take ({name} + {name}.T)/2 if that is meant")

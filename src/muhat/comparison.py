@@ -13,12 +13,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import gain_text, refusal, setting_text
+from muhat._messages import gain_text, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import as_frame, checked_masses, checked_sample
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
+from muhat.errors import MuhatError
 from muhat.filters import AUTO, FILTERS, KME, Iteration, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
@@ -131,11 +132,11 @@ def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
     )
     if isinstance(parts.kernel, Precomputed):
         needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
-        raise ValueError(refusal("compare", needed, "'precomputed'", advice))
+        raise MuhatError("compare", needed, "'precomputed'", advice)
     if parts.gram == "blocks":
         needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
-        raise ValueError(
-            refusal("compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter")
+        raise MuhatError(
+            "compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"
         )
     return parts
 
@@ -156,9 +157,7 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
         return source
     rows = checked_sample(KernelMean(), X, reset=True)
     if len(rows) < LeaveOneOut.least_points:
-        raise ValueError(
-            refusal("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}")
-        )
+        raise MuhatError("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}")
     return rows
 
 
@@ -366,7 +365,7 @@ class Comparison(Reportable, Shown):
                 if estimator.features_ is None
                 else "one fitted by features"
             )
-            raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X, gram=...)"))
+            raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
         filters = [choice.filter for choice in estimator.choices_]
         is_auto = isinstance(estimator.filter, str) and estimator.filter == "auto"
         selection = estimator.choices_[0].rule if is_auto else estimator.selection
@@ -381,7 +380,7 @@ class Comparison(Reportable, Shown):
                 "an estimator fitted without target and sample_weight is needed",
                 "one fitted with",
             )
-            raise ValueError(refusal("Comparison", needed, got, "use muhat.compare(X)"))
+            raise MuhatError("Comparison", needed, got, "use muhat.compare(X)")
         return cls.from_solution(solution, parts)
 
     @property

@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
-from muhat._messages import refusal
 from muhat._parts import as_gram, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import (
@@ -26,6 +25,7 @@ from muhat._validation import (
     whole_number,
 )
 from muhat.embedding import Embedding
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import RandomFeatures
 from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.kernels._base import terms
@@ -130,7 +130,7 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
                 "mean must estimate in the RKHS of its kernel",
                 "use gram='nystrom' instead",
             )
-            raise ValueError(refusal("MatchedMixture", needed, f"gram={mean.gram!r}", advice))
+            raise MuhatError("MatchedMixture", needed, f"gram={mean.gram!r}", advice)
         return self._match(_on_points(mean.fit(X).embedding_))
 
     def fit_embedding(self, embedding: Embedding, start: Mixture | None = None) -> Self:
@@ -149,7 +149,7 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         if start is not None and (not isinstance(start, Mixture) or start.means.shape != shape):
             needed = f"start must be a Mixture of {shape[0]} components in {shape[1]} dimensions"
             got = repr(start) if isinstance(start, Mixture) else type(start).__name__
-            raise ValueError(refusal("MatchedMixture", needed, got))
+            raise MuhatError("MatchedMixture", needed, got)
         self.n_features_in_ = shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         return self._match(embedding, start)
@@ -269,15 +269,13 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
         if self.early_stopping is not None:
             positive(self, "early_stopping", self.early_stopping)
         if positive(self, "min_variance", self.min_variance) > 1:
-            raise ValueError(
-                refusal("MatchedMixture", "min_variance must be at most 1", self.min_variance)
-            )
+            raise MuhatError("MatchedMixture", "min_variance must be at most 1", self.min_variance)
         if self.mean is not None and not isinstance(self.mean, KernelMean):
             needed, advice = (
                 "mean must be a KernelMean or None",
                 "fit_embedding takes any embedding",
             )
-            raise TypeError(refusal("MatchedMixture", needed, type(self.mean).__name__, advice))
+            raise MuhatTypeError("MatchedMixture", needed, type(self.mean).__name__, advice)
 
 
 def kmeans_start(
@@ -290,7 +288,7 @@ def kmeans_start(
     if len(X) < n_components:
         needed = f"at least n_components = {n_components} points are needed"
         got, advice = f"n_samples = {len(X)}", "take fewer components or more points"
-        raise ValueError(refusal("MatchedMixture", needed, got, advice))
+        raise MuhatError("MatchedMixture", needed, got, advice)
     from sklearn.cluster import KMeans  # here, because it takes longer to import than all of muhat
 
     with warnings.catch_warnings():
@@ -351,10 +349,8 @@ class _Objective:
         points, weights = embedding.points.astype(np.float64), embedding.weights.astype(np.float64)
         squared_norm = Embedding(embedding.kernel, points, weights).squared_norm()
         if not 0 < squared_norm < np.inf:
-            raise ValueError(
-                refusal(
-                    "MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)
-                )
+            raise MuhatError(
+                "MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)
             )
         points, weights = points[weights != 0], weights[weights != 0]
         moved = points - points[0]  # so that equal rows have no spread at all
@@ -367,7 +363,7 @@ class _Objective:
             needed = (
                 f"points must vary by {1 / LARGEST:g} to {LARGEST:g}, for variances to be numbers"
             )
-            raise ValueError(refusal("MatchedMixture", needed, f"{unit:.3g}", "rescale X"))
+            raise MuhatError("MatchedMixture", needed, f"{unit:.3g}", "rescale X")
         terms = [(factor, (sigma / unit) ** 2) for factor, sigma in gaussians]
         middle = moved.mean(axis=0)
         return cls((moved - middle) / unit, weights, terms, squared_norm, points[0] + middle, unit)
@@ -416,7 +412,7 @@ def _on_points(embedding: Any) -> Embedding:
         "an Embedding on points is needed",
         "use fit(X) for points, and gram='nystrom' for many of them",
     )
-    raise TypeError(refusal("MatchedMixture", needed, type(embedding).__name__, advice))
+    raise MuhatTypeError("MatchedMixture", needed, type(embedding).__name__, advice)
 
 
 def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) -> Array:
@@ -436,7 +432,7 @@ def _gaussians(kernel: Kernel) -> list[tuple[float, Gaussian]]:
     others = [part for _, part in terms(kernel) if not isinstance(part, Gaussian)]
     if others:
         needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"
-        raise ValueError(
-            refusal("MatchedMixture", needed, repr(others[0]), "use KernelMean(kernel='gaussian')")
+        raise MuhatError(
+            "MatchedMixture", needed, repr(others[0]), "use KernelMean(kernel='gaussian')"
         )
     return [(factor, part) for factor, part in terms(kernel) if isinstance(part, Gaussian)]

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat._arrays import Array, has_finite_sum, rounding
-from muhat._messages import refusal
 from muhat._validation import as_array, as_points, as_two_samples, frozen
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Mixture
 
 
@@ -113,19 +113,15 @@ class Embedding(Element):
                 "kernel must be a kernel with every parameter a number",
                 "pass for example Gaussian(1.0)",
             )
-            raise TypeError(refusal("Embedding", needed, repr(self.kernel), advice))
+            raise MuhatTypeError("Embedding", needed, repr(self.kernel), advice)
         points, weights = as_points(self.points), as_array(self.weights)
         if weights.shape != (len(points),) or weights.dtype.kind not in "fiub":
             needed = f"weights must be real numbers, one for each of {len(points)} points"
-            raise ValueError(
-                refusal("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}")
-            )
+            raise MuhatError("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}")
         weights = weights if weights.dtype.kind == "f" else weights.astype(np.float64)
         for name, values in (("points", points), ("weights", weights)):
             if not has_finite_sum(values) and not np.isfinite(values).all():
-                raise ValueError(
-                    refusal("Embedding", f"{name} must be finite", "NaN or infinite values")
-                )
+                raise MuhatError("Embedding", f"{name} must be finite", "NaN or infinite values")
         vars(self).update(points=frozen(points), weights=frozen(weights))
 
     def __call__(self, Y: Array) -> Array:
@@ -156,8 +152,8 @@ class Embedding(Element):
             -squared > rounding(self.weights) ** 0.5 * largest
         ):  # which bounds every sum that was cancelled
             advice = "use a positive semi-definite kernel"
-            raise ValueError(
-                refusal("Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice)
+            raise MuhatError(
+                "Embedding", "a squared norm cannot be negative", f"{squared:.3g}", advice
             )
         return 0.0
 
@@ -186,11 +182,11 @@ class Embedding(Element):
             return
         if not isinstance(other, Embedding):
             advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
-            raise ValueError(
-                refusal("Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice)
+            raise MuhatError(
+                "Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice
             )
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with one kernel, its bandwidth a number"
-            raise ValueError(refusal("Embedding", needed, repr(other.kernel), advice))
+            raise MuhatError("Embedding", needed, repr(other.kernel), advice)
         as_two_samples(self.points, other.points)  # refuses points of other dimensions

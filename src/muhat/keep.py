@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from muhat import __version__
 from muhat._arrays import Array
 from muhat._files import FileError, atomic_write
-from muhat._messages import refusal
+from muhat.errors import MuhatError, message
 
 FORMAT = 2
 """The format that is written, and the newest that is read."""
@@ -175,8 +175,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     root = encoder.value(model, type(model).__name__)
     if "object" not in (root if isinstance(root, dict) else {}):
         needed = "an estimator or a result is needed"
-        raise ValueError(
-            refusal("muhat.save", needed, f"a {type(model).__name__}", "numpy.save keeps arrays")
+        raise MuhatError(
+            "muhat.save", needed, f"a {type(model).__name__}", "numpy.save keeps arrays"
         )
     document = {"format": FORMAT, "muhat": __version__, "model": root, "objects": encoder.objects}
     atomic_write(path, lambda file: _write(file, document, encoder.arrays))
@@ -262,10 +262,8 @@ class _Encoder:
             self.known[id(value)] = (value, encode(value, place))
         reference = self.known[id(value)][1]
         if reference is None:
-            raise ValueError(
-                refusal(
-                    f"muhat.save: {place}", "objects inside others are needed", "one inside itself"
-                )
+            raise MuhatError(
+                f"muhat.save: {place}", "objects inside others are needed", "one inside itself"
             )
         return reference
 
@@ -273,8 +271,8 @@ class _Encoder:
         if array.dtype == object and all(type(each) is str for each in array.flat):
             return {"strings": array.ravel().tolist(), "shape": list(array.shape)}
         if array.dtype.kind not in NUMBERS + "U":
-            raise ValueError(
-                refusal(f"muhat.save: {place}", "arrays of numbers or text are needed", array.dtype)
+            raise MuhatError(
+                f"muhat.save: {place}", "arrays of numbers or text are needed", array.dtype
             )
         self.arrays.append(
             array if array.dtype.itemsize else array.astype("U1")
@@ -285,7 +283,7 @@ class _Encoder:
         kind = type(value)
         name = _name_of(kind)
         if name is None:
-            raise ValueError(_not_kept(value, place))
+            raise MuhatError(_not_kept(value, place))
         if isinstance(value, Enum):
             state = {"value": value.value}
         else:
@@ -312,7 +310,7 @@ def _not_kept(value: Any, place: str) -> str:
         if isinstance(value, BaseEstimator):
             advice = "keep this one by skops.io.dump or joblib.dump, or save the muhat model alone and encode before it"
     needed = "only numbers, text, arrays and muhat's own classes can be kept without keeping code"
-    return refusal(f"muhat.save: {place}", needed, got, advice)
+    return message(f"muhat.save: {place}", needed, got, advice)
 
 
 class _Decoder:
@@ -508,7 +506,7 @@ def _read_array(archive: zipfile.ZipFile, number: int, digest: str) -> Array:
     return array.copy(order="K")
 
 
-class _ModelError(ValueError):
+class _ModelError(MuhatError):
     """What was got instead of a model, and what to do."""
 
     def __init__(self, got: str, advice: str = "") -> None:
@@ -525,14 +523,14 @@ def _refused_in_one_sentence(path: str | os.PathLike[str]) -> Iterator[None]:
     except _ModelError as problem:
         is_newer = "newer" in problem.advice
         needed = f"a model of format {FORMAT} or lower is needed" if is_newer else needed
-        raise FileError(refusal(str(path), needed, problem.got, problem.advice)) from None
+        raise FileError(str(path), needed, problem.got, problem.advice) from None
     except FileNotFoundError:
         raise FileError(f"no such file: {path}") from None
     except OSError as problem:
-        raise FileError(refusal(str(path), needed, problem.strerror or problem)) from None
+        raise FileError(str(path), needed, problem.strerror or problem) from None
     except Exception as problem:  # a hostile file may make any parser fail in any way
         got = f"a file that cannot be read as one ({type(problem).__name__})"
-        raise FileError(refusal(str(path), needed, got)) from None
+        raise FileError(str(path), needed, got) from None
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel, choices_by
 from muhat._radius import HasRadius
 from muhat._shown import ShownEstimator
@@ -42,6 +41,7 @@ from muhat.data import (
 from muhat.data._sources import ROWS
 from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError
 from muhat.filters import KME
 from muhat.gram import (
     Accumulation,
@@ -417,7 +417,7 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
                 f"a {type(batches).__name__}",
             )
             advice = "give an array to fit, and a path to muhat.open_batches"
-            raise ValueError(refusal("KernelMean.fit_batches", needed, got, advice))
+            raise MuhatError("KernelMean.fit_batches", needed, got, advice)
         self._stream = None
         if isinstance(batches, Iterator):
             return self._fit_iterator(batches)
@@ -462,10 +462,8 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
                 needed = (
                     f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
                 )
-                raise ValueError(
-                    refusal(
-                        "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
-                    )
+                raise MuhatError(
+                    "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
                 )
         return self._continue(before.add(X, weights))
 
@@ -480,7 +478,7 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
                 "both estimators must be fitted by partial_fit",
                 "one that was not, or to very few rows",
             )
-            raise ValueError(refusal("KernelMean.merge", needed, got, "fit both so"))
+            raise MuhatError("KernelMean.merge", needed, got, "fit both so")
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
     def score_samples(self, X: Any) -> Array:
@@ -540,7 +538,7 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
                 "rows on a cluster all weigh the same",
                 "repeat rows, or fit with weights in memory",
             )
-            raise ValueError(refusal(parts.who, needed, "sample_weight", advice))
+            raise MuhatError(parts.who, needed, "sample_weight", advice)
         source = DaskSource.from_collection(X)
         checked_sample(self, source.example, reset=True)  # learns the names of the features
         return self._keep(solve_source(parts, source))
@@ -574,7 +572,7 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         remaining = iter(batches)
         first = next((frame for frame in map(as_frame, remaining) if not is_empty(frame)), None)
         if first is None:
-            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+            raise MuhatError("batches", "at least one batch is needed", "none")
         if remaining is not batches and hasattr(remaining, "close"):
             remaining.close()
         checked_batch(first, 0)

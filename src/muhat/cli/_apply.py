@@ -20,7 +20,6 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import refusal
 from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches
@@ -32,6 +31,7 @@ from muhat.conditional._intervals import checked_confidence
 from muhat.data import DataSet, FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError
 from muhat.keep import load
 from muhat.kernels import Linear, Precomputed
 from muhat.mean import KernelMean
@@ -53,10 +53,8 @@ def check_names(who: str, names: Sequence[str]) -> None:
     """Refuse a name that two columns have: columns are found by their names later."""
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise ValueError(
-            refusal(
-                who, "every column must have a name of its own", f"{twice!r} twice", "rename one"
-            )
+        raise MuhatError(
+            who, "every column must have a name of its own", f"{twice!r} twice", "rename one"
         )
 
 
@@ -153,12 +151,10 @@ def apply_command(
     """Apply a kept model to new rows: its prediction or score of each."""
     if out is not None:
         if out.suffix.lower() not in ENDINGS:
-            raise ValueError(
-                refusal(
-                    "--out",
-                    f"a file name ending in {' or '.join(ENDINGS)} is needed",
-                    repr(str(out)),
-                )
+            raise MuhatError(
+                "--out",
+                f"a file name ending in {' or '.join(ENDINGS)} is needed",
+                repr(str(out)),
             )
         check_writable(out)
     check_outputs([model, file], out=out)
@@ -203,7 +199,7 @@ def _levels(quantiles: str | None) -> list[float]:
         return [] if quantiles is None else [float(each) for each in quantiles.split(",")]
     except ValueError:
         needed = "numbers between 0 and 1, between commas, are needed"
-        raise ValueError(refusal("--quantiles", needed, repr(quantiles))) from None
+        raise MuhatError("--quantiles", needed, repr(quantiles)) from None
 
 
 def _training_rows(model: Any) -> Array | None:
@@ -237,7 +233,7 @@ class _Asked:
         self.columns = None if names is None else list(names)
         if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
             needed = "a model of y given x is needed for intervals and quantiles"
-            raise ValueError(refusal(who, needed, f"a {type(self.last).__name__}"))
+            raise MuhatError(who, needed, f"a {type(self.last).__name__}")
 
     def read_numbers(self, batches: FileBatches | None) -> None:
         """Learn the numbers of the rows in their file by a pass over it, where some may be dropped."""
@@ -306,7 +302,7 @@ class _Asked:
         if isinstance(model, Element):
             return {"value": model(rows)}
         needed = "a model that says something of new rows is needed, such as a fitted mean"
-        raise ValueError(refusal(self.who, needed, f"a {type(model).__name__}"))
+        raise MuhatError(self.who, needed, f"a {type(model).__name__}")
 
     def _of_conditional(self, model: ConditionalMean, X: Any) -> dict[str, Array]:
         """Return predictions, and the intervals and quantiles that are asked for, for each output."""

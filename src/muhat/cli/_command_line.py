@@ -20,14 +20,13 @@ from typer.main import get_command
 
 from muhat import __version__
 from muhat._files import FileError
-from muhat._messages import Note, in_command, refusal, rows_text
+from muhat._messages import Note, in_command, rows_text
+from muhat.errors import MuhatError, message
 
 BUG = 1
 USER_ERROR = 2
 INTERRUPTED = 130
 
-REFUSAL = re.compile(r".+: .+, got .+[.?]", re.DOTALL)
-"""The form of sentences that `muhat._messages` builds: errors of the user, not of the program."""
 
 TRACEBACK = "--traceback"
 
@@ -148,12 +147,11 @@ def _explained(problem: Exception) -> tuple[int, str]:
             "the matrix of all pairs of points must fit in memory",
             "use --gram nystrom, or fewer points",
         )
-        return USER_ERROR, refusal("muhat", needed, "too many points", advice)
+        return USER_ERROR, message("muhat", needed, "too many points", advice)
     if isinstance(problem, OSError):
         file = "" if problem.filename is None else f"{problem.filename}: "
         return USER_ERROR, f"{file}{problem.strerror or problem}."
-    ours = type(problem).__module__.partition(".")[0] == "muhat"
-    if ours or (isinstance(problem, ValueError | TypeError) and REFUSAL.fullmatch(str(problem))):
+    if isinstance(problem, MuhatError):
         return USER_ERROR, str(problem)
     what = f"{type(problem).__name__}: {problem}".rstrip(": .")
     return (
@@ -188,9 +186,7 @@ def standard_output() -> Iterator[None]:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
         needed = "a place that can be written to is needed"
-        raise ValueError(
-            refusal("standard output", needed, problem.strerror or problem)
-        ) from problem
+        raise MuhatError("standard output", needed, problem.strerror or problem) from problem
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typer import Argument, Option, echo
 from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
-from muhat._messages import TINY_PERCENT, refusal, rows_text, unknown_name
+from muhat._messages import TINY_PERCENT, rows_text, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._apply import check_names, fitted_winner, names_of
 from muhat.cli._command_line import in_own_words, standard_output
@@ -29,6 +29,7 @@ from muhat.cli._reading import Decimal, Missing, OneHot, Separator, show_notes
 from muhat.cli._report import ReportFile, check_report, noted_warnings, print_written
 from muhat.comparison import Comparison, compare, passes
 from muhat.data import DataSet, FileBatches, open_batches
+from muhat.errors import MuhatError
 from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
 from muhat.gram._plan import DENSE_UP_TO
@@ -231,28 +232,24 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
         return name
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
-        raise ValueError(
-            refusal("--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out")
+        raise MuhatError(
+            "--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"
         )
     try:
         return type(kernel)(bandwidth=float(bandwidth))
     except ValueError:
-        raise ValueError(
-            refusal("--bandwidth", "a number or 'median' is needed", repr(bandwidth))
-        ) from None
+        raise MuhatError("--bandwidth", "a number or 'median' is needed", repr(bandwidth)) from None
 
 
 def _gram(name: str, features: int | None) -> str | Approximation:
     """Return how the Gram matrix is stored, with the number of features asked for."""
     if name not in GRAMS:
-        raise ValueError(unknown_name("--gram", name, GRAMS))
+        raise MuhatError(unknown_name("--gram", name, GRAMS))
     if features is None:
         return name
     if name not in APPROXIMATIONS:
         needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
-        raise ValueError(
-            refusal("--features", needed, f"--gram {name}", "name one, or leave it out")
-        )
+        raise MuhatError("--features", needed, f"--gram {name}", "name one, or leave it out")
     return APPROXIMATIONS[name](n_components=features)
 
 
@@ -281,7 +278,7 @@ def check_figure(path: Path) -> None:
     """Refuse a place or a format before the work."""
     if path.suffix.lower() not in FIGURES:
         needed = f"a file name ending in {', '.join(FIGURES)} is needed"
-        raise ValueError(refusal("--out", needed, repr(str(path))))
+        raise MuhatError("--out", needed, repr(str(path)))
     check_writable(path)
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, refusal, rows_text
+from muhat._messages import Note, lacks_columns, rows_text
 from muhat.cli._command_line import in_own_words, say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
@@ -48,6 +48,7 @@ from muhat.cli._testing import (
 )
 from muhat.data import DataSet, FileBatches
 from muhat.data._formats import INDICATOR, text_column_of
+from muhat.errors import MuhatError
 from muhat.keep import load
 from muhat.keep import save as keep
 from muhat.plots import figure_of_drift, save
@@ -137,8 +138,8 @@ def drift_command(
     reading |= {"missing": missing, "decimal": decimal}
     if resume is None:
         if len(files) < 2:
-            raise ValueError(
-                refusal("muhat drift", "a reference and at least one new file are needed", "1 file")
+            raise MuhatError(
+                "muhat drift", "a reference and at least one new file are needed", "1 file"
             )
         detector, new = (
             DriftDetector(
@@ -269,7 +270,7 @@ def _resumed(path: Path) -> DriftDetector:
     detector = load(path)
     if not isinstance(detector, DriftDetector):
         needed, advice = "a state that muhat drift --save wrote is needed", "name that"
-        raise ValueError(refusal(str(path), needed, f"a {type(detector).__name__}", advice))
+        raise MuhatError(str(path), needed, f"a {type(detector).__name__}", advice)
     return detector
 
 
@@ -295,9 +296,7 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
                 f"--{option.replace('_', '-')}",
                 f"the {name} of {state} is needed, {kept}",
             )
-            raise ValueError(
-                refusal(who, needed, given, "leave it out, or begin anew without --resume")
-            )
+            raise MuhatError(who, needed, given, "leave it out, or begin anew without --resume")
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from muhat._files import check_writable
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 
 MODEL = ".muhat"
 """The ending of files that ``--save`` writes."""
@@ -25,13 +25,11 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
         option = f"--{name.replace('_', '-')}"
         if any(_is_same(path, each) for each in read):
             needed = "a file that is not read by the same command is needed"
-            raise ValueError(refusal(option, needed, f"its input {str(path)!r}", "name another"))
+            raise MuhatError(option, needed, f"its input {str(path)!r}", "name another")
         place = path.resolve()
         if place in seen:
             needed = "every output needs a file of its own"
-            raise ValueError(
-                refusal(option, needed, f"{str(path)!r}, as {seen[place]}", "name another")
-            )
+            raise MuhatError(option, needed, f"{str(path)!r}, as {seen[place]}", "name another")
         seen[place] = option
 
 
@@ -40,9 +38,7 @@ def check_model_file(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() != MODEL:
-        raise ValueError(
-            refusal("--save", f"a file name ending in {MODEL} is needed", repr(str(path)))
-        )
+        raise MuhatError("--save", f"a file name ending in {MODEL} is needed", repr(str(path)))
     check_writable(path)
 
 

@@ -18,7 +18,7 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import refusal, rows_text, setting_text, unknown_name
+from muhat._messages import rows_text, setting_text, unknown_name
 from muhat._validation import positive
 from muhat.cli._apply import check_names
 from muhat.cli._command_line import in_own_words, standard_output
@@ -49,6 +49,7 @@ from muhat.conditional._evaluation import (
 from muhat.conditional._intervals import INTERVALS, checked_confidence
 from muhat.data import DataSet
 from muhat.data._copies import row_hashes
+from muhat.errors import MuhatError
 from muhat.filters import Iteration, name_of
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
@@ -214,17 +215,17 @@ def _bandwidth(text: str) -> float | str:
         return positive("--bandwidth", "it", float(text), ", 'median' or 'loo'")
     except ValueError:
         needed = "a positive number, 'median' or 'loo' is needed"
-        raise ValueError(refusal("--bandwidth", needed, repr(text))) from None
+        raise MuhatError("--bandwidth", needed, repr(text)) from None
 
 
 def _check(target: str, intervals: str, out: Path | None, *files: Path | None) -> None:
     """Refuse, before the work, what is missing and places where a file cannot go."""
     if not target:
-        raise ValueError(
-            refusal("--target", "the column to predict is needed", "none", "name it by --target")
+        raise MuhatError(
+            "--target", "the column to predict is needed", "none", "name it by --target"
         )
     if intervals not in INTERVALS:
-        raise ValueError(unknown_name("--intervals", intervals, INTERVALS))
+        raise MuhatError(unknown_name("--intervals", intervals, INTERVALS))
     if out is not None:
         check_figure(out)
     for path in files:

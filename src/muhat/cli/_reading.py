@@ -191,5 +191,5 @@ def open_like(
         return FileBatches(Path(file), wanted, ROWS, reading.get("separator"))
     except NoColumnError as problem:
         raise FileError(
-            lacks_columns(problem.who, problem.missing, whose, problem.names)
+            lacks_columns(problem.file, problem.missing, whose, problem.names)
         ) from problem

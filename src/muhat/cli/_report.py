@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from typer import Option, echo
 
 from muhat._files import check_writable
-from muhat._messages import refusal
 from muhat.cli._reading import sample_names
 from muhat.data._files import base_name
+from muhat.errors import MuhatError
 from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 
 ENDINGS = (".html", ".htm")
@@ -32,7 +32,7 @@ def check_report(path: Path | None) -> None:
         return
     if path.suffix.lower() not in ENDINGS:
         needed = f"a file name ending in {' or '.join(ENDINGS)} is needed"
-        raise ValueError(refusal("--report", needed, repr(str(path))))
+        raise MuhatError("--report", needed, repr(str(path)))
     check_writable(path)
 
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from muhat._arrays import Array, available_memory
 from muhat._files import FileError
-from muhat._messages import lacks_columns, refusal
+from muhat._messages import lacks_columns
 from muhat.cli._compare import SHARE_OF_MEMORY
 from muhat.cli._reading import row_numbers, show_notes
 from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
 from muhat.data._files import check_few_values, indicators_of
+from muhat.errors import MuhatError
 
 GROWTH = 10
 """How many times larger numbers may be in memory than in a file."""
@@ -124,7 +125,7 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
         mixed += [name for name in second.words if name not in first.words]
         if mixed:
             needed = f"column {mixed[0]!r} must be numbers in both files, or text in both"
-            raise ValueError(refusal(second.who, needed, "one of each", "drop it with --drop"))
+            raise MuhatError(second.who, needed, "one of each", "drop it with --drop")
 
 
 def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:

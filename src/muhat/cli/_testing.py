@@ -18,7 +18,7 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import refusal, rows_text, shift_text
+from muhat._messages import rows_text, shift_text
 from muhat.cli._command_line import in_own_words, standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._outputs import check_outputs
@@ -55,6 +55,7 @@ from muhat.cli._samples import (
     values_of,
 )
 from muhat.data import DataSet, FileBatches
+from muhat.errors import MuhatError
 from muhat.plots import PairDisplay, figure_of_test, save
 from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
 
@@ -277,8 +278,8 @@ def independence_command(
     names = [each.split(",") for each in (x, y)]
     both = sorted({*names[0]} & {*names[1]})
     if both:
-        raise ValueError(
-            refusal("--x and --y", "a column must be in one of them only", f"{both[0]!r} in both")
+        raise MuhatError(
+            "--x and --y", "a column must be in one of them only", f"{both[0]!r} in both"
         )
     with noted_warnings() as warned:
         wanted = [*names[0], *names[1]]
@@ -350,12 +351,10 @@ def _level(fail_below: float | None, permutations: int) -> float:
     if fail_below is None:
         return LEVEL
     if not 0 < fail_below < 1:
-        raise ValueError(refusal("--fail-below", "a level between 0 and 1 is needed", fail_below))
+        raise MuhatError("--fail-below", "a level between 0 and 1 is needed", fail_below)
     if 1 / (permutations + 1) > fail_below:
         needed = f"at least {int(np.ceil(1 / fail_below - 1 - 1e-9))} permutations are needed for {fail_below:g}"
-        raise ValueError(
-            refusal("--fail-below", needed, permutations, "raise --permutations or the level")
-        )
+        raise MuhatError("--fail-below", needed, permutations, "raise --permutations or the level")
     return fail_below
 
 
@@ -396,9 +395,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
-        raise ValueError(
-            refusal("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}")
-        )
+        raise MuhatError("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}")
     readings = readings_of(files, reading)
     samples = [read_sample(file, each, one_hot) for file, each in zip(files, readings, strict=True)]
     check_same_columns(samples)
@@ -418,8 +415,8 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
 def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
-        raise ValueError(
-            refusal("--by", "one file is needed with it", len(files), "leave it out for two files")
+        raise MuhatError(
+            "--by", "one file is needed with it", len(files), "leave it out for two files"
         )
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
@@ -428,8 +425,8 @@ def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by:
     if len(values) != 2:
         listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
         needed = f"column {by!r} must have two values"
-        raise ValueError(
-            refusal("--by", needed, f"{len(values)} ({listed})", "select rows of two of them first")
+        raise MuhatError(
+            "--by", needed, f"{len(values)} ({listed})", "select rows of two of them first"
         )
     rows = [np.flatnonzero(labels == value) for value in values]
     first, second = (

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from matplotlib.figure import Figure
 from typer import Option, echo
 
-from muhat._messages import refusal
 from muhat.cli._command_line import standard_output
+from muhat.errors import MuhatError
 from muhat.plots import (
     FeatureDifferenceDisplay,
     LeaveOneOutDisplay,
@@ -124,9 +124,7 @@ def tour_command(
 ) -> None:
     """30-second demo on bundled data: estimate, compare, test, predict, save and report, with the Python code."""
     if out.exists() and not out.is_dir():
-        raise ValueError(
-            refusal("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
-        )
+        raise MuhatError("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
     out.mkdir(parents=True, exist_ok=True)
     names: dict[str, Any] = {}
     overview = Figure(figsize=(12.5, 8.4), layout="constrained")

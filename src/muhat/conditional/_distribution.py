@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_array, as_random_state, whole_number
+from muhat.errors import MuhatError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,7 @@ class ConditionalDistribution:
         observed = np.asarray(y, dtype=np.float64).reshape(len(self.probabilities), -1)
         if observed.shape[1] != self.outputs.shape[1]:
             needed = f"y must have {self.outputs.shape[1]} outputs"
-            raise ValueError(refusal("ConditionalDistribution.crps", needed, observed.shape[1]))
+            raise MuhatError("ConditionalDistribution.crps", needed, observed.shape[1])
         scores = np.empty_like(observed)
         for column, values in enumerate(self.outputs.T):
             order = np.argsort(values, kind="stable")
@@ -130,5 +130,5 @@ def checked_levels(who: str, q: Any) -> Array:
         or not ((levels > 0) & (levels < 1)).all()
     ):
         needed = "q must be a number between 0 and 1, or a list of them, both ends excluded"
-        raise ValueError(refusal(who, needed, repr(q)))
+        raise MuhatError(who, needed, repr(q))
     return np.atleast_1d(levels).astype(np.float64)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal, unknown_name
+from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
 from muhat._shown import ShownEstimator
@@ -55,6 +55,7 @@ from muhat.data import (
 )
 from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
+from muhat.errors import MuhatError
 from muhat.filters import Filter
 from muhat.gram import Access, Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
@@ -235,10 +236,10 @@ class ConditionalMean(
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"
-            raise ValueError(refusal(who, needed, f"a {type(batches).__name__}", advice))
+            raise MuhatError(who, needed, f"a {type(batches).__name__}", advice)
         first = next((each for each in map(as_frame, batches) if not is_empty(each)), None)
         if first is None:
-            raise ValueError(refusal("batches", "at least one batch is needed", "none"))
+            raise MuhatError("batches", "at least one batch is needed", "none")
         names = getattr(batches, "columns", getattr(first, "columns", range(first.shape[1])))
         order, outputs = _split(who, [*names], target)
         x = (
@@ -319,7 +320,7 @@ class ConditionalMean(
                 "rows in batches take kernel_y='linear'",
                 "fit an array for other kernels on y",
             )
-            raise ValueError(refusal("ConditionalMean", needed, repr(kernel_y), advice))
+            raise MuhatError("ConditionalMean", needed, repr(kernel_y), advice)
         plan = plan_one_pass(parts.gram)
         rows = Rows.from_source(source, self.n_features_in_, parts, plan)
         _check_variation(rows.y)
@@ -420,7 +421,7 @@ class ConditionalMean(
         who = "ConditionalMean.predict_interval"
         level = checked_confidence(who, confidence)
         if method not in INTERVALS:
-            raise ValueError(unknown_name(f"{who} method", str(method), INTERVALS))
+            raise MuhatError(unknown_name(f"{who} method", str(method), INTERVALS))
         if method == "residuals":
             checked_confidence(who, level, self._fit.n)
             return self._quantiles_by_residuals(
@@ -450,14 +451,14 @@ class ConditionalMean(
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
             needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
-            raise ValueError(refusal(who, needed, "a fit in batches or on gram='blocks'", advice))
+            raise MuhatError(who, needed, "a fit in batches or on gram='blocks'", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
             needed, advice = (
                 "conformal intervals take rows that all weigh the same",
                 "use 'jackknife+'",
             )
-            raise ValueError(refusal(who, needed, "sample_weight", advice))
+            raise MuhatError(who, needed, "sample_weight", advice)
         groups = None if self._copies is None else self._copies[1]
         check_calibration(who, level, self._fit.n)
         if self._calibration is None:
@@ -492,7 +493,7 @@ class ConditionalMean(
         is_linear = isinstance(self.kernel_y_, Linear)
         method = ("residuals" if is_linear else "weights") if method is None else method
         if method not in QUANTILES:
-            raise ValueError(unknown_name(f"{who} method", str(method), QUANTILES))
+            raise MuhatError(unknown_name(f"{who} method", str(method), QUANTILES))
         if method == "residuals":
             self._check_linear("predict_quantiles: method='residuals'")
             return self._quantiles_by_residuals(who, X, levels)
@@ -578,7 +579,7 @@ class ConditionalMean(
             needed = (
                 f"the function must return a number or a row for each of {len(outputs)} outputs"
             )
-            raise ValueError(refusal("ConditionalMean.expect", needed, f"shape {values.shape}"))
+            raise MuhatError("ConditionalMean.expect", needed, f"shape {values.shape}")
         return self.weights_at(X)[:, self._taken] @ values
 
     def embedding_at(self, x: Any) -> Embedding:
@@ -586,7 +587,7 @@ class ConditionalMean(
         weights = self.weights_at(np.atleast_2d(x) if not hasattr(x, "columns") else x)
         if len(weights) != 1:
             needed, advice = "one point is needed", "take the rows one by one"
-            raise ValueError(refusal("ConditionalMean.embedding_at", needed, len(weights), advice))
+            raise MuhatError("ConditionalMean.embedding_at", needed, len(weights), advice)
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 
     def mmd_at(self, X: Any, other: ConditionalMean) -> Array:
@@ -603,16 +604,14 @@ class ConditionalMean(
         """
         if not isinstance(other, ConditionalMean):
             needed, got = "another ConditionalMean is needed", f"a {type(other).__name__}"
-            raise ValueError(refusal("ConditionalMean.mmd_at", needed, got, "fit it to other rows"))
+            raise MuhatError("ConditionalMean.mmd_at", needed, got, "fit it to other rows")
         mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
         if self.kernel_y_ != other.kernel_y_:
             needed, advice = (
                 f"both models must have the kernel_y {self.kernel_y_!r}",
                 "give its bandwidth as a number",
             )
-            raise ValueError(
-                refusal("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice)
-            )
+            raise MuhatError("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice)
         weights = np.hstack([mine, -its])
         L = self.kernel_y_(np.concatenate([self._outputs, other._outputs]))
         return np.sqrt(np.maximum(((weights @ L) * weights).sum(axis=1), 0))
@@ -679,10 +678,8 @@ class ConditionalMean(
                     "a filter that inverts, γ g_λ(γ) → 1, is needed",
                     type(filter).__name__,
                 )
-                raise ValueError(
-                    refusal(
-                        "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
-                    )
+                raise MuhatError(
+                    "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
                 )
         if parts.gram == "blocks" and any(
             filter.needs != Access.PRODUCTS for filter in parts.filters
@@ -692,7 +689,7 @@ class ConditionalMean(
                 "use 'tikhonov' or 'landweber'",
             )
             names = ", ".join(type(filter).__name__ for filter in parts.filters)
-            raise ValueError(refusal("ConditionalMean", needed, names, advice))
+            raise MuhatError("ConditionalMean", needed, names, advice)
         accepted = (
             (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
         )
@@ -702,16 +699,12 @@ class ConditionalMean(
                 if parts.gram == "blocks"
                 else "'loo', 'gcv', LeaveOneOut, GCV"
             )
-            raise ValueError(
-                refusal(
-                    "ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)
-                )
+            raise MuhatError(
+                "ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)
             )
         for name in ("fit_intercept", "standardize"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(
-                    refusal(self, f"{name} must be True or False", repr(getattr(self, name)))
-                )
+                raise MuhatError(self, f"{name} must be True or False", repr(getattr(self, name)))
         return self._with_bandwidth(parts)
 
     def _with_bandwidth(self, parts: Parts) -> Parts:
@@ -727,15 +720,13 @@ class ConditionalMean(
         )
         if not (is_word or is_number):
             needed = "bandwidth must be None, a positive number, 'median' or 'loo'"
-            raise ValueError(refusal("ConditionalMean", needed, repr(bandwidth)))
+            raise MuhatError("ConditionalMean", needed, repr(bandwidth))
         if not hasattr(parts.kernel, "bandwidth") or (
             bandwidth == "loo" and isinstance(parts.rule, Given)
         ):
             needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
             needed += " and a rule with scores" if bandwidth == "loo" else ""
-            raise ValueError(
-                refusal("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}")
-            )
+            raise MuhatError("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}")
         return (
             parts
             if bandwidth == "loo"
@@ -746,7 +737,7 @@ class ConditionalMean(
         kernel = as_kernel(self.kernel_y, "kernel_y")
         if isinstance(kernel, Precomputed):
             needed, advice = "kernel_y must be a kernel of points", "pass the outputs and a kernel"
-            raise ValueError(refusal("ConditionalMean", needed, "'precomputed'", advice))
+            raise MuhatError("ConditionalMean", needed, "'precomputed'", advice)
         return kernel
 
     def _ladder(self, kernel: Kernel) -> Sequence[Kernel]:
@@ -801,9 +792,7 @@ class ConditionalMean(
                 "kernel_y must be 'linear' for the mean of y",
                 "use expect, predict_quantiles or sample",
             )
-            raise ValueError(
-                refusal(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice)
-            )
+            raise MuhatError(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice)
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._is_flat else values
@@ -822,7 +811,7 @@ def _real_numbers(returned: Any) -> Array:
         kinds = {"U": "text", "S": "text", "c": "complex ones"}
         needed = "the function must return real numbers, as many for each output"
         got = kinds.get(values.dtype.kind, f"a {type(returned).__name__} of other things")
-        raise ValueError(refusal("ConditionalMean.expect", needed, got))
+        raise MuhatError("ConditionalMean.expect", needed, got)
     return values.astype(np.float64, copy=False)
 
 
@@ -855,15 +844,15 @@ def _check_variation(outputs: Array) -> None:
             if outputs.shape[1] == 1
             else "the same row everywhere"
         )
-        raise ValueError(refusal("ConditionalMean", "y must vary", got))
+        raise MuhatError("ConditionalMean", "y must vary", got)
     largest = float(np.abs(outputs).max())
     if largest > LARGEST:
         needed = f"y must be at most {LARGEST:g} in size, for its squares to be numbers"
-        raise ValueError(refusal("ConditionalMean", needed, f"{largest:.3g}", "rescale y"))
+        raise MuhatError("ConditionalMean", needed, f"{largest:.3g}", "rescale y")
     spread = float(np.ptp(outputs, axis=0).max())
     if len(outputs) > 1 and spread < 1 / LARGEST:
         needed = f"y must vary by at least {1 / LARGEST:g}, for its squares to be numbers"
-        raise ValueError(refusal("ConditionalMean", needed, f"{spread:.3g}", "rescale y"))
+        raise MuhatError("ConditionalMean", needed, f"{spread:.3g}", "rescale y")
 
 
 def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
@@ -874,12 +863,12 @@ def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
         is_number = isinstance(each, int) and -len(names) <= each < len(names)
         if each not in names and not is_number:
             listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
-            raise ValueError(refusal(who, f"target must be columns, of {listed}", repr(each)))
+            raise MuhatError(who, f"target must be columns, of {listed}", repr(each))
         places.append(names.index(each) if each in names else each % len(names))
     others = [place for place in range(len(names)) if place not in places]
     if not others or not places or len(set(places)) < len(places):
         needed = "target must name at least one column, each once, and leave others for x"
-        raise ValueError(refusal(who, needed, repr(target)))
+        raise MuhatError(who, needed, repr(target))
     return [*others, *places], len(places)
 
 
@@ -888,8 +877,8 @@ def _check_masses(masses: Array) -> None:
     least = float(masses[masses > 0].min() / masses.max())
     if least < LEAST_MASS:
         needed = f"sample_weight must be zero or at least {LEAST_MASS:g} of the largest"
-        raise ValueError(
-            refusal("ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero")
+        raise MuhatError(
+            "ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero"
         )
 
 
@@ -921,10 +910,10 @@ def _joined_on_cluster(
             "rows on a cluster all weigh the same",
             "repeat rows, or fit with weights in memory",
         )
-        raise ValueError(refusal(who, needed, "sample_weight", advice))
+        raise MuhatError(who, needed, "sample_weight", advice)
     if not is_dask(y) or (type(X).__name__ == "Array") != (type(y).__name__ == "Array"):
         needed = "X and y must both be dask arrays, or both dask data frames or series"
-        raise ValueError(refusal(who, needed, f"{type(X).__name__} and {type(y).__name__}"))
+        raise MuhatError(who, needed, f"{type(X).__name__} and {type(y).__name__}")
     checked_sample(model, DaskSource.from_collection(X).example, reset=True)
     is_flat = y.ndim == 1
     if hasattr(X, "columns"):
@@ -934,7 +923,7 @@ def _joined_on_cluster(
     from dask.array import concatenate
 
     if len(X) != len(y):
-        raise ValueError(refusal(who, "X and y must have as many rows", f"{len(X)} and {len(y)}"))
+        raise MuhatError(who, "X and y must have as many rows", f"{len(X)} and {len(y)}")
     y = y[:, None] if is_flat else y
     joined = concatenate([X, y.rechunk((X.chunks[0], -1))], axis=1)
     return DaskSource.from_collection(joined), y.shape[1], is_flat

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from muhat._arrays import Array, rounding
-from muhat._messages import refusal
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
 from muhat.conditional._left_out import LeftOut, Regression
+from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram, FeatureMap
@@ -125,23 +125,23 @@ class Fit(ABC):
 
     def weights(self, X: Array) -> Array:
         """Return the weights of the outputs at new points: shape (m, n)."""
-        raise ValueError(self._not_held("weights and distributions take every output"))
+        raise MuhatError(self._not_held("weights and distributions take every output"))
 
     def left_out_weights(self) -> Array:
         """Return the weights of the others in each row's left-out prediction: shape (n, n)."""
-        raise ValueError(self._not_held("left-out distributions take every output"))
+        raise MuhatError(self._not_held("left-out distributions take every output"))
 
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
-        raise ValueError(self._not_held("leave-one-out takes all eigenpairs"))
+        raise MuhatError(self._not_held("leave-one-out takes all eigenpairs"))
 
     def share_explained(self) -> float:
         """Return the share of the outputs' variance that is predicted without each row."""
-        raise ValueError(self._not_held("leave-one-out takes all eigenpairs"))
+        raise MuhatError(self._not_held("leave-one-out takes all eigenpairs"))
 
     def _not_held(self, needed: str) -> str:
         advice = "fit an array with gram='dense', 'nystrom' or 'random-features'"
-        return refusal("ConditionalMean", needed, "a fit in batches or on gram='blocks'", advice)
+        return message("ConditionalMean", needed, "a fit in batches or on gram='blocks'", advice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import clone
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._radius import NEVER_NEGATIVE
+from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 
 INTERVALS = ("residuals", "jackknife+", "conformal")
@@ -37,9 +37,7 @@ def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float
     if not is_number or not 0 < float(confidence) < 1:
         is_percent = is_number and 10 <= float(confidence) < 100
         advice = f"for {confidence:g} % give {float(confidence) / 100:g}" if is_percent else ""
-        raise ValueError(
-            refusal(who, "confidence must be between 0 and 1", repr(confidence), advice)
-        )
+        raise MuhatError(who, "confidence must be between 0 and 1", repr(confidence), advice)
     level = float(confidence)
     if n is not None and floor(round((1 - level) / 2 * (n + 1), 9)) < 1:
         needed = f"confidence {level:g} takes at least {ceil(round(2 / (1 - level) - 1, 9))} rows"
@@ -47,7 +45,7 @@ def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float
             floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100
         )  # in whole percents, what n rows reach
         advice = f"take {most:g} or less" if most > 0 else "give more rows"
-        raise ValueError(refusal(who, needed, n, advice))
+        raise MuhatError(who, needed, n, advice)
     return level
 
 
@@ -57,7 +55,7 @@ def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
     if place > n:
         needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
         needed += " to calibrate with" if got else ""
-        raise ValueError(refusal(who, needed, n if got is None else got, "lower it"))
+        raise MuhatError(who, needed, n if got is None else got, "lower it")
     return place
 
 
@@ -151,9 +149,7 @@ class ResidualQuantiles:
             needed = (
                 f"the quantile {asked:.3g} takes at least {ceil(round(1 / extreme - 1, 9))} rows"
             )
-            raise ValueError(
-                refusal(who, needed, f"{self._n:.0f}", "ask for one nearer to the median")
-            )
+            raise MuhatError(who, needed, f"{self._n:.0f}", "ask for one nearer to the median")
 
     @property
     def _n(self) -> float:

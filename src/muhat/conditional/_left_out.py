@@ -21,7 +21,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
 from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.filters import Filter
 from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY, REFIT_UP_TO
@@ -412,7 +412,7 @@ class LeftOut:
         if poles is None and n > REFIT_UP_TO:
             needed = f"at most {REFIT_UP_TO} rows can be left out by refits, which {candidates.filter!r} takes here"
             advice = "choose another filter, or a grid that is less steep"
-            raise ValueError(refusal("leave-one-out", needed, n, advice))
+            raise MuhatError("leave-one-out", needed, n, advice)
         if not len(rows):
             return
         size = len(rows) * len(self.regression.gamma) ** 2

@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.conditional._interior_point import QuadraticProgram
 from muhat.embedding import Embedding
+from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import Precomputed
@@ -139,8 +139,8 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         """Return the kernel mean of the target's rows, the kernel learnt from both samples."""
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            raise ValueError(
-                refusal("KernelMeanMatching", "a kernel of points is needed", "a precomputed one")
+            raise MuhatError(
+                "KernelMeanMatching", "a kernel of points is needed", "a precomputed one"
             )
         self._check_columns(target)
         Y = checked_sample(self, target, reset=False, name="target").astype(np.float64, copy=False)
@@ -152,7 +152,7 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(target, "shape", ())
         if len(shape) == 2 and shape[1] != self.n_features_in_:
             needed = f"target must have as many columns as X, {self.n_features_in_}"
-            raise ValueError(refusal(who, needed, shape[1]))
+            raise MuhatError(who, needed, shape[1])
         mine, its = (
             list(getattr(each, name, []))
             for each, name in ((self, "feature_names_in_"), (target, "columns"))
@@ -164,12 +164,10 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
                 "target must have the columns of X in the same order",
                 "take target[list(X.columns)]",
             )
-            raise ValueError(refusal(who, needed, "another order", advice))
+            raise MuhatError(who, needed, "another order", advice)
         others = ", ".join(repr(name) for name in its if name not in mine)
         if others:
-            raise ValueError(
-                refusal(who, "target must have the columns of X", f"{others}, which X has not")
-            )
+            raise MuhatError(who, "target must have the columns of X", f"{others}, which X has not")
 
 
 def _program(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, rounding
-from muhat._messages import refusal
 from muhat._parts import Parts
 from muhat._validation import check_finite, check_scale
 from muhat.conditional._fits import (
@@ -28,6 +27,7 @@ from muhat.conditional._fits import (
 )
 from muhat.conditional._left_out import LeftOut, PartOfRegression, Whole
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
+from muhat.errors import MuhatError
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.selection import Rule
@@ -89,9 +89,7 @@ class Rows:
         )
         if sums.n != self.n:
             needed, got = "the same rows must come in every pass", f"{self.n} and then {sums.n}"
-            raise ValueError(
-                refusal("batches", needed, got, "give a list, or muhat.open_batches(path)")
-            )
+            raise MuhatError("batches", needed, got, "give a list, or muhat.open_batches(path)")
         check_scale(type(kernel).__name__, sums.largest_value, np.dtype(np.float64), self.X)
         basis = _Basis.from_sums(features, self.columns, sums, offset, has_intercept)
         nothing = basis.part(np.empty((0, self.drawn.rows.shape[1])))
@@ -104,10 +102,8 @@ class Rows:
                     "rows in batches take a smooth filter",
                     "choose a smoother one or a shorter grid",
                 )
-                raise ValueError(
-                    refusal(
-                        "leave-one-out", needed, "a filter that is no sum of resolvents", advice
-                    )
+                raise MuhatError(
+                    "leave-one-out", needed, "a filter that is no sum of resolvents", advice
                 )
             return self.source.total(partial(_scores, basis, candidates, poles)).values
 
@@ -150,7 +146,7 @@ class StreamFit(Fit):
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
-            raise ValueError(
+            raise MuhatError(
                 self._not_held("leave-one-out of this filter takes a refit for each row")
             )
         return self.left_out

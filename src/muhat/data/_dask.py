@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import available_cores, limit_cores
-from muhat._messages import refusal
 from muhat._validation import is_dask
 from muhat.data._sources import (
     ArraySource,
@@ -24,6 +23,7 @@ from muhat.data._sources import (
     checked_batch,
     names_of,
 )
+from muhat.errors import MuhatError
 
 FAN_IN = 8
 """How many sums are added at each knot of the tree."""
@@ -65,13 +65,13 @@ class DaskSource(Source):
         kind = type(X).__name__
         if kind not in ("Array", "DataFrame") or X.ndim != 2:
             got = f"an array of shape {X.shape}" if kind == "Array" else f"dask's {kind}"
-            raise ValueError(
-                refusal("X", "a dask array with two dimensions or a dask data frame is needed", got)
+            raise MuhatError(
+                "X", "a dask array with two dimensions or a dask data frame is needed", got
             )
         if kind == "Array":
             if np.isnan(X.shape).any():
                 needed, got = "the sizes of a dask array's chunks must be known", "unknown ones"
-                raise ValueError(refusal("X", needed, got, "call X.compute_chunk_sizes() first"))
+                raise MuhatError("X", needed, got, "call X.compute_chunk_sizes() first")
             X = X.rechunk({1: -1})
             rows, sizes = X.to_delayed().ravel().tolist(), X.chunks[0]
             example, types = np.ones((1, X.shape[1]), X.dtype), {X.dtype}
@@ -86,7 +86,7 @@ class DaskSource(Source):
         ]
         blocks = [block for block, size in zip(blocks, sizes, strict=True) if size]
         if not blocks:
-            raise ValueError(refusal("X", "at least one row is needed", "empty blocks only"))
+            raise MuhatError("X", "at least one row is needed", "empty blocks only")
         dtype = np.dtype(np.float32 if types == {np.dtype(np.float32)} else np.float64)
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 
@@ -151,5 +151,5 @@ def as_source(who: str, X: Any) -> Source | None:
             "batches that can be iterated anew are needed",
             "give a list, or what open_batches returns",
         )
-        raise ValueError(refusal(who, needed, f"a {type(X).__name__}", advice))
+        raise MuhatError(who, needed, f"a {type(X).__name__}", advice)
     return StreamSource(X)

@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import IN_COMMAND, option, refusal
+from muhat._messages import IN_COMMAND, option
 from muhat._validation import whole_number
 from muhat.data._formats import (
     INDICATOR,
@@ -37,6 +37,7 @@ from muhat.data._formats import (
 )
 from muhat.data._sources import BatchError
 from muhat.data._text import TextTable
+from muhat.errors import MuhatError, MuhatTypeError
 
 TEXT = (".csv", ".tsv", ".txt")
 ENDINGS = (
@@ -420,14 +421,14 @@ def open_batches(
     rows = whole_number("open_batches", "rows", rows)
     for parameter, names in (("drop", drop), ("columns", columns)):
         if isinstance(names, str):
-            raise TypeError(
-                refusal("open_batches", f"{parameter} must be a list of names", repr(names))
+            raise MuhatTypeError(
+                "open_batches", f"{parameter} must be a list of names", repr(names)
             )
     batches = FileBatches(
         Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator
     )
     if not batches.columns:
-        raise FileError(refusal(str(path), "at least one column of numbers is needed", "none"))
+        raise FileError(str(path), "at least one column of numbers is needed", "none")
     return batches
 
 
@@ -483,7 +484,7 @@ def _check_settings(wanted: Wanted) -> None:
                 if IN_COMMAND.get()
                 else ("open_batches", f"{name} must be {valid}")
             )
-            raise ValueError(refusal(who, needed, repr(given)))
+            raise MuhatError(who, needed, repr(given))
 
 
 def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
@@ -493,7 +494,7 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
         files = _files(path)
         if not files:
             needed = "a file or a folder of .parquet files is needed"
-            raise FileError(refusal(who, needed, "a folder without any", "name a file"))
+            raise FileError(who, needed, "a folder without any", "name a file")
         for file in files:
             _check_not_empty(file, str(file))
         return ArrowTable(files, who, wanted)
@@ -503,13 +504,13 @@ def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Tabl
             f"a file ending in {', '.join(ENDINGS)} is needed",
             "convert it, or rename it if it is one",
         )
-        raise FileError(refusal(who, needed, got, advice))
+        raise FileError(who, needed, got, advice)
     if ending.removesuffix(".gz") in TEXT:
         return TextTable(path, who, wanted, separator)
     for given, default, name in ((separator, None, "separator"), (wanted.decimal, ".", "decimal")):
         if given != default:
             needed = f"{name} is an option of text files"
-            raise FileError(refusal(who, needed, f"the ending {ending!r}", "leave it out"))
+            raise FileError(who, needed, f"the ending {ending!r}", "leave it out")
     return (
         NumpyTable(path, who, wanted)
         if ending in (".npy", ".npz")
@@ -533,9 +534,7 @@ def _saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, as passes need to read it anew."""
     if sys.stdin is None:
         raise FileError(
-            refusal(
-                "standard input", "rows are needed", "a closed one", "name a file, or pipe it in"
-            )
+            "standard input", "rows are needed", "a closed one", "name a file, or pipe it in"
         )
     path = folder / "standard input"
     with path.open("wb") as file:
@@ -627,7 +626,7 @@ def check_few_values(name: str, values: Collection[str]) -> None:
     if len(values) > MOST_CATEGORIES:
         needed = f"a column of text needs at most {MOST_CATEGORIES} different values to become indicators"
         advice = f"leave it out with {option('drop', name)}"
-        raise FileError(refusal(option("one_hot"), needed, f"more in {name!r}", advice))
+        raise FileError(option("one_hot"), needed, f"more in {name!r}", advice)
 
 
 def check_no_indicators(names: Sequence[str], text: Sequence[str]) -> None:
@@ -640,4 +639,4 @@ def check_no_indicators(names: Sequence[str], text: Sequence[str]) -> None:
                 f"{name!r} beside {of!r}",
             )
             advice = f"rename it or leave it out with {option('drop', name)}"
-            raise FileError(refusal(option("one_hot"), needed, got, advice))
+            raise FileError(option("one_hot"), needed, got, advice)

@@ -18,7 +18,8 @@ import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
 from muhat._files import FileError
-from muhat._messages import IN_COMMAND, no_column, option, refusal
+from muhat._messages import IN_COMMAND, no_column, option
+from muhat.errors import message
 
 PARQUET_BUFFER = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
@@ -45,11 +46,12 @@ class RowsError(FileError):
         who: str,
         needed: str,
         got: object,
-        place: str = "",
         advice: str = "",
+        place: str = "",
         at_row: bool = False,
     ) -> None:
-        super().__init__(who, needed, got, place, advice, at_row)
+        super().__init__(who, needed, got, advice)
+        self.place = place
         self.at_row = at_row
 
     def __str__(self) -> str:
@@ -57,40 +59,44 @@ class RowsError(FileError):
 
     def sentence(self, batch: int | None = None) -> str:
         """Return the sentence, with the number of the batch where the reader of it chose to read in batches."""
-        who, needed, got, _, advice, _ = self.args
         where = self._where(batch)
-        return refusal(who, needed, f"{got} in {where}" if where else got, advice)
+        got = f"{self.got} in {where}" if where else self.got
+        return message(self.who, self.needed, got, self.advice)
 
     def _where(self, batch: int | None) -> str:
-        place = self.args[3]
         # A command's batches are its own affair: the file, the line or row, and the column say where to look.
         if batch is None or IN_COMMAND.get():
-            return place
-        return ", ".join(filter(None, (place, f"batch {batch} (counted from 0)")))
+            return self.place
+        return ", ".join(filter(None, (self.place, f"batch {batch} (counted from 0)")))
 
 
 class NoColumnError(FileError):
     """A table without columns that were asked for: ``missing`` has their names, ``names`` those that there are."""
 
     def __init__(self, who: str, missing: Sequence[str], names: Sequence[str]) -> None:
-        super().__init__(who, missing, names)
-        self.who, self.missing, self.names = who, list(missing), list(names)
+        super().__init__(no_column(who, missing[0], names))
+        self.file, self.missing, self.names = who, list(missing), list(names)
 
-    def __str__(self) -> str:
-        return no_column(self.who, self.missing[0], self.names)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.file, self.missing, self.names)
 
 
 class DecimalCommaError(RowsError):
     """A number with a decimal comma in a file that is read with decimal points."""
 
     def __init__(self, who: str, name: str, value: str, place: str) -> None:
-        super().__init__(
-            who, name, value, place, f"use {option('decimal', ',')} or convert them", at_row=True
-        )
+        advice = f"use {option('decimal', ',')} or convert them"
+        super().__init__(who, name, value, advice, place, at_row=True)
 
     def sentence(self, batch: int | None = None) -> str:
-        who, name, value, _, advice, _ = self.args
-        return f"{who}: column {name!r} has decimal commas, as {value!r} in {self._where(batch)}; {advice}."
+        where = self._where(batch)
+        return (
+            f"{self.who}: column {self.needed!r} has decimal commas, "
+            f"as {self.got!r} in {where}; {self.advice}."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.who, self.needed, self.got, self.place)
 
 
 @contextmanager
@@ -109,7 +115,7 @@ def refuse_unreadable(who: str, *errors: type[Exception], got: str = "{}") -> It
 
 def no_rows(who: str, got: str) -> FileError:
     """Return the error of a file without a row of numbers."""
-    return FileError(refusal(who, "at least one row of numbers is needed", got))
+    return FileError(who, "at least one row of numbers is needed", got)
 
 
 def listed(words: Sequence[object]) -> str:
@@ -166,7 +172,7 @@ class Wanted:
         )
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
-            raise FileError(refusal(who, "at least one column must be left", "all of them dropped"))
+            raise FileError(who, "at least one column must be left", "all of them dropped")
         if self.one_hot:
             known = {names.index(name) for name in self.split(names)[1]}
             text = [
@@ -209,7 +215,7 @@ class Wanted:
             ways = f"leave it out with {option('drop', name)} or {option('only_numeric')}"
             advice = f"{ways}, or make indicators of its values with {option('one_hot')}"
         return RowsError(
-            who, f"column {name!r} must be numeric", repr(value), place, advice, at_row=True
+            who, f"column {name!r} must be numeric", repr(value), advice, place, at_row=True
         )
 
 
@@ -296,7 +302,7 @@ class Table(ABC):
 
     def check_words(self, name: str) -> None:
         """Refuse a name that is none of a column that can be read as words."""
-        raise FileError(refusal(name, "a file whose columns have names is needed", "one without"))
+        raise FileError(name, "a file whose columns have names is needed", "one without")
 
     def _without_gaps(self, chunk: TableChunk, dropped: DroppedRows | None) -> Iterator[TableChunk]:
         """Yield the rows of a chunk that have all values, up to the first that is refused by its place in the file."""
@@ -344,7 +350,7 @@ class Table(ABC):
         drop = f"drop these rows with {option('missing', 'drop')}, or fill them in"
         advice = drop if missing.any() else "replace or delete these rows"
         return RowsError(
-            chunk.who, "every value must be there and finite", got, place, advice, at_row=True
+            chunk.who, "every value must be there and finite", got, advice, place, at_row=True
         )
 
 
@@ -386,9 +392,7 @@ class NumpyTable(Table):
                     array = archive[names[0]]
         if len(names) > 1:
             got = f"an archive of several arrays ({', '.join(names)})"
-            raise FileError(
-                refusal(self.who, "a file with one array is needed", got, "save one to a file")
-            )
+            raise FileError(self.who, "a file with one array is needed", got, "save one to a file")
         if array.ndim != 2:
             needed = "an array of two dimensions is needed, points in rows"
             advice = (
@@ -396,15 +400,11 @@ class NumpyTable(Table):
                 if array.ndim == 1
                 else "save array.reshape(n, -1)"
             )
-            raise FileError(refusal(self.who, needed, f"shape {array.shape}", advice))
+            raise FileError(self.who, needed, f"shape {array.shape}", advice)
         if array.dtype.kind not in "fiub":
-            raise FileError(
-                refusal(self.who, "numbers are needed", f"values of type {array.dtype}")
-            )
+            raise FileError(self.who, "numbers are needed", f"values of type {array.dtype}")
         if not array.size:
-            raise FileError(
-                refusal(self.who, "at least one number is needed", f"shape {array.shape}")
-            )
+            raise FileError(self.who, "at least one number is needed", f"shape {array.shape}")
         return array
 
 
@@ -419,9 +419,7 @@ class ArrowTable(Table):
             if file.names != names:
                 needed = f"a folder's files must have the columns of its first, {', '.join(map(repr, names))}"
                 got = ", ".join(map(repr, file.names))
-                raise FileError(
-                    refusal(file.who, needed, got, "read them one by one or move it away")
-                )
+                raise FileError(file.who, needed, got, "read them one by one or move it away")
         _check_names_differ(who, names)
         places = wanted.places(
             who, names, lambda place: all(file.is_numeric(place) for file in self.files)
@@ -463,9 +461,7 @@ def _check_names_differ(who: str, names: Sequence[str]) -> None:
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise FileError(
-            refusal(
-                who, "every column must have a name of its own", f"{twice!r} twice", "rename one"
-            )
+            who, "every column must have a name of its own", f"{twice!r} twice", "rename one"
         )
 
 
@@ -547,9 +543,7 @@ def check_pyarrow(who: str) -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         advice = "pip install 'muhat[cli]'"
-        raise FileError(
-            refusal(who, "pyarrow is needed to read it", "none installed", advice)
-        ) from None
+        raise FileError(who, "pyarrow is needed to read it", "none installed", advice) from None
 
 
 def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:

@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
-from muhat._messages import refusal
 from muhat._validation import as_array, as_frame
+from muhat.errors import MuhatError, message
 
 ROWS = 8192
 """Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
@@ -92,7 +92,7 @@ class StreamSource(LocalSource):
         if not start:
             advice = "give a list of arrays, or an iterator of them"
             needed = "at least one batch is needed in every pass"
-            raise ValueError(refusal("batches", needed, "none with a row", advice))
+            raise MuhatError("batches", needed, "none with a row", advice)
 
     def _joined(self) -> Iterator[Array]:
         """Yield rows in order, small batches joined; those before a batch that is refused come before the error."""
@@ -135,7 +135,7 @@ def _on_transformed(
     return work(replace(batch, X=change(batch.X)))
 
 
-class BatchError(ValueError):
+class BatchError(MuhatError):
     """A batch that is refused, with one sentence that says which and why.
 
     ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0; None where no row is.
@@ -220,7 +220,7 @@ def checked_batch(
 def _refused(
     number: int, needed: str, got: object, advice: str = "", row: int | None = None
 ) -> BatchError:
-    return BatchError(refusal(f"batch {number}", needed, got, advice), number, row)
+    return BatchError(message(f"batch {number}", needed, got, advice), number, row)
 
 
 def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None) -> BatchError:

@@ -20,7 +20,7 @@ import numpy as np
 
 from muhat._arrays import Array, available_cores, has_finite_sum
 from muhat._files import FileError
-from muhat._messages import no_column, refusal
+from muhat._messages import no_column
 from muhat.data._formats import (
     LOOKED_AT,
     READABLE,
@@ -96,7 +96,7 @@ class TextTable(Table):
         self.separator = None if separator is None else _checked_separator(who, separator)
         if self.separator == self.decimal:
             needed = "separator and decimal must be two characters"
-            raise FileError(refusal(who, needed, f"{separator!r} for both"))
+            raise FileError(who, needed, f"{separator!r} for both")
         lines = self._first_lines()
         if not lines:
             raise no_rows(who, "blank lines only")
@@ -189,7 +189,7 @@ class TextTable(Table):
             asked = self.wanted.columns or ()
             if name in asked and new not in asked:  # which of them is meant is anybody's guess
                 needed = "every column must have a name of its own"
-                raise FileError(refusal(self.who, needed, f"{name!r} twice", "rename one"))
+                raise FileError(self.who, needed, f"{name!r} twice", "rename one")
             self._warn(f"two columns are named {name!r}; the later one is called {new!r} here")
         return distinct
 
@@ -264,7 +264,7 @@ class TextTable(Table):
                         column.append(line.fields[self.names.index(name)])
         except csv.Error as error:
             got = f"broken quotes or fields ({error})"
-            problem = RowsError(self.who, READABLE, got, f"line {last + 1}", at_row=True)
+            problem = RowsError(self.who, READABLE, got, place=f"line {last + 1}", at_row=True)
         except RowsError as error:
             problem = error
         numbers = np.array(values, float).reshape(len(values), len(self.kept))
@@ -283,7 +283,7 @@ class TextTable(Table):
         place = f"line {number}"
         if len(fields) != self.width:
             needed = f"every line must have as many fields as the first, {self.width}"
-            raise RowsError(self.who, needed, len(fields), place, at_row=True)
+            raise RowsError(self.who, needed, len(fields), place=place, at_row=True)
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):
             field = fields[column]
@@ -336,7 +336,7 @@ def _checked_separator(who: str, separator: str) -> str:
         or character in "\r\n\"'.+-#_"
     ):
         needed = "separator must be one character that is in no number, 'tab' or 'space'"
-        raise FileError(refusal(who, needed, repr(separator)))
+        raise FileError(who, needed, repr(separator))
     return character
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, quotient
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.gram import Access, Components, Problem
 
 GRID_SIZE = 50
@@ -129,9 +129,7 @@ class Filter(Shrinker):
         values = as_numbers(grid)
         if values.ndim != 1 or not values.size or not ((values > 0) & (values < np.inf)).all():
             needed = "λ must be positive and finite, a number or a list of them"
-            raise ValueError(
-                refusal(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less")
-            )
+            raise MuhatError(type(self).__name__, needed, str(grid), "a smaller λ > 0 shrinks less")
         return values
 
     def as_lambda(self, parameter: float) -> float:
@@ -174,7 +172,7 @@ class Iteration(Filter):
         whole = (values >= 1) & (values <= self.most) & (values == np.floor(values))
         if values.ndim != 1 or not values.size or not whole.all():
             needed = f"the number of iterations t must be a whole number from 1 to {self.most:g}, or a list of them"
-            raise ValueError(refusal(type(self).__name__, needed, str(grid)))
+            raise MuhatError(type(self).__name__, needed, str(grid))
         return values.astype(np.int64)
 
     def grid(self, problem: Problem) -> Array:

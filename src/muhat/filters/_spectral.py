@@ -9,8 +9,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from muhat._arrays import Array, quotient
-from muhat._messages import refusal
 from muhat._validation import positive
+from muhat.errors import MuhatError
 from muhat.filters._base import Formula, Iteration, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem
 
@@ -117,10 +117,8 @@ class IteratedTikhonov(Formula):
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
         if not isinstance(self.order, Integral) or self.order < 1:
-            raise ValueError(
-                refusal(
-                    "IteratedTikhonov", "order must be a whole number of at least 1", self.order
-                )
+            raise MuhatError(
+                "IteratedTikhonov", "order must be a whole number of at least 1", self.order
             )
         return -np.expm1(
             -int(self.order) * np.log1p(gamma / parameter)
@@ -152,7 +150,7 @@ class Landweber(Formula, Iteration):
             return replace(self, eta=1 / kappa2)
         if self.step > (1 + 1e-9) / kappa2:
             needed = f"eta must be at most 1/κ² = {1 / kappa2:.6g}"
-            raise ValueError(refusal("Landweber", needed, self.eta, "leave it out for 1/κ² itself"))
+            raise MuhatError("Landweber", needed, self.eta, "leave it out for 1/κ² itself")
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
@@ -198,9 +196,7 @@ class NuMethod(Iteration):
             return replace(self, kappa2=kappa2)
         if self.scale < kappa2 * (1 - 1e-9):
             needed = f"kappa2 must be at least the kernel's bound {kappa2:.6g}"
-            raise ValueError(
-                refusal("NuMethod", needed, self.kappa2, "leave it out for the bound itself")
-            )
+            raise MuhatError("NuMethod", needed, self.kappa2, "leave it out for the bound itself")
         return self
 
     def coefficients(self, t: Any) -> tuple[Any, Any]:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
-from muhat._messages import refusal
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
+from muhat.errors import MuhatError
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._problem import (
     Access,
@@ -172,7 +172,7 @@ class FeatureProblem(SpectralProblem):
         filled = sums.count > 0
         if filled.sum() < 2:
             got, advice = f"all {self.n} in one", "fix the parameter with selection=Fixed(...)"
-            raise ValueError(refusal("KFold", "rows in at least two folds are needed", got, advice))
+            raise MuhatError("KFold", "rows in at least two folds are needed", got, advice)
         covariance = V.T @ (sums.covariance[filled] / sums.total_mass) @ V
         return HeldOut(
             mass=sums.mass[filled] / sums.total_mass,
@@ -272,10 +272,8 @@ class Accumulation:
                 "the same rows must come in every pass",
                 f"{drawn.count} and then {sums.n}",
             )
-            raise ValueError(
-                refusal(
-                    "batches", needed, got, "give a list, or an iterator, which is passed over once"
-                )
+            raise MuhatError(
+                "batches", needed, got, "give a list, or an iterator, which is passed over once"
             )
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
@@ -289,18 +287,16 @@ class Accumulation:
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features.dtype != other.features.dtype:
             got = f"{self.features.dtype} and {other.features.dtype}"
-            raise ValueError(
-                refusal("KernelMean.merge", "both estimators must have seen rows of one type", got)
+            raise MuhatError(
+                "KernelMean.merge", "both estimators must have seen rows of one type", got
             )
         if self.features != other.features:
             needed = "both estimators must have the same kernel and features"
             advice = "give both the same bandwidth as a number, and the same landmarks as an array"
-            raise ValueError(refusal("KernelMean.merge", needed, "others", advice))
+            raise MuhatError("KernelMean.merge", needed, "others", advice)
         if self.folds != other.folds:
             got = f"{self.folds!r} and {other.folds!r}"
-            raise ValueError(
-                refusal("KernelMean.merge", "both estimators must have the same folds", got)
-            )
+            raise MuhatError("KernelMean.merge", "both estimators must have the same folds", got)
         if self.sums is None or other.sums is None:
             return other if self.sums is None else self
         return replace(self, sums=self.sums + other.sums)

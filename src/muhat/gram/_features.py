@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 
 
@@ -99,21 +99,21 @@ class FeatureMap(ABC):
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.dimension:
             needed = f"points in rows of {self.dimension} features are needed"
-            raise ValueError(refusal(type(self).__name__, needed, f"shape {X.shape}"))
+            raise MuhatError(type(self).__name__, needed, f"shape {X.shape}")
         return X if X.dtype.kind == "f" else X.astype(np.float64)
 
     def _check_coordinates(self, coordinates: Array) -> Array:
         coordinates = np.asarray(coordinates)
         if coordinates.shape != (self.size,):
             needed = f"{self.size} coordinates are needed, one for each feature"
-            raise ValueError(refusal(type(self).__name__, needed, f"shape {coordinates.shape}"))
+            raise MuhatError(type(self).__name__, needed, f"shape {coordinates.shape}")
         return coordinates
 
     def _check_kernel(self, embedding: Element) -> None:
         if embedding.kernel != self.kernel:
             needed = f"an embedding with the same kernel {self.kernel!r} is needed"
             advice = "fit both with one kernel, its bandwidth a number"
-            raise ValueError(refusal(type(self).__name__, needed, repr(embedding.kernel), advice))
+            raise MuhatError(type(self).__name__, needed, repr(embedding.kernel), advice)
 
 
 class Approximation(BaseEstimator, ABC):

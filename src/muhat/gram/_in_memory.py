@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat._arrays import Array, quotient, rounding, slices
-from muhat._messages import refusal
 from muhat._validation import check_finite, check_semidefinite, check_values
+from muhat.errors import MuhatError
 from muhat.gram._problem import (
     Access,
     Components,
@@ -300,8 +300,8 @@ def _check_forms(gram: BlockGram) -> None:
             "k(x, y) = k(y, x) is needed",
             f"a difference of {gap:.2g} where products reach {scale:.2g}",
         )
-        raise ValueError(
-            refusal(type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding")
+        raise MuhatError(
+            type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding"
         )
     least = min(float(gram.diagonal().min()), float(np.diagonal(forms).min()))
     if least < -(rounding(forms) ** 0.5) * scale:
@@ -309,6 +309,6 @@ def _check_forms(gram: BlockGram) -> None:
             "the Gram matrix must be positive semi-definite",
             f"a quadratic form of {least:.2g}",
         )
-        raise ValueError(
-            refusal("kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum")
+        raise MuhatError(
+            "kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"
         )

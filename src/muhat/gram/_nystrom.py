@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
-from muhat._messages import refusal, unknown_name
+from muhat._messages import unknown_name
 from muhat._validation import (
     as_random_state,
     as_rng,
@@ -20,6 +20,7 @@ from muhat._validation import (
     whole_number,
 )
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Precomputed
 
@@ -98,9 +99,7 @@ class NystromFeatures(FeatureMap):
         """Return the coordinates Wᵀ f(L) of the projection P f onto the landmarks' span, f(L) in double for W."""
         if not isinstance(embedding, Embedding):
             needed, got = "an embedding in the kernel's RKHS is needed", type(embedding).__name__
-            raise ValueError(
-                refusal("NystromFeatures", needed, got, "fit it without random features")
-            )
+            raise MuhatError("NystromFeatures", needed, got, "fit it without random features")
         self._check_kernel(embedding)
         return self.whitening.T @ replace(embedding, points=embedding.points.astype(np.float64))(
             self.landmarks
@@ -161,12 +160,12 @@ class Nystrom(Approximation):
                 "a kernel that can be called on points is needed",
                 "use gram='dense', or the kernel itself",
             )
-            raise ValueError(refusal("Nystrom", needed, repr(kernel), advice))
+            raise MuhatError("Nystrom", needed, repr(kernel), advice)
         check_is_random_state(self, self.random_state)
         if self.n_components is not None:
             whole_number(self, "n_components", self.n_components, 1)
         if isinstance(self.landmarks, str) and self.landmarks not in RULES:
-            raise ValueError(unknown_name("Nystrom landmarks", self.landmarks, RULES))
+            raise MuhatError(unknown_name("Nystrom landmarks", self.landmarks, RULES))
 
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""
@@ -180,7 +179,7 @@ class Nystrom(Approximation):
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
             advice = "take fewer landmarks (on the command line, --features), or give them, as in landmarks=X[:10]"
-            raise ValueError(refusal("Nystrom", needed, m, advice))
+            raise MuhatError("Nystrom", needed, m, advice)
         if m == n:
             return X
         if self.landmarks == "uniform":
@@ -205,19 +204,15 @@ class Nystrom(Approximation):
             needed = (
                 f"landmarks must be an array of numbers or one of {', '.join(map(repr, RULES))}"
             )
-            raise ValueError(
-                refusal("Nystrom", needed, f"{type(self.landmarks).__name__}")
-            ) from error
+            raise MuhatError("Nystrom", needed, f"{type(self.landmarks).__name__}") from error
         if given.ndim != 2 or given.shape[1] != X.shape[1] or not len(given):
             needed = f"landmarks must be an array of at least one row of {X.shape[1]} features"
-            raise ValueError(refusal("Nystrom", needed, f"shape {given.shape}"))
+            raise MuhatError("Nystrom", needed, f"shape {given.shape}")
         if not np.isfinite(given).all():
-            raise ValueError(
-                refusal("Nystrom", "landmarks must be finite", "NaN or infinite values")
-            )
+            raise MuhatError("Nystrom", "landmarks must be finite", "NaN or infinite values")
         if self.n_components is not None and self.n_components != len(given):
             needed = f"n_components must be the number of landmarks given, {len(given)}, or None"
-            raise ValueError(refusal("Nystrom", needed, self.n_components))
+            raise MuhatError("Nystrom", needed, self.n_components)
         return given
 
     def __eq__(self, other: object) -> bool:

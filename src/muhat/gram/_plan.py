@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muhat._arrays import available_memory
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.gram._features import Approximation
 from muhat.gram._in_memory import BlockProblem, DenseProblem
 from muhat.gram._nystrom import Nystrom
@@ -80,12 +80,12 @@ def fits_in_memory(n: int, itemsize: int) -> bool:
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
     """Refuse ways to hold the Gram operator, and kernels, that rows in batches cannot have."""
     if isinstance(kernel, Precomputed):
-        raise ValueError(
-            refusal(who, "rows that come in batches need a kernel of points", "a precomputed one")
+        raise MuhatError(
+            who, "rows that come in batches need a kernel of points", "a precomputed one"
         )
     if gram in ("dense", "blocks"):
         needed = "rows that come in batches need gram='nystrom' or 'random-features'"
-        raise ValueError(refusal(who, needed, repr(gram), "or give all rows as one array"))
+        raise MuhatError(who, needed, repr(gram), "or give all rows as one array")
 
 
 def plan_one_pass(gram: str | Approximation) -> Plan:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
 from muhat._validation import as_rng, check_is_random_state, whole_number
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Laplacian, Mixture, Scaled
 from muhat.kernels._averages import AVERAGES, bandwidth_law
@@ -67,8 +67,8 @@ class FourierFeatures(FeatureMap):
             return embedding.coordinates
         self._check_kernel(embedding)
         if not isinstance(embedding, Embedding):
-            raise TypeError(
-                refusal("FourierFeatures", "an embedding is needed", type(embedding).__name__)
+            raise MuhatTypeError(
+                "FourierFeatures", "an embedding is needed", type(embedding).__name__
             )
         chunks = slices(0, len(embedding.points), ROWS)
         parts = (
@@ -131,15 +131,13 @@ class FeatureEmbedding(Element):
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, FeatureEmbedding):
             advice = "carry the other over first: features.embedding(features.coordinates(g))"
-            raise ValueError(
-                refusal(
-                    "FeatureEmbedding", "both must be of features", type(other).__name__, advice
-                )
+            raise MuhatError(
+                "FeatureEmbedding", "both must be of features", type(other).__name__, advice
             )
         if self.features != other.features:
             needed, got = "both embeddings must have the same features", "others"
             advice = "fit both with one kernel, its bandwidth a number, and one seed"
-            raise ValueError(refusal("FeatureEmbedding", needed, got, advice))
+            raise MuhatError("FeatureEmbedding", needed, got, advice)
 
 
 @dataclass
@@ -174,7 +172,7 @@ class RandomFeatures(Approximation):
         m = self._size
         if m % 2:
             needed = "n_components must be even, as features come in pairs of a cosine and a sine"
-            raise ValueError(refusal("RandomFeatures", needed, m, f"take {m + 1}"))
+            raise MuhatError("RandomFeatures", needed, m, f"take {m + 1}")
         frequency_law(kernel)
 
     def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
@@ -213,6 +211,4 @@ def frequency_law(kernel: Any) -> Law:
     if isinstance(kernel, Laplacian):
         return lambda rng, shape: rng.standard_cauchy(shape) / kernel._sigma()
     needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
-    raise ValueError(
-        refusal("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel")
-    )
+    raise MuhatError("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel")

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
 from muhat._validation import as_array, as_points, as_two_samples, positive
+from muhat.errors import MuhatError
 
 BLOCK = 2048
 """Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
@@ -48,7 +48,7 @@ class Kernel(BaseEstimator):
         if V.ndim not in (1, 2) or len(V) != len(other) or V.dtype.kind not in "fiub":
             needed = f"a vector or a matrix of {len(other)} rows of real numbers is needed to multiply with"
             got = f"shape {V.shape} and type {V.dtype}"
-            raise ValueError(refusal(f"{type(self).__name__}.product", needed, got))
+            raise MuhatError(f"{type(self).__name__}.product", needed, got)
         columns = V[:, None] if V.ndim == 1 else V
         return self._product(X, columns, None if Y is None else other).reshape(len(X), *V.shape[1:])
 

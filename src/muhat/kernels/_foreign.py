@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_points, as_two_samples
+from muhat.errors import MuhatError
 from muhat.kernels._base import Kernel
 
 
@@ -38,10 +38,10 @@ class Foreign(Kernel):
             values = np.asarray(function(X, *Y))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             got = f"{type(error).__name__}: {error}".rstrip(".")
-            raise ValueError(refusal(type(self).__name__, needed, got, self.advice)) from error
+            raise MuhatError(type(self).__name__, needed, got, self.advice) from error
         if values.shape != shape or values.dtype.kind not in "fiub":
             got = f"shape {values.shape} and type {values.dtype}"
-            raise ValueError(refusal(type(self).__name__, needed, got, self.advice))
+            raise MuhatError(type(self).__name__, needed, got, self.advice)
         return np.array(
             values, X.dtype if X.dtype.kind == "f" else np.float64
         )  # a copy: the Gram operator scales it
@@ -129,9 +129,7 @@ class Precomputed(Foreign):
             or (rows.size and not -1 < rows.min() <= rows.max() < n)
         ):
             needed = f"points must be row numbers, integers below {n} in one column"
-            raise ValueError(
-                refusal("Precomputed", needed, f"shape {rows.shape} and type {rows.dtype}")
-            )
+            raise MuhatError("Precomputed", needed, f"shape {rows.shape} and type {rows.dtype}")
         return rows[:, 0]
 
     def __eq__(self, other: object) -> bool:
@@ -144,12 +142,10 @@ class Precomputed(Foreign):
     @property
     def _known(self) -> Array:
         if self.matrix is None:
-            raise ValueError(
-                refusal(
-                    "Precomputed",
-                    "a Gram matrix is needed before it is called",
-                    "none",
-                    "fit first",
-                )
+            raise MuhatError(
+                "Precomputed",
+                "a Gram matrix is needed before it is called",
+                "none",
+                "fit first",
             )
         return self.matrix

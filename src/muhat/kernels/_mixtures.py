@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, rounding, slices
-from muhat._messages import refusal
 from muhat._validation import (
     as_two_samples,
     check_semidefinite,
@@ -19,6 +18,7 @@ from muhat._validation import (
     frozen,
     whole_number,
 )
+from muhat.errors import MuhatError
 from muhat.kernels._averages import AVERAGES, bandwidth_law
 from muhat.kernels._base import Kernel, terms
 from muhat.kernels._own import Linear, Polynomial
@@ -65,8 +65,8 @@ class Mixture:
                 f"{weights.tolist()} with sum {weights.sum():.6g}",
                 "divide them by their sum",
             )
-            raise ValueError(
-                refusal("Mixture", "weights must not be negative and must sum to one", got, advice)
+            raise MuhatError(
+                "Mixture", "weights must not be negative and must sum to one", got, advice
             )
         symmetric = (covariances + covariances.swapaxes(-2, -1)) / 2
         variances, axes = np.linalg.eigh(symmetric)
@@ -345,7 +345,7 @@ def _closed_form(kernel: Kernel) -> _OfGaussians | _OfPolynomial:
         return _OfPolynomial(int(kernel.degree), float(kernel.gamma), float(kernel.coef0))
     needed = f"a kernel with a closed form is needed: {', '.join(CLOSED_FORMS)}, or a sum or multiple of these"
     advice = "average the kernel over sample(n, random_state) instead"
-    raise ValueError(refusal("Mixture", needed, repr(kernel), advice))
+    raise MuhatError("Mixture", needed, repr(kernel), advice)
 
 
 CLOSED_FORMS = (
@@ -381,16 +381,14 @@ def _numbers(name: str, values: Any, shape: tuple[int | str, ...], advice: str =
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            refusal("Mixture", f"{name} must be an array of numbers", repr(values))
-        ) from error
+        raise MuhatError("Mixture", f"{name} must be an array of numbers", repr(values)) from error
     fits = array.ndim == len(shape) and all(
         size > 0 if isinstance(wanted, str) else size == wanted
         for size, wanted in zip(array.shape, shape, strict=True)
     )
     if not fits:
         needed = f"{name} must have the shape {shape}".replace("'", "")
-        raise ValueError(refusal("Mixture", needed, f"shape {array.shape}", advice))
+        raise MuhatError("Mixture", needed, f"shape {array.shape}", advice)
     if not np.isfinite(array).all():
-        raise ValueError(refusal("Mixture", f"{name} must be finite", "NaN or infinite values"))
+        raise MuhatError("Mixture", f"{name} must be finite", "NaN or infinite values")
     return array

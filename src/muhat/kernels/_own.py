@@ -12,8 +12,8 @@ from scipy.spatial.distance import pdist
 from scipy.special import gammaln, kve
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
 from muhat._validation import as_points, as_two_samples, positive, whole_number
+from muhat.errors import MuhatError
 from muhat.kernels import _tiles as tiles
 from muhat.kernels._base import Kernel
 
@@ -63,10 +63,8 @@ class Polynomial(Kernel):
         degree = whole_number(self, "degree", self.degree)
         if not isinstance(self.coef0, Real) or not self.coef0 >= 0:
             advice = "a negative one makes the kernel indefinite"
-            raise ValueError(
-                refusal(
-                    "Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice
-                )
+            raise MuhatError(
+                "Polynomial", "coef0 must be a number, not negative", repr(self.coef0), advice
             )
         return (positive(self, "gamma", self.gamma) * products + self.coef0) ** degree
 
@@ -117,10 +115,8 @@ class Radial(Kernel):
     def _sigma(self) -> float:
         if self._is_median:
             needed = "a number is needed for the bandwidth before the kernel is called"
-            raise ValueError(
-                refusal(
-                    type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"
-                )
+            raise MuhatError(
+                type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"
             )
         return positive(self, "bandwidth", self.bandwidth, ", or 'median'")
 
@@ -280,7 +276,7 @@ def median_distance(X: Array, metric: Metric) -> float:
     warning; where all do, or there is no pair, 1, as scikit-learn's ``gamma="scale"`` has it.
     """
     if not len(X):
-        raise ValueError(refusal("kernel", "bandwidth='median' needs at least one row", "none"))
+        raise MuhatError("kernel", "bandwidth='median' needs at least one row", "none")
     distances, unit = distances_of_pairs(X, metric)
     power = 0.5 if metric == "euclidean" else 1.0
     median = float(np.median(distances)) ** power if distances.size else 0.0
@@ -315,7 +311,7 @@ def distances_of_pairs(X: Array, metric: Metric) -> tuple[Array, float]:
             "bandwidth='median' needs distances that are finite",
             "rows further apart than the largest float",
         )
-        raise ValueError(refusal("kernel", needed, got, "rescale X"))
+        raise MuhatError("kernel", needed, got, "rescale X")
     moved /= unit
     if len(X) <= EXACT_UP_TO:
         return pdist(moved, "sqeuclidean" if metric == "euclidean" else metric), unit

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from muhat._files import FileError, atomic_write
-from muhat._messages import refusal
+from muhat.errors import MuhatTypeError
 from muhat.paper._experiment import Row, Task
 
 fcntl: ModuleType | None
@@ -95,7 +95,7 @@ def canonical(content: object) -> str:
 def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"JSON cannot hold a {type(value).__name__}")
+    raise MuhatTypeError(f"JSON cannot hold a {type(value).__name__}")
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _make(folder: Path) -> None:
             "a folder that can be written to is needed",
             problem.strerror or str(problem),
         )
-        raise FileError(refusal(str(folder), needed, reason, "name another")) from problem
+        raise FileError(str(folder), needed, reason, "name another") from problem
 
 
 def _lock(descriptor: int, folder: Path) -> None:
@@ -133,7 +133,7 @@ def _lock(descriptor: int, folder: Path) -> None:
             "one run at a time can write its results here",
             "wait for the first or name another folder",
         )
-        raise FileError(refusal(str(folder), needed, "a second one", advice)) from None
+        raise FileError(str(folder), needed, "a second one", advice) from None
     except OSError:  # a file system that has no locks
         pass
 

@@ -12,6 +12,7 @@ import typer
 from muhat._files import atomic_write, check_writable
 from muhat._messages import unknown_name
 from muhat.cli import say
+from muhat.errors import MuhatError
 from muhat.paper import (
     EXPERIMENTS,
     PAGES,
@@ -143,7 +144,7 @@ def reproduce_command(
 
 def _experiment(name: str) -> Experiment:
     if name not in ALL:
-        raise ValueError(unknown_name("reproduce", name, [*ALL, *GROUPS]))
+        raise MuhatError(unknown_name("reproduce", name, [*ALL, *GROUPS]))
     return ALL[name]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from muhat import __version__
 from muhat._files import FileError, atomic_write
-from muhat._messages import refusal
 from muhat.paper._experiment import Experiment, Results, Row
 from muhat.paper._tables import from_csv, to_csv
 
@@ -45,14 +44,14 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
     except (OSError, ValueError, TypeError) as problem:
         advice = f"compute them first with: muhat reproduce {name}"
         raise FileError(
-            refusal(str(place), f"the results of {name} are needed", "none", advice)
+            str(place), f"the results of {name} are needed", "none", advice
         ) from problem
     if about.get("sha256") != _sha256(table):
         needed, advice = f"the table of {name} as it was computed is needed", "compute it again"
-        raise FileError(refusal(str(place), needed, "a file that was changed since", advice))
+        raise FileError(str(place), needed, "a file that was changed since", advice)
     if not {"settings", "seconds", "versions"} <= about.keys():
         needed, advice = f"the settings of {name} are needed beside its table", "compute it again"
-        raise FileError(refusal(str(_about_path(Path(folder), name)), needed, "none", advice))
+        raise FileError(str(_about_path(Path(folder), name)), needed, "none", advice)
     return Results(about.pop("settings"), from_csv(table), about)
 
 

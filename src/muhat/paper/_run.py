@@ -13,7 +13,7 @@ from typing import Any
 from joblib import effective_n_jobs
 
 from muhat._files import FileError, check_writable
-from muhat._messages import refusal
+from muhat.errors import MuhatError, message
 from muhat.paper._checkpoints import (
     Checkpoints,
     FinishedTask,
@@ -91,10 +91,8 @@ def reproduce(
     jobs = _job_count(n_jobs)
     if cluster is not None and n_jobs != ALL_CORES:
         needed = "either n_jobs or cluster is needed"
-        raise ValueError(
-            refusal(
-                "reproduce", needed, "both", "a cluster has as many workers as it was started with"
-            )
+        raise MuhatError(
+            "reproduce", needed, "both", "a cluster has as many workers as it was started with"
         )
     with locked(place), connected(cluster) as client, progress or _on_stderr() as shown:
         delete_unfinished(place)
@@ -131,7 +129,7 @@ def _on_stderr() -> Progress:
         )
         got = f"no {str(problem.name).split('.')[0]}"
         raise ImportError(
-            refusal("muhat.paper", needed, got, advice), name=problem.name
+            message("muhat.paper", needed, got, advice), name=problem.name
         ) from problem
     return progress_on(sys.stderr)
 
@@ -170,7 +168,7 @@ class _Run:
                 "one that has some",
                 "name another by --out, or write over them with --again",
             )
-            raise FileError(refusal(str(self.folder), needed, got, advice))
+            raise FileError(str(self.folder), needed, got, advice)
 
     def results(self) -> Results | None:
         """Return the results that are there, if they are of these settings and this version of muhat."""
@@ -258,11 +256,9 @@ def _job_count(n_jobs: int) -> int:
         or not isinstance(n_jobs, Integral)
         or not (n_jobs >= 1 or n_jobs == ALL_CORES)
     ):
-        raise ValueError(
-            refusal(
-                "reproduce",
-                "n_jobs must be a whole number from 1, or -1 for all cores",
-                repr(n_jobs),
-            )
+        raise MuhatError(
+            "reproduce",
+            "n_jobs must be a whole number from 1, or -1 for all cores",
+            repr(n_jobs),
         )
     return int(effective_n_jobs(n_jobs))

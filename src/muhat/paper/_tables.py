@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.paper._experiment import Row
 
 INTEGER = re.compile(r"-?[0-9]+")
@@ -84,10 +84,8 @@ def _written(key: str, value: object) -> str:
         return value
     if isinstance(value, bool | int | float):
         return repr(value)
-    raise ValueError(
-        refusal(
-            f"column {key!r}", "a cell must be a string, a number, a boolean or None", repr(value)
-        )
+    raise MuhatError(
+        f"column {key!r}", "a cell must be a string, a number, a boolean or None", repr(value)
     )
 
 

@@ -33,7 +33,7 @@ from typing import Any, TypeAlias
 from joblib.externals.loky import ProcessPoolExecutor
 
 from muhat._arrays import BLAS_ON_ONE_THREAD
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.paper._checkpoints import FinishedTask
 from muhat.paper._experiment import Experiment, Settings, Task
 from muhat.paper._provenance import source_digest
@@ -186,9 +186,7 @@ def connected(address: str | None) -> Iterator[Any]:
         from distributed.comm import get_address_host_port
     except ImportError as problem:
         needed, advice = "a cluster needs dask", "pip install 'muhat[dask]'"
-        raise ValueError(
-            refusal("reproduce", needed, f"no package {problem.name!r}", advice)
-        ) from problem
+        raise MuhatError("reproduce", needed, f"no package {problem.name!r}", advice) from problem
     try:
         # Asked for by a plain connection: a client that finds nobody may hang when it is collected.
         socket.create_connection(get_address_host_port(address), ANSWER_SECONDS).close()
@@ -198,7 +196,7 @@ def connected(address: str | None) -> Iterator[Any]:
             "the address of a dask scheduler that answers is needed",
             "such as tcp://127.0.0.1:8786",
         )
-        raise ValueError(refusal("reproduce", needed, repr(address), advice)) from problem
+        raise MuhatError("reproduce", needed, repr(address), advice) from problem
     with client:
         yield client
 

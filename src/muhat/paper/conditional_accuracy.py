@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat.conditional import ConditionalMean
 from muhat.conditional._intervals import calibrated, reach_of
+from muhat.errors import MuhatError
 from muhat.paper._claims import Finding, decimal, in_one_cell
 from muhat.paper._experiment import Experiment, Results, Row, Settings, Task
 from muhat.paper._figures import blank, letter_panels, name_rows, plain_numbers
@@ -98,9 +98,7 @@ def wine_quality() -> Array:
         table = np.loadtxt(path or "", delimiter=";", skiprows=1, ndmin=2)
     except (OSError, ValueError) as problem:
         needed = f"{WINE_QUALITY}.csv of the UCI Machine Learning Repository, separated by semicolons, is needed"
-        raise ValueError(
-            refusal("accuracy", needed, "none" if path is None else str(path))
-        ) from problem
+        raise MuhatError("accuracy", needed, "none" if path is None else str(path)) from problem
     return table
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_frame
 from muhat.conditional import ConditionalMean
+from muhat.errors import MuhatError
 from muhat.plots._style import COLOURS, axes_or_new, without_frame
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -129,9 +129,7 @@ class QuantileDisplay:
         frame, names = as_frame(X), list(map(str, getattr(estimator, "feature_names_in_", ())))
         rows = np.asarray(frame, dtype=float)
         if isinstance(feature, str) and feature not in names:
-            raise ValueError(
-                refusal("QuantileDisplay", f"feature must be one of {names}", repr(feature))
-            )
+            raise MuhatError("QuantileDisplay", f"feature must be one of {names}", repr(feature))
         place = names.index(feature) if isinstance(feature, str) else int(feature)
         values = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
         grid = np.tile(np.median(rows, axis=0), (POINTS, 1))

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_frame
+from muhat.errors import MuhatError
 from muhat.mean import KernelMean
 from muhat.plots._style import COLOURS, axes_or_new, without_frame
 from muhat.stacking import StackedMean
@@ -59,7 +59,7 @@ class MeanDisplay:
         rows = np.asarray(as_frame(X), dtype=float)
         if rows.ndim != 2 or rows.shape[1] not in (1, 2):
             needed, advice = "one or two features are needed", "fit the mean to some columns only"
-            raise ValueError(refusal("MeanDisplay", needed, f"shape {rows.shape}", advice))
+            raise MuhatError("MeanDisplay", needed, f"shape {rows.shape}", advice)
         low, high = rows.min(axis=0), rows.max(axis=0)
         margin = MARGIN * (high - low)
         axes = tuple(

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_frame
+from muhat.errors import MuhatError
 from muhat.plots._style import COLOURS, axes_or_new, without_frame
 
 MAX_LEVELS = 8
@@ -80,7 +80,7 @@ class PairDisplay:
         lengths = [len(columns[0]) if columns else 0 for columns, _ in sides]
         if lengths[0] != lengths[1] or not lengths[0]:
             needed = "x and y must have the same rows, at least one"
-            raise ValueError(refusal("PairDisplay", needed, f"{lengths[0]} and {lengths[1]}"))
+            raise MuhatError("PairDisplay", needed, f"{lengths[0]} and {lengths[1]}")
         (x_columns, x_names), (y_columns, y_names) = sides
         first, second = most_dependent(x_columns, y_columns)
         return cls(x_columns[first], y_columns[second], (x_names[first], y_names[second]))
@@ -211,9 +211,7 @@ def _columns(
     own = getattr(frame, "column_names", getattr(frame, "columns", None))  # pyarrow's, pandas's
     values = np.asarray(frame)
     if values.ndim not in (1, 2):
-        raise ValueError(
-            refusal("PairDisplay", "one or two dimensions are needed", f"shape {values.shape}")
-        )
+        raise MuhatError("PairDisplay", "one or two dimensions are needed", f"shape {values.shape}")
     values = values.reshape(len(values), -1)
     columns = [_typed(column) for column in values.T]
     if names is None and own is not None:
@@ -227,7 +225,7 @@ def _columns(
         )
     if len(names) != len(columns):
         needed = f"a name for each of the {len(columns)} columns of {side} is needed"
-        raise ValueError(refusal("PairDisplay", needed, f"{len(names)}"))
+        raise MuhatError("PairDisplay", needed, f"{len(names)}")
     return columns, [*names]
 
 

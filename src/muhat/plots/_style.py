@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from muhat._files import atomic_write
-from muhat._messages import refusal
+from muhat.errors import message
 
 STYLES = {
     "kme": ("#000000", "o"),
@@ -46,7 +46,7 @@ def require_matplotlib(who: str = "muhat.plots") -> None:
     """Refuse to draw without matplotlib, which is an extra."""
     if find_spec("matplotlib") is None:
         needed, advice = "drawing needs matplotlib", "pip install 'muhat[plot]'"
-        raise ImportError(refusal(who, needed, "no such package", advice), name="matplotlib")
+        raise ImportError(message(who, needed, "no such package", advice), name="matplotlib")
 
 
 def save(figure: Any, path: str | PathLike[str]) -> None:

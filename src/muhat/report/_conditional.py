@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat.conditional import ConditionalMean
 from muhat.conditional._evaluation import LeftOutFit, copies_text, listed_columns
+from muhat.errors import MuhatTypeError
 from muhat.filters import Iteration, name_of
 from muhat.kernels import Linear
 from muhat.report._comparison import colour_of
@@ -44,7 +44,7 @@ def pipeline_report(pipeline: Pipeline, context: Context) -> Report:
     """Return the page of a pipeline that ends in a conditional mean, in the units of the rows that it is given."""
     if not isinstance(pipeline[-1], ConditionalMean):
         needed = "a pipeline that ends in a ConditionalMean is needed"
-        raise TypeError(refusal("report_of", needed, type(pipeline[-1]).__name__))
+        raise MuhatTypeError("report_of", needed, type(pipeline[-1]).__name__)
     return conditional_report(pipeline[-1], context, pipeline[:-1].transform)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import unknown_name
+from muhat.errors import MuhatError
 
 GOOD, BAD, UNSURE, FOUND, NEUTRAL = "good", "bad", "unsure", "found", "neutral"
 """The kinds of a badge, each with a colour: good news (green), an alarm (red), not clear (amber), something found
@@ -129,7 +130,7 @@ class Series:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(unknown_name("Series, kind", self.kind, KINDS))
+            raise MuhatError(unknown_name("Series, kind", self.kind, KINDS))
 
 
 @dataclass(frozen=True)
@@ -232,4 +233,4 @@ class Report:
 
     def __post_init__(self) -> None:
         if self.tone not in BADGES:
-            raise ValueError(unknown_name("Report, tone", self.tone, BADGES))
+            raise MuhatError(unknown_name("Report, tone", self.tone, BADGES))

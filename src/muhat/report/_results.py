@@ -7,9 +7,9 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from muhat._messages import refusal
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
+from muhat.errors import MuhatTypeError
 from muhat.report._comparison import comparison_report
 from muhat.report._conditional import conditional_report, pipeline_report
 from muhat.report._data import Context
@@ -30,9 +30,7 @@ def report_of(result: Any, context: Context) -> Report:
     context : Context
         What the page says beside it.
     """
-    raise TypeError(
-        refusal("report_of", "a result that has a page is needed", type(result).__name__)
-    )
+    raise MuhatTypeError("report_of", "a result that has a page is needed", type(result).__name__)
 
 
 report_of.register(Comparison)(comparison_report)

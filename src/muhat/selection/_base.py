@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import positive
+from muhat.errors import MuhatError
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem
 
@@ -184,7 +184,7 @@ def check_rest(rest: float) -> None:
             f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
         )
         advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
-        raise ValueError(refusal("sample_weight", needed, f"{100 * rest:.2g} %", advice))
+        raise MuhatError("sample_weight", needed, f"{100 * rest:.2g} %", advice)
 
 
 def checked_bias_factor(rule: Rule, factor: Any) -> Any:
@@ -334,8 +334,8 @@ def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
     """Return parameters given by the user, or refuse those that do not fit the filter."""
     if filter.parameterless:
         name = type(filter).__name__
-        raise ValueError(
-            refusal(type(rule).__name__, f"{name} has no parameter to give", grid, "leave it out")
+        raise MuhatError(
+            type(rule).__name__, f"{name} has no parameter to give", grid, "leave it out"
         )
     return np.unique(filter.check(grid))
 
@@ -362,10 +362,8 @@ def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Arr
     ):
         needed = f"s must be a finite real number for each γ in [0, {float(gamma.max(initial=0.0)):.3g}], zero included"
         kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
-        raise ValueError(
-            refusal(
-                type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
-            )
+        raise MuhatError(
+            type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
         )
 
 

@@ -16,8 +16,8 @@ from typing import cast
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
-from muhat._messages import refusal
 from muhat._validation import check_semidefinite
+from muhat.errors import MuhatError
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
@@ -431,9 +431,7 @@ class Leading:
                 needed = (
                     f"λ must leave no more than {allowed} components, which is what memory allows"
                 )
-                raise ValueError(
-                    refusal("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ")
-                )
+                raise MuhatError("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ")
             count = min(2 * count, problem.n, max(allowed, 1))
 
     def thresholds(self) -> Array:

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import positive, whole_number
+from muhat.errors import MuhatError
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem
 from muhat.gram._in_memory import InMemoryProblem
@@ -102,9 +102,7 @@ class GCVScores(Scores):
                 "a filter that treats components differently is needed",
                 "use selection='loo' for it",
             )
-            raise ValueError(
-                refusal("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice)
-            )
+            raise MuhatError("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice)
         r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2
         unseen = (self.problem.n - r.shape[-1]) * (1 - filter.at_zero(grid))
@@ -256,7 +254,7 @@ class Fixed(Given):
         grid = checked_grid(self, filter, self.value)
         if len(grid) != 1:
             advice = "give a grid to LeaveOneOut, GCV or KFold"
-            raise ValueError(refusal("Fixed", "one value is needed", self.value, advice))
+            raise MuhatError("Fixed", "one value is needed", self.value, advice)
         return grid
 
 
@@ -277,5 +275,5 @@ class Rate(Given):
         lam = positive(self, "c", self.c) * n ** -positive(self, "beta", self.beta)
         if not isinstance(filter, Filter):
             got = f"{type(filter).__name__}, which has none"
-            raise ValueError(refusal("Rate", "a filter with a parameter λ is needed", got))
+            raise MuhatError("Rate", "a filter with a parameter λ is needed", got)
         return checked_grid(self, filter, filter.from_lambda(lam))

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
 from muhat._validation import whole_number
+from muhat.errors import MuhatError
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
 from muhat.stacking._measures import Measure, Recombination, measure_from
@@ -49,7 +49,7 @@ class Candidate(BaseEstimator, ABC):
         measures, names = self.fit(sample), self.names(sample)
         needed = f"fit must return a list of {len(names)} estimates, weights on {sample.n} rows or Mixture objects"
         if not isinstance(measures, list) or len(measures) != len(names):
-            raise ValueError(refusal(type(self).__name__, needed, repr(measures)[:60]))
+            raise MuhatError(type(self).__name__, needed, repr(measures)[:60])
         found: list[Measure] = []
         for measure in measures:
             if not isinstance(measure, Mixture | Recombination):
@@ -57,7 +57,7 @@ class Candidate(BaseEstimator, ABC):
                     np.shape(measure) != (sample.n,)
                     or not np.isfinite(np.asarray(measure, dtype=float)).all()
                 ):
-                    raise ValueError(refusal(type(self).__name__, needed, repr(measure)[:60]))
+                    raise MuhatError(type(self).__name__, needed, repr(measure)[:60])
                 measure = np.asarray(measure, dtype=float)
             found.append(measure)
         return found
@@ -79,8 +79,8 @@ class Candidate(BaseEstimator, ABC):
 def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
     """Return a parameter that is a list of whole numbers, or refuse it."""
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        raise ValueError(
-            refusal(type(part).__name__, f"{name} must be a list of whole numbers", repr(values))
+        raise MuhatError(
+            type(part).__name__, f"{name} must be a list of whole numbers", repr(values)
         )
     return [whole_number(part, f"each of {name}", value, least) for value in values]
 

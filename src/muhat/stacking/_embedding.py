@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_points, frozen
 from muhat.embedding import Element, Embedding
+from muhat.errors import MuhatError
 from muhat.kernels import Kernel, Mixture
 
 
@@ -48,7 +48,7 @@ class MixedEmbedding(Element):
         masses = np.asarray(self.masses, dtype=np.float64)
         if masses.shape != self.gaussians.weights.shape or not np.isfinite(masses).all():
             needed = f"masses must be finite numbers, one for each of {len(self.gaussians.weights)} Gaussians"
-            raise ValueError(refusal("MixedEmbedding", needed, f"{masses}"))
+            raise MuhatError("MixedEmbedding", needed, f"{masses}")
         vars(self).update(masses=frozen(masses))
 
     @property

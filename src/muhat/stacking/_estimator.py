@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import gain_text, refusal
+from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
 from muhat._shown import ShownEstimator
 from muhat._validation import (
@@ -26,6 +26,7 @@ from muhat._validation import (
     whole_number,
 )
 from muhat.embedding import Embedding
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
 from muhat.kernels._mixtures import has_closed_form
@@ -155,10 +156,8 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         self._check_parameters()
         if is_dask(X):
             advice = "draw a sample of it, or use KernelMean"
-            raise TypeError(
-                refusal(
-                    "StackedMean", "rows in memory are needed", "one of dask's collections", advice
-                )
+            raise MuhatTypeError(
+                "StackedMean", "rows in memory are needed", "one of dask's collections", advice
             )
         rows, masses = _counted(checked_sample(self, X, reset=True), sample_weight)
         _check_squares(rows)
@@ -241,8 +240,8 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
             advice = "give the rows and a kernel of them, or use KernelMean"
-            raise ValueError(
-                refusal("StackedMean", "a kernel of rows is needed", "a precomputed one", advice)
+            raise MuhatError(
+                "StackedMean", "a kernel of rows is needed", "a precomputed one", advice
             )
         return kernel
 
@@ -250,9 +249,7 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         if self.n_frequencies is not None:
             whole_number(self, "n_frequencies", self.n_frequencies)
         if not isinstance(self.unit_mass, bool | np.bool_):
-            raise ValueError(
-                refusal("StackedMean", "unit_mass must be True or False", repr(self.unit_mass))
-            )
+            raise MuhatError("StackedMean", "unit_mass must be True or False", repr(self.unit_mass))
 
     def _checked_candidates(self, kernel: Kernel) -> list[Candidate]:
         given = default_candidates(kernel) if self.candidates is None else self.candidates
@@ -262,9 +259,9 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
                     "candidates must be a list of Candidate objects",
                     "as in [GaussianFit(), NuSteps()]",
                 )
-                raise TypeError(refusal("StackedMean", needed, repr(each), advice))
+                raise MuhatTypeError("StackedMean", needed, repr(each), advice)
         if not isinstance(given, list | tuple):
-            raise TypeError(refusal("StackedMean", "candidates must be a list", repr(given)))
+            raise MuhatTypeError("StackedMean", "candidates must be a list", repr(given))
         return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
 
 
@@ -303,7 +300,7 @@ def _check_squares(rows: Array) -> None:
             "rows whose squared distances are finite are needed",
             f"a column that spans {spread:.3g}",
         )
-        raise ValueError(refusal("StackedMean", needed, got, "rescale X"))
+        raise MuhatError("StackedMean", needed, got, "rescale X")
 
 
 def _check_bandwidth(kernel: Kernel) -> None:
@@ -312,7 +309,7 @@ def _check_bandwidth(kernel: Kernel) -> None:
         bandwidth = getattr(part, "bandwidth", 1.0)
         if isinstance(bandwidth, Real) and float(bandwidth) < LEAST_BANDWIDTH:
             needed = f"a bandwidth of at least {LEAST_BANDWIDTH:g} is needed, for squares of frequencies to be numbers"
-            raise ValueError(refusal("StackedMean", needed, f"{float(bandwidth):.3g}", "rescale X"))
+            raise MuhatError("StackedMean", needed, f"{float(bandwidth):.3g}", "rescale X")
 
 
 def _check_heaviest(masses: Array) -> None:
@@ -320,6 +317,4 @@ def _check_heaviest(masses: Array) -> None:
     rest = 1 - float(masses.max())
     if len(masses) > 1 and rest < LEAST_REST:
         needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
-        raise ValueError(
-            refusal("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")
-        )
+        raise MuhatError("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")

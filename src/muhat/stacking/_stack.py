@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.gram._random_features import frequency_law
 from muhat.kernels import Kernel, Mixture
 from muhat.stacking._candidates import Candidate, wave_of
@@ -115,7 +115,7 @@ def _moments(
             "a bandwidth with frequencies whose squares are finite is needed",
             repr(sample.kernel),
         )
-        raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
+        raise MuhatError("StackedMean", needed, got, "rescale X or take another bandwidth")
     with np.errstate(over="ignore", invalid="ignore"):
         moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
     if not np.isfinite(moments.inner).all():
@@ -123,7 +123,7 @@ def _moments(
             "rows whose squares are finite, in units of the bandwidth, are needed",
             "larger ones",
         )
-        raise ValueError(refusal("StackedMean", needed, got, "rescale X or take another bandwidth"))
+        raise MuhatError("StackedMean", needed, got, "rescale X or take another bandwidth")
     return moments
 
 

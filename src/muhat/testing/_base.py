@@ -19,7 +19,6 @@ from muhat._arrays import (
     limit_cores,
     share_between_cores,
 )
-from muhat._messages import refusal
 from muhat._parts import as_gram
 from muhat._validation import (
     as_array,
@@ -30,6 +29,7 @@ from muhat._validation import (
     whole_number,
 )
 from muhat.data import DataSet
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Approximation
 from muhat.kernels import Function, Kernel, Precomputed
 from muhat.testing._ladder import check_bandwidths
@@ -62,7 +62,7 @@ class PermutationTest(BaseEstimator):
         check_bandwidths(type(self).__name__, self.bandwidths)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             needed = "n_jobs must be a whole number, not zero, or None"
-            raise ValueError(refusal(type(self).__name__, needed, repr(self.n_jobs)))
+            raise MuhatError(type(self).__name__, needed, repr(self.n_jobs))
         return as_statistics(self.statistics, self.names)
 
     def _rng(self) -> np.random.Generator:
@@ -85,8 +85,8 @@ class PermutationTest(BaseEstimator):
             np.float64, copy=False
         )
         if len(values) < least:
-            raise ValueError(
-                refusal(type(self).__name__, f"{name} must have at least {least} rows", "1 row")
+            raise MuhatError(
+                type(self).__name__, f"{name} must have at least {least} rows", "1 row"
             )
         return values, columns
 
@@ -106,7 +106,7 @@ def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
         X = _as_table(who, name, X)
     elif isinstance(X, Mapping | set | frozenset) and not hasattr(X, "shape"):
         needed = f"{name} must be an array, a data frame or a list, points in rows"
-        raise TypeError(refusal(who, needed, f"a {type(X).__name__}", "make it an array first"))
+        raise MuhatTypeError(who, needed, f"a {type(X).__name__}", "make it an array first")
     if len(getattr(X, "shape", ())) != 1:
         return X, None
     title = getattr(X, "name", None)
@@ -124,7 +124,7 @@ def _as_table(who: str, name: str, X: Sequence[Any]) -> Array:
         advice = (
             "fill them up, or compare objects by Function(f, rows=True), a function of two of them"
         )
-        raise ValueError(refusal(who, needed, "unequal ones", advice)) from None
+        raise MuhatError(who, needed, "unequal ones", advice) from None
 
 
 def checked_names(who: str, name: str, columns: Iterable[Any]) -> tuple[str, ...]:
@@ -133,14 +133,14 @@ def checked_names(who: str, name: str, columns: Iterable[Any]) -> tuple[str, ...
     twice = next((each for number, each in enumerate(names) if each in names[:number]), None)
     if twice is not None:
         needed = f"columns of {name} must have different names"
-        raise ValueError(refusal(who, needed, f"{twice!r} twice", "rename or drop one of them"))
+        raise MuhatError(who, needed, f"{twice!r} twice", "rename or drop one of them")
     return names
 
 
 def check_flag(part: object, name: str, value: object) -> None:
     """Raise ValueError unless a parameter is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(refusal(part, f"{name} must be True or False", repr(value)))
+        raise MuhatError(part, f"{name} must be True or False", repr(value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
         if len(precomputed) < len(kernels):
             other = next(each for each in kernels if not isinstance(each, Precomputed))
             needed = "a precomputed kernel cannot be combined with others"
-            raise ValueError(refusal(who, needed, type(other).__name__))
+            raise MuhatError(who, needed, type(other).__name__)
         if any(each.matrix is None for each in precomputed):
             return _rows_of_matrix(who, samples)
         matrices = [checked_gram(who, np.asarray(each.matrix)) for each in precomputed]
@@ -193,7 +193,7 @@ def _rows_of_matrix(who: str, samples: Sequence[Any]) -> Numbered:
     ):
         needed = "kernel='precomputed' needs rows of one square matrix K"
         advice = "give K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
-        raise ValueError(refusal(who, needed, shapes, advice))
+        raise MuhatError(who, needed, shapes, advice)
     K = checked_gram(who, np.concatenate(rows).astype(np.float64))
     numbers = np.split(np.arange(len(K))[:, None], np.cumsum([len(each) for each in rows])[:-1])
     return Numbered([Precomputed(K)], tuple(numbers))
@@ -207,7 +207,7 @@ def _row_numbers(who: str, X: Any, size: int) -> Array:
     if not is_column or rows.min() < 0 or rows.max() >= size:
         needed = f"a precomputed kernel needs row numbers, whole and below {size}"
         advice = "give numbers such as range(n), or the rows of K with kernel='precomputed'"
-        raise ValueError(refusal(who, needed, f"shape {rows.shape} and type {rows.dtype}", advice))
+        raise MuhatError(who, needed, f"shape {rows.shape} and type {rows.dtype}", advice)
     return rows
 
 
@@ -239,7 +239,7 @@ def spectral_gram(
     gram = as_gram(gram)
     if gram == "blocks":
         needed, advice = "a gram with a spectrum is needed", "use 'dense' or 'nystrom'"
-        raise ValueError(refusal(type(test).__name__, needed, "'blocks'", advice))
+        raise MuhatError(type(test).__name__, needed, "'blocks'", advice)
     if isinstance(gram, Approximation):
         for kernel in kernels:
             gram.check(kernel)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_points, as_two_samples
+from muhat.errors import MuhatError
 from muhat.gram import Approximation, FeatureMap, Nystrom, RandomFeatures
 from muhat.kernels import Kernel
 
@@ -45,10 +45,8 @@ class Distance(Kernel):
         return _ResolvedDistance(self.ranks, origin, unit, reference)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        raise ValueError(
-            refusal(
-                "Distance", "an origin is needed before the kernel is called", "none", "resolve it"
-            )
+        raise MuhatError(
+            "Distance", "an origin is needed before the kernel is called", "none", "resolve it"
         )
 
     def __repr__(self) -> str:

@@ -14,11 +14,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import p_text, refusal
+from muhat._messages import p_text
 from muhat._reportable import Reportable
 from muhat._shown import Shown, ShownEstimator
 from muhat._validation import checked_sample, checked_seed, positive, whole_number
 from muhat.data import DataSet
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
 from muhat.kernels import Precomputed
 from muhat.testing._base import as_rows, check_flag
@@ -287,9 +288,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if PER_LEVEL / level > MOST_PERMUTATIONS:
             needed = f"a level of at least {PER_LEVEL / MOST_PERMUTATIONS:g} is needed"
             advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
-            raise ValueError(
-                refusal("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
-            )
+            raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
         drawn = self._drawn(X)
         name = f"batch {number}" if name is None else str(name)
         test = self._tested(drawn.rows, number, ceil(PER_LEVEL / level) - 1, name)
@@ -437,7 +436,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
                 "rows in memory are needed with block_length",
                 "give an array or a data frame",
             )
-            raise ValueError(refusal("DriftDetector", needed, "batches", advice))
+            raise MuhatError("DriftDetector", needed, "batches", advice)
         else:
             sample = Sample.from_source(*found, size, self._seed)
             self._check_columns(sample.drawn.rows.shape[1], found[1], reset)
@@ -445,7 +444,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         least = 2 * length if reset or length > 1 else 1
         if drawn.n < least:
             needed = f"a {name} of at least {least} rows is needed"
-            raise ValueError(refusal("DriftDetector", needed, f"n_samples = {drawn.n}"))
+            raise MuhatError("DriftDetector", needed, f"n_samples = {drawn.n}")
         return drawn
 
     def _check_columns(self, columns: int, names: Sequence[str] | None, reset: bool) -> None:
@@ -453,7 +452,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         if not reset:
             if columns != self.n_features_in_:
                 needed = f"a batch of {self.n_features_in_} columns is needed"
-                raise ValueError(refusal("DriftDetector", needed, columns))
+                raise MuhatError("DriftDetector", needed, columns)
             self._check_names(names)
             return
         self.n_features_in_ = columns
@@ -469,20 +468,18 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         listed = ", ".join(map(repr, list(names)[:CHANGED])) + ", …" * (len(names) > CHANGED)
         needed = f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:CHANGED]))}"
         needed += ", …)" if len(known) > CHANGED else ")"
-        raise ValueError(
-            refusal(
-                "DriftDetector",
-                needed,
-                listed,
-                "select them with batch[detector.feature_names_in_]",
-            )
+        raise MuhatError(
+            "DriftDetector",
+            needed,
+            listed,
+            "select them with batch[detector.feature_names_in_]",
         )
 
     def _check(self) -> None:
         """Raise ValueError for invalid parameters."""
         positive(self, "alpha", self.alpha)
         if not self.alpha < 1:
-            raise ValueError(refusal("DriftDetector", "alpha must be below 1", self.alpha))
+            raise MuhatError("DriftDetector", "alpha must be below 1", self.alpha)
         for name, least in (("horizon", 1), ("n_reference", 2), ("n_history", 1)):
             whole_number(self, name, getattr(self, name), least)
         if self.block_length is not None:
@@ -491,7 +488,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         check_flag(self, "distinct", self.distinct)
         if self.test is not None and not isinstance(self.test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
-            raise TypeError(refusal("DriftDetector", needed, f"a {type(self.test).__name__}"))
+            raise MuhatTypeError("DriftDetector", needed, f"a {type(self.test).__name__}")
         if self.test is not None and any(
             isinstance(each, Precomputed) for each in as_kernels(self.test.kernel)
         ):
@@ -499,14 +496,12 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
                 "test must have a kernel of rows, as new batches are in no matrix",
                 "a precomputed one",
             )
-            raise ValueError(
-                refusal(
-                    "DriftDetector", needed, got, "give the rows, and a kernel such as 'gaussian'"
-                )
+            raise MuhatError(
+                "DriftDetector", needed, got, "give the rows, and a kernel such as 'gaussian'"
             )
         if self.test is not None and self.test.block_length not in (None, self.block_length):
             needed, advice = "test must have no block_length of its own", "give it to the detector"
-            raise ValueError(refusal("DriftDetector", needed, self.test.block_length, advice))
+            raise MuhatError("DriftDetector", needed, self.test.block_length, advice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, slices
-from muhat._messages import IN_COMMAND, option, refusal
+from muhat._messages import IN_COMMAND, option
 from muhat.data import ColumnMoments
 from muhat.data._copies import EqualRows
 from muhat.data._sources import SampleBatch
+from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Function, Gaussian, Kernel, Precomputed
 from muhat.testing._base import PermutationTest, check_flag, has_objects, numbered, spectral_gram
@@ -183,7 +184,7 @@ class IndependenceTest(PermutationTest):
         ]
         if any(each.unbiased for each in statistics):
             needed = "statistics must not be unbiased"
-            raise ValueError(refusal("IndependenceTest", needed, "unbiased=True", "leave it out"))
+            raise MuhatError("IndependenceTest", needed, "unbiased=True", "leave it out")
         pairs, gram = self._pairs(X, Y)
         for each in statistics:
             if isinstance(each, ShrunkCovariance):
@@ -245,8 +246,8 @@ class IndependenceTest(PermutationTest):
         spectra = [self._spectra(side, self._ladder(side.side.kernels, side)) for side in (x, y)]
         if not all(spectra):
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-            raise ValueError(
-                refusal("IndependenceTest", "a kernel that tells rows apart is needed", got, advice)
+            raise MuhatError(
+                "IndependenceTest", "a kernel that tells rows apart is needed", got, advice
             )
         return [
             _Block.of_spectra(
@@ -294,21 +295,19 @@ class IndependenceTest(PermutationTest):
                 "landmarks must be drawn, of x and of y independently of each other",
                 "given ones",
             )
-            raise ValueError(refusal("IndependenceTest", needed, got, "use gram=Nystrom(100)"))
+            raise MuhatError("IndependenceTest", needed, got, "use gram=Nystrom(100)")
         x, y = self._side("X", X, kernels_x), self._side("Y", Y, kernels_y)
         n = len(x.rows)
         if n != len(y.rows):
             got = f"{n} and {len(y.rows)}"
-            raise ValueError(refusal("IndependenceTest", "X and Y must have as many rows", got))
+            raise MuhatError("IndependenceTest", "X and Y must have as many rows", got)
         if gram == "auto":
             by_matrix = any(isinstance(each, Precomputed) for each in (*x.kernels, *y.kernels))
             gram = "dense" if n <= DENSE_UP_TO or by_matrix else Nystrom(LANDMARKS)
         most = MOST_ROWS[gram == "dense"]
         if n > most:
             advice = "use gram='nystrom'" if gram == "dense" else "draw some of the rows"
-            raise ValueError(
-                refusal("IndependenceTest", f"at most {most} rows are needed", n, advice)
-            )
+            raise MuhatError("IndependenceTest", f"at most {most} rows are needed", n, advice)
         pairs = _Pairs.counted(x, y, distinct=bool(self.distinct))
         if self.standardize:
             return pairs.standardized, gram
@@ -403,7 +402,7 @@ class _Pairs:
             advice = (
                 f"{plain}, as rows that are equal because few values are possible are no copies"
             )
-            raise ValueError(refusal("IndependenceTest", needed, got, advice))
+            raise MuhatError("IndependenceTest", needed, got, advice)
         return pairs.taken(equal.first)
 
     @property

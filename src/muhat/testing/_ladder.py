@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import option, refusal
+from muhat._messages import option
 from muhat._parts import as_kernel
 from muhat._validation import positive
+from muhat.errors import MuhatError
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.kernels._own import Metric, Radial, distances_of_pairs
 
@@ -32,7 +33,7 @@ def as_kernels(kernel: Any) -> list[Kernel]:
         return [Gaussian(), Laplacian()]
     given = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
     if not given:
-        raise ValueError(refusal("kernel", "at least one kernel is needed", "an empty list"))
+        raise MuhatError("kernel", "at least one kernel is needed", "an empty list")
     return [as_kernel(each) for each in given]
 
 
@@ -55,7 +56,7 @@ def check_bandwidths(who: str, bandwidths: Any) -> None:
             positive(who, "each of bandwidths", bandwidth)
         return
     needed = "bandwidths must be a number of steps, 'median', or a list of positive numbers"
-    raise ValueError(refusal(who, needed, repr(bandwidths)))
+    raise MuhatError(who, needed, repr(bandwidths))
 
 
 def check_distances(who: str, rows: Array) -> None:
@@ -67,9 +68,7 @@ def check_distances(who: str, rows: Array) -> None:
             "distances between rows must be finite",
             "rows further apart than the largest float",
         )
-        raise ValueError(
-            refusal(who, needed, got, f"use {option('standardize')}, or rescale the columns")
-        )
+        raise MuhatError(who, needed, got, f"use {option('standardize')}, or rescale the columns")
 
 
 def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) -> list[Kernel]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
 from muhat._parts import as_kernel
 from muhat._validation import check_finite, checked_sample
 from muhat.data import ArraySource
+from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 from muhat.testing._base import as_rows, numbered
 from muhat.testing._two_samples import TwoSampleTest, in_order_of
@@ -54,8 +54,8 @@ def mmd(
     """
     kernel, X, Y = _prepared(as_kernel(kernel), X, Y)
     if unbiased and min(len(X), len(Y)) < 2:
-        raise ValueError(
-            refusal("mmd", "at least 2 rows of each sample are needed with unbiased=True", "1 row")
+        raise MuhatError(
+            "mmd", "at least 2 rows of each sample are needed with unbiased=True", "1 row"
         )
     within = _mean(kernel, X, X, unbiased) + _mean(kernel, Y, Y, unbiased)
     value = within - 2 * _mean(kernel, X, Y)
@@ -86,7 +86,7 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
         rows[1] = source.X
     if rows[0].shape[1] != rows[1].shape[1]:
         got = f"{rows[0].shape[1]} and {rows[1].shape[1]} columns"
-        raise ValueError(refusal("mmd", "X and Y must have the same columns", got))
+        raise MuhatError("mmd", "X and Y must have the same columns", got)
     return kernel.resolve(np.concatenate(rows)), rows[0], rows[1]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, p_value_text, refusal
+from muhat._messages import is_at_floor, p_value_text
 from muhat._reportable import Reportable
 from muhat._shown import Shown
 from muhat._validation import as_frame, as_points
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
+from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
@@ -206,7 +207,7 @@ class Witness:
             missing = [name for name in self.columns if name not in names]
             if missing:
                 needed = f"the columns of the samples are needed, such as {missing[0]!r}"
-                raise ValueError(refusal("witness", needed, ", ".join(map(repr, names[:SHOWN]))))
+                raise MuhatError("witness", needed, ", ".join(map(repr, names[:SHOWN])))
             X = np.column_stack([np.asarray(X[name]) for name in self.columns])
         if len(getattr(X, "shape", ())) == 1:
             X = np.asarray(X)[:, None]
@@ -215,7 +216,7 @@ class Witness:
             return self.element(rows)
         if rows.shape[1] != len(self.moments.mean):
             needed = f"rows with {len(self.moments.mean)} columns are needed"
-            raise ValueError(refusal("witness", needed, f"shape {rows.shape}"))
+            raise MuhatError("witness", needed, f"shape {rows.shape}")
         return self.element(self.moments.standardized(rows.astype(np.float64)))
 
 

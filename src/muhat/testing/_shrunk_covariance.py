@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._parts import as_filter
+from muhat.errors import MuhatError
 from muhat.filters import SimpleShrinkage, name_of
 from muhat.mean import KernelMean
 from muhat.selection import Fixed
@@ -48,7 +48,7 @@ class ShrunkCovariance(Statistic):
             "a weight of the eigenvalues of a pool is needed",
             "use it with IndependenceTest",
         )
-        raise ValueError(refusal("ShrunkCovariance", needed, str(self), advice))
+        raise MuhatError("ShrunkCovariance", needed, str(self), advice)
 
     def check(self, n: int) -> None:
         """Refuse a filter that is none, and more rows than can be decomposed for every permutation."""
@@ -58,7 +58,7 @@ class ShrunkCovariance(Statistic):
         most = MOST_IN_CLOSED_FORM if isinstance(filter, SimpleShrinkage) else MOST_ROWS
         if n > most:
             advice = "use 'scose', or statistics such as 'mmd' and 'spectral'"
-            raise ValueError(refusal(str(self), f"at most {most} rows are needed", n, advice))
+            raise MuhatError(str(self), f"at most {most} rows are needed", n, advice)
 
     def squared_norm(self, G: Array) -> float:
         """Return βᵀGβ of the weights β that the filter leaves of 1/n."""

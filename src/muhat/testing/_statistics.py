@@ -11,9 +11,10 @@ from typing import Any, cast
 from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
-from muhat._messages import refusal, unknown_name
+from muhat._messages import unknown_name
 from muhat._parts import as_filter
 from muhat._validation import positive
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import Filter, Iteration, name_of
 
 SHARES = (10**-1.0, 10**-1.5, 10**-2.0, 10**-2.5, 10**-3.0)
@@ -160,7 +161,7 @@ def as_statistics(
         else [statistics]
     )
     if not given:
-        raise ValueError(refusal("statistics", "at least one statistic is needed", "an empty list"))
+        raise MuhatError("statistics", "at least one statistic is needed", "an empty list")
     found = [_as_statistic(each, names) for each in given]
     for each in found:
         if isinstance(each, Filtered):
@@ -178,9 +179,9 @@ def _as_statistic(statistic: Any, names: Mapping[str, Callable[[], Statistic]]) 
     if isinstance(statistic, str):
         if statistic in names:
             return names[statistic]()
-        raise ValueError(unknown_name("statistics", statistic, names))
+        raise MuhatError(unknown_name("statistics", statistic, names))
     needed = "a name, a statistic such as Spectral('landweber') or a list of these is needed"
-    raise TypeError(refusal("statistics", needed, f"{type(statistic).__name__} {statistic!r}"))
+    raise MuhatTypeError("statistics", needed, f"{type(statistic).__name__} {statistic!r}")
 
 
 def checked_filter(statistic: Filtered) -> Filter:
@@ -188,12 +189,10 @@ def checked_filter(statistic: Filtered) -> Filter:
     filter, who = as_filter(statistic.filter), type(statistic).__name__
     if not isinstance(filter, Filter):
         needed = "a filter that is a function of γ is needed"
-        raise ValueError(
-            refusal(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'")
-        )
+        raise MuhatError(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'")
     if filter.constant and isinstance(statistic, Spectral):
         needed = "a filter that depends on γ is needed"
-        raise ValueError(
-            refusal(who, needed, name_of(filter), "with a constant one all permutations are alike")
+        raise MuhatError(
+            who, needed, name_of(filter), "with a constant one all permutations are alike"
         )
     return filter

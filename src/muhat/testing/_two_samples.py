@@ -12,10 +12,10 @@ from warnings import warn
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._parts import as_gram
 from muhat._validation import whole_number
 from muhat.data import ArraySource, ColumnMoments, DataSet, FileBatches, Source, TransformedSource
+from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._base import (
@@ -305,14 +305,14 @@ class TwoSampleTest(PermutationTest):
                 "distinct must be False with block_length",
                 "drop copies before, or leave out one of both",
             )
-            raise ValueError(refusal("TwoSampleTest", needed, "True", advice))
+            raise MuhatError("TwoSampleTest", needed, "True", advice)
         return super()._check()
 
     def _names(self, names: Sequence[str] | None, X: Any, Y: Any) -> tuple[str, str]:
         """Return what the samples are called: as given, or as the files that they were read from."""
         if names is not None:
             if isinstance(names, str) or len(names) != 2:
-                raise ValueError(refusal("TwoSampleTest", "names must be two strings", repr(names)))
+                raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
         known = [each.name if isinstance(each, DataSet | FileBatches) else None for each in (X, Y)]
         if None in known or known[0] == known[1]:
@@ -328,7 +328,7 @@ class TwoSampleTest(PermutationTest):
                 "statistics must be 'mmd' with gram='blocks'",
                 "use gram='dense' or 'nystrom' for others",
             )
-            raise ValueError(refusal("TwoSampleTest", needed, type(other).__name__, advice))
+            raise MuhatError("TwoSampleTest", needed, type(other).__name__, advice)
         if isinstance(gram, Approximation):
             for kernel in kernels:
                 gram.check(kernel)
@@ -350,7 +350,7 @@ class TwoSampleTest(PermutationTest):
         columns = [each.drawn.rows.shape[1] for each in (x, y)]
         if columns[0] != columns[1]:
             got = f"{columns[0]} and {columns[1]} columns"
-            raise ValueError(refusal("TwoSampleTest", "X and Y must have the same columns", got))
+            raise MuhatError("TwoSampleTest", "X and Y must have the same columns", got)
         return x, y
 
     def _without_copies(
@@ -362,9 +362,7 @@ class TwoSampleTest(PermutationTest):
                 "rows in memory are needed with distinct=True",
                 "give arrays, or drop copies before",
             )
-            raise ValueError(
-                refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
-            )
+            raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         kept = distinct_rows(x.rows, y.rows, rng)
         n, m = map(len, kept)
         if min(n, m) < (2 if _are_unbiased(statistics) else 1) or n + m < 3:
@@ -390,7 +388,7 @@ class TwoSampleTest(PermutationTest):
                 needed = (
                     f"{name} must have at least 2 rows" + ", as a statistic is unbiased" * unbiased
                 )
-                raise ValueError(refusal("TwoSampleTest", needed, "1 row"))
+                raise MuhatError("TwoSampleTest", needed, "1 row")
 
     def _moments(self, x: Sample, y: Sample) -> ColumnMoments | None:
         """Return the moments of both samples together, if columns are to be standardized."""
@@ -422,9 +420,7 @@ class TwoSampleTest(PermutationTest):
                 f"rows in memory are needed for gram={gram!r}",
                 "use gram='nystrom', or give arrays",
             )
-            raise ValueError(
-                refusal("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
-            )
+            raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd)
 
 
@@ -453,9 +449,7 @@ def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -
     ]
     if not found:
         got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-        raise ValueError(
-            refusal("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice)
-        )
+        raise MuhatError("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice)
     return found
 
 
@@ -469,7 +463,7 @@ def in_order_of(
         whose, other = ("X", "Y") if missing else ("Y", "X")
         needed = "X and Y must have the same columns"
         got = f"{(missing or more)[0]!r} in {whose} but not in {other}"
-        raise ValueError(refusal("TwoSampleTest", needed, got, "select columns that both have"))
+        raise MuhatError("TwoSampleTest", needed, got, "select columns that both have")
     order = [second.index(name) for name in first]
     if isinstance(source, ArraySource):
         return replace(source, X=np.ascontiguousarray(source.X[:, order])), first

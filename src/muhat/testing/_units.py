@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 
 ROWS_ONE_BY_ONE = 20_000
 """Rows of both samples up to which each is permuted by itself, if nothing else is asked for."""
@@ -62,7 +62,7 @@ class Units:
         if min(n, m) < (1 if length == 1 else 2 * length):
             needed = f"at least 2 blocks of {length} rows are needed in each sample"
             advice = "take a smaller block_length, or more rows"
-            raise ValueError(refusal("TwoSampleTest", needed, f"{n} and {m} rows", advice))
+            raise MuhatError("TwoSampleTest", needed, f"{n} and {m} rows", advice)
         n, m = n // length, m // length
         if bins is None and n + m <= one_by_one:
             return cls(length, 1, n, m)
@@ -98,9 +98,7 @@ class Urn:
     def fill(cls, n: int, units: int, size: Units, rng: np.random.Generator) -> Urn:
         """Return the urn of n rows, which gives every unit as many blocks as it has."""
         if n > MOST_ROWS:
-            raise ValueError(
-                refusal("TwoSampleTest", f"a sample may have at most {MOST_ROWS} rows", n)
-            )
+            raise MuhatError("TwoSampleTest", f"a sample may have at most {MOST_ROWS} rows", n)
         blocks = n // size.block
         left = np.full(units + 1, size.blocks)
         left[-1] = blocks - units * size.blocks

@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal, unknown_name
+from muhat._messages import unknown_name
 from muhat.data import DataSet
+from muhat.errors import MuhatError
 
 FOLDER_VARIABLE = "MUHAT_DATA"
 """The environment variable that names a folder of data sets that are not in the package."""
@@ -186,7 +187,7 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Pub
     'CC BY 4.0'
     """
     if name not in NAMES:
-        raise ValueError(unknown_name("load_dataset", name, NAMES))
+        raise MuhatError(unknown_name("load_dataset", name, NAMES))
     entry = CATALOGUE[name]
     if entry.place == SCIKIT_LEARN:
         sample = _from_scikit_learn(name)
@@ -286,7 +287,7 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
         got = f"{str(named)!r}, {what}"
     needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
     advice = f"{CATALOGUE[name].advice} and name its folder by load_dataset({name!r}, folder) or in {FOLDER_VARIABLE}"
-    raise ValueError(refusal(name, needed, got, advice))
+    raise MuhatError(name, needed, got, advice)
 
 
 def _from_scikit_learn(name: str) -> PublishedDataSet:
@@ -310,8 +311,8 @@ def _read(path: Path | Traversable, entry: Entry, advice: str) -> PublishedDataS
         sample = _parsed(path.name, path.read_bytes(), entry.shape[1])
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as problem:
         reason = str(getattr(problem, "strerror", None) or problem).split("\n")[0].rstrip(".")
-        raise ValueError(
-            refusal(str(path), _needed(entry), f"an unreadable file ({reason})", advice)
+        raise MuhatError(
+            str(path), _needed(entry), f"an unreadable file ({reason})", advice
         ) from problem
     _check(sample, entry, str(path), advice)
     return sample
@@ -321,9 +322,9 @@ def _check(sample: PublishedDataSet, entry: Entry, who: str, advice: str) -> Non
     """Refuse a table that is not the one the paper used."""
     if sample.data.shape != entry.shape or len(sample.feature_names) != entry.shape[1]:
         got = f"shape {sample.data.shape} and {len(sample.feature_names)} names"
-        raise ValueError(refusal(who, _needed(entry), got, advice))
+        raise MuhatError(who, _needed(entry), got, advice)
     if digest(sample) != entry.digest:
-        raise ValueError(refusal(who, _needed(entry), "other values", advice))
+        raise MuhatError(who, _needed(entry), "other values", advice)
 
 
 def _needed(entry: Entry) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import whole_number
+from muhat.errors import MuhatError
 from muhat.kernels import Mixture
 
 WEIGHTS = (0.05, 0.3, 0.4, 0.25)
@@ -80,9 +80,7 @@ class SyntheticFamily:
     def __post_init__(self) -> None:
         whole_number("SyntheticFamily", "dimension", self.dimension)
         if not isinstance(self.redraw, (bool, np.bool_)):
-            raise ValueError(
-                refusal("SyntheticFamily", "redraw must be True or False", repr(self.redraw))
-            )
+            raise MuhatError("SyntheticFamily", "redraw must be True or False", repr(self.redraw))
 
     def distribution(self, random_state: int | np.random.Generator) -> Mixture:
         """Return one member of the family: with ``redraw=False``, the one that ``draw`` draws from.
@@ -128,7 +126,7 @@ class SyntheticFamily:
                 "indices must be a range of whole numbers",
                 f"pass range({indices!r}) for that many",
             )
-            raise ValueError(refusal("SyntheticFamily", needed, repr(indices), advice))
+            raise MuhatError("SyntheticFamily", needed, repr(indices), advice)
         indices = list(indices)
         for index in indices:
             whole_number("SyntheticFamily", "each index", index, least=0)

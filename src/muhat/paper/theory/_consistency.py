@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._parts import as_kernel
 from muhat._validation import as_points, frozen, positive
 from muhat.embedding import Embedding
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import Filter
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Kernel
@@ -116,7 +116,7 @@ def _bound_to(filter: Filter, kappa2: float) -> Filter:
     """Return the filter for eigenvalues in [0, κ²]."""
     bound = filter.bounded_by(kappa2)
     if not isinstance(bound, Filter):
-        raise TypeError(refusal("theory", "a filter s_λ(γ) is needed", repr(bound)))
+        raise MuhatTypeError("theory", "a filter s_λ(γ) is needed", repr(bound))
     return bound
 
 
@@ -125,7 +125,7 @@ def _lambdas(who: str, filter: Filter, grid: Array, kappa2: float) -> Array:
     lambdas = np.array([filter.as_lambda(parameter) for parameter in grid.tolist()])
     if lambdas.max() > kappa2 * (1 + SLACK):
         needed = f"the parameter must act as a λ of at most κ² = {kappa2:.6g}"
-        raise ValueError(refusal(who, needed, f"λ = {lambdas.max():.6g}"))
+        raise MuhatError(who, needed, f"λ = {lambdas.max():.6g}")
     return lambdas
 
 
@@ -141,7 +141,7 @@ def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]
     etas = [positive("check_definition_1", "exponents", eta) for eta in exponents]
     if not etas or max(etas) > limit:
         needed = f"exponents must be some, and at most the filter's qualification {limit:g}"
-        raise ValueError(refusal("check_definition_1", needed, etas))
+        raise MuhatError("check_definition_1", needed, etas)
     return etas
 
 
@@ -234,8 +234,8 @@ def theorem_3(
     if np.isnan([B, C, D, eta]).any():
         needed = "a filter that states its constants B, C, D and its qualification is needed"
         advice = "check_definition_1 measures them"
-        raise ValueError(
-            refusal(who, needed, f"{filter!r} with B = {B}, C = {C}, D = {D} at η = {eta}", advice)
+        raise MuhatError(
+            who, needed, f"{filter!r} with B = {B}, C = {C}, D = {D} at η = {eta}", advice
         )
     return Theorem3(
         noise=B * (2 * kappa + kappa * (2 * delta) ** 0.5) / size**0.5,
@@ -278,7 +278,7 @@ def rates(filter: Filter, beta: float) -> Rates:
             "a filter that states its qualification is needed",
             "check_definition_1 measures its constants",
         )
-        raise ValueError(refusal("rates", needed, repr(filter), advice))
+        raise MuhatError("rates", needed, repr(filter), advice)
     of_error = min(1 / 2, beta / 2)
     return Rates(of_error, of_error / min(beta, filter.qualification))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
+from muhat.errors import MuhatError
 from muhat.filters import Shrinker
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Kernel, Mixture
@@ -59,10 +59,10 @@ class ExactLosses:
         if not len(samples) == len(distributions) == len(kernels) > 0:
             needed = "one distribution and one kernel for each sample are needed"
             got = f"{len(samples)} samples, {len(distributions)} distributions and {len(kernels)} kernels"
-            raise ValueError(refusal("ExactLosses", needed, got))
+            raise MuhatError("ExactLosses", needed, got)
         if len({np.shape(X) for X in samples}) > 1:
             got = ", ".join(sorted({str(np.shape(X)) for X in samples}))
-            raise ValueError(refusal("ExactLosses", "samples of one shape are needed", got))
+            raise MuhatError("ExactLosses", "samples of one shape are needed", got)
         known = list(zip(samples, distributions, kernels, strict=True))
         return cls(
             np.stack([DenseGram.from_sample(kernel, X).matrix for X, _, kernel in known]),

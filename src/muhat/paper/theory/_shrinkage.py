@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import refusal
 from muhat._validation import as_points, positive, whole_number
+from muhat.errors import MuhatError
 from muhat.gram import DenseGram, Gram
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 
@@ -87,7 +87,7 @@ def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
     bound, gram = admissible_fraction(c, beta), _gram_operator(gram)
     p, root = gram.masses, np.sqrt(gram.masses)
     if len(p) < 2:
-        raise ValueError(refusal("theorem_1", "at least 2 points are needed", f"n = {len(p)}"))
+        raise MuhatError("theorem_1", "at least 2 points are needed", f"n = {len(p)}")
     own = gram.diagonal() / p  # k(x_i, x_i)
     others = (gram.product(root) / root - gram.diagonal()) / (
         1 - p
@@ -95,8 +95,8 @@ def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
     pairs = p * (1 - p) / (1 - p @ p)
     squared_norm, mean_diagonal = float(pairs @ others), float(p @ own)
     if not mean_diagonal > 0:
-        raise ValueError(
-            refusal("theorem_1", "∫k(x, x)dP must be positive", mean_diagonal, "use another kernel")
+        raise MuhatError(
+            "theorem_1", "∫k(x, x)dP must be positive", mean_diagonal, "use another kernel"
         )
     ratio = squared_norm / mean_diagonal
     influence = (2 * (others - squared_norm) - ratio * (own - mean_diagonal)) / mean_diagonal
@@ -124,9 +124,7 @@ def _gram_operator(gram: Any) -> Gram:
     K = as_points(gram).astype(np.float64)
     if K.shape[0] != K.shape[1]:
         needed = "a Gram matrix of shape (n, n) or a Gram operator is needed"
-        raise ValueError(
-            refusal("theorem_1", needed, f"shape {K.shape}", "pass kernel(X) for a sample X")
-        )
+        raise MuhatError("theorem_1", needed, f"shape {K.shape}", "pass kernel(X) for a sample X")
     return DenseGram.from_sample(Precomputed(K), np.arange(len(K))[:, None])
 
 
@@ -180,7 +178,7 @@ def _l1_norm(kernel: Kernel, d: int) -> float:
     """Return ∫|ψ|: (2πσ²)^(d/2) for the Gaussian kernel, (2σ)^d for the Laplacian."""
     if not isinstance(kernel, Gaussian | Laplacian):
         needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
-        raise ValueError(refusal("characteristic_bound", needed, repr(kernel), "pass l1_norm=…"))
+        raise MuhatError("characteristic_bound", needed, repr(kernel), "pass l1_norm=…")
     sigma = positive(type(kernel).__name__, "bandwidth", kernel.bandwidth)
     return float((sigma * ((2 * np.pi) ** 0.5 if isinstance(kernel, Gaussian) else 2)) ** d)
 
@@ -234,12 +232,10 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
     except (TypeError, ValueError) as error:
         needed = "risk, mean and target must be numbers, one for each component"
         got = f"shapes {np.shape(risk)}, {np.shape(mean)} and {np.shape(target)}"
-        raise ValueError(refusal("theorem_2", needed, got)) from error
+        raise MuhatError("theorem_2", needed, got) from error
     if not (risk >= 0).all() or not np.isfinite(gap).all():
         needed = "the risks Δ_i must not be negative and means and targets must be finite"
-        raise ValueError(
-            refusal("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}")
-        )
+        raise MuhatError("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}")
     upper = np.divide(2 * risk, risk + gap**2, out=np.zeros(risk.shape), where=risk > 0)
     return Theorem2(risk, gap, upper)
 
@@ -272,7 +268,7 @@ def shrink_components(vectors: Array, target: Array, basis: Array, h: Array) -> 
     ):
         needed = "vectors, target, basis and h must have the shapes (n, d), (d,), (d, d) and (d,)"
         got = ", ".join(str(each.shape) for each in (vectors, target, basis, h))
-        raise ValueError(refusal("shrink_components", needed, got))
+        raise MuhatError("shrink_components", needed, got)
     return (h * (target @ basis) + (1 - h) * (vectors @ basis)) @ basis.T
 
 
