@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import muhat
-from muhat import KernelMean, keep
+from muhat import KernelMean
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
@@ -26,6 +26,7 @@ ORDER = [
     "errors",
     "_messages",
     "_arrays",
+    "_caches",
     "_files",
     "_reportable",
     "_shown",
@@ -44,7 +45,7 @@ ORDER = [
     "density",
     "testing",
     "conditional",
-    "keep",
+    "persistence",
     "notebook",
     "plots",
     "report",
@@ -170,19 +171,6 @@ def test_public_names_are_those_that_users_are_promised():
     assert [name for name in muhat.__all__ if not name.startswith("_")] == PUBLIC
     for name in muhat.__all__:
         assert getattr(muhat, name) is not None
-
-
-def test_every_public_class_of_models_and_results_can_be_kept():
-    """A class that is made public has to be on the list, or to be named here with the reason."""
-    not_kept = {
-        "Kernel": "abstract",
-        "Filter": "abstract",
-        "SyntheticFamily": "made again from its seed",
-        **{name: "a picture" for name in muhat.__all__ if name.endswith("Display")},
-    }
-    classes = {name for name in muhat.__all__ if inspect.isclass(getattr(muhat, name))}
-    assert classes - set(keep.PLACES) == set(not_kept) & classes
-    assert all(keep._class_of(name) is not None for name in keep.PLACES)
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():

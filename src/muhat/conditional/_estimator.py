@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
+from muhat._caches import UnsavedCaches
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
@@ -86,7 +87,13 @@ TOO_MANY = 20
 
 
 class ConditionalMean(
-    HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator
+    UnsavedCaches,
+    HasKernel,
+    ShownEstimator,
+    Reportable,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
