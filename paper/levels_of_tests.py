@@ -109,9 +109,9 @@ def _in_batches(X: Array, Y: Array, options: dict[str, Any]) -> float:
 def _sums_from_few_rows() -> Iterator[None]:
     """Let the tests hold sums over batches only, as they do beyond 20,000 rows, for samples of any size."""
     with (
-        mock.patch.object(_two_samples, "ROWS_ONE_BY_ONE", 16),
-        mock.patch.object(_units, "ROWS_ONE_BY_ONE", 16),
-        mock.patch.object(_units, "BINS", 12),
+        mock.patch.object(_two_samples, "MAX_SINGLE_ROWS", 16),
+        mock.patch.object(_units, "MAX_SINGLE_ROWS", 16),
+        mock.patch.object(_units, "N_BINS", 12),
     ):
         yield
 
