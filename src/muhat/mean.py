@@ -52,7 +52,7 @@ from muhat.gram import (
     DenseProblem,
     FeatureMap,
 )
-from muhat.gram._auto import as_exact_as_needed
+from muhat.gram._auto import refine_plan
 from muhat.gram._feature_problem import FeatureProblem, Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.gram._problem import Problem, Target, TargetWeights
@@ -183,10 +183,10 @@ def solve_source(
     parts.check_enough(rules, drawn.count)
     empty = Accumulation.from_rows(parts.kernel, plan.gram, folds_of_rules(rules), drawn.rows)
     if parts.gram == "auto":
-        learnt = as_exact_as_needed(plan, empty, drawn, source, shrinks=parts.shrinks)
-        if learnt.plan.gram == "dense":
-            return _solve_dense(parts, learnt.plan, source, drawn.rows, points, present)
-        plan, empty = learnt.plan, learnt.accumulation
+        fitted = refine_plan(plan, empty, drawn, source, shrinks=parts.shrinks)
+        if fitted.plan.gram == "dense":
+            return _solve_dense(parts, fitted.plan, source, drawn.rows, points, present)
+        plan, empty = fitted.plan, fitted.accumulation
     accumulated = empty.add_source(source, drawn)
     kernel = accumulated.features.kernel
     target = parts.target_on(kernel, accumulated.features.dimension, points)
@@ -298,7 +298,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are learnt by the median rule by default.
+        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are fitted by the median rule by default.
     filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
         ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the
@@ -431,7 +431,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
         rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
         array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes, or
-        one where the bandwidth is learnt, they are kept, learnt from together, and averaged without shrinkage. As rows
+        one where the bandwidth is fitted, they are kept, fitted from together, and averaged without shrinkage. As rows
         come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows of a call in
         turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the weights are.
 
@@ -580,7 +580,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(stream)
 
     def _learn_names(self, batches: Iterable[Any]) -> Any:
-        """Return the first batch, of which the names of the features are learnt; a file is not left open."""
+        """Return the first batch, of which the names of the features are fitted; a file is not left open."""
         remaining = iter(batches)
         first = next((frame for frame in map(as_frame, remaining) if not is_empty(frame)), None)
         if first is None:

@@ -17,7 +17,7 @@ from muhat.conditional._interior_point import QuadraticProgram
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
-from muhat.gram._plan import DENSE_UP_TO
+from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import Precomputed
 
 LANDMARKS = 500
@@ -113,7 +113,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         if way == "auto":
             way = (
                 "dense"
-                if len(X) <= DENSE_UP_TO
+                if len(X) <= MAX_ROWS_DENSE
                 else Nystrom(min(LANDMARKS, len(X) + len(mu.points)))
             )
         program, squared_norm = _program(mu, X, way, largest / len(X))

@@ -25,7 +25,7 @@ from muhat.testing._wording import change_text, source_columns
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
 
-SHOWN = 5
+N_NAMED = 5
 """Rows that a result names, of each sample."""
 
 DEFAULT_NAMES = ("X", "Y")
@@ -175,7 +175,7 @@ Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
 """Every statistic of every kernel, all parameters numbers."""
 
 
-def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
+def result_fields(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
     """Return what every result has, from the values of all statistics."""
     tests = tuple(
         SingleTest(kernels, statistics, float(value), float(p), float(standardized))
@@ -188,7 +188,7 @@ def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
         "statistic": float(table.combined[0]),
         "permuted": table.combined[1:],
         "n_permutations": table.values.shape[1] - 1,
-        "best": tests[table.loudest],
+        "best": tests[table.largest_statistic],
         "tests": tests,
     }
 
@@ -219,7 +219,7 @@ class Witness:
             missing = [name for name in self.columns if name not in names]
             if missing:
                 needed = f"the columns of the samples are needed, such as {missing[0]!r}"
-                raise MuhatError("witness", needed, ", ".join(map(repr, names[:SHOWN])))
+                raise MuhatError("witness", needed, ", ".join(map(repr, names[:N_NAMED])))
             X = np.column_stack([np.asarray(X[name]) for name in self.columns])
         if len(getattr(X, "shape", ())) == 1:
             X = np.asarray(X)[:, None]
@@ -399,8 +399,8 @@ class TwoSampleResult(Result):
             "is_exact": self.is_exact,
             "mmd": self.mmd,
             "mmd_interval": list(self.mmd_interval),
-            "rows_x": self.rows_x[:SHOWN].tolist(),
-            "rows_y": self.rows_y[:SHOWN].tolist(),
+            "rows_x": self.rows_x[:N_NAMED].tolist(),
+            "rows_y": self.rows_y[:N_NAMED].tolist(),
             "features": [
                 {field.name: getattr(each, field.name) for field in fields(each)}
                 for each in self.features
@@ -508,6 +508,6 @@ def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
     if not names:
         return otherwise
     names = tuple(source_columns(names))
-    if len(names) > SHOWN:
-        return f"({', '.join(names[: SHOWN - 1])} and {len(names) - SHOWN + 1} more columns)"
+    if len(names) > N_NAMED:
+        return f"({', '.join(names[: N_NAMED - 1])} and {len(names) - N_NAMED + 1} more columns)"
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
