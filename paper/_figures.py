@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.plots._style import STYLES as FILTER_STYLES
+from muhat.filters import FILTERS
 from muhat.plots._style import require_matplotlib, style, without_frame, zero_is_kme
 from paper._estimators import NAMES, display_name
 from paper._experiment import Experiment, Results, Row
 
 STYLES = {
-    **FILTER_STYLES,
+    **{name: (kind.colour, kind.marker) for name, kind in FILTERS.items()},
     "auto": ("#5D5D5D", "X"),
     "default": ("#111111", "o"),
     "best": ("#999999", "P"),

@@ -20,7 +20,7 @@ from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, checked_masses, checked_sample
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.errors import MuhatError
-from muhat.filters import AUTO, FILTERS, KME, Iteration, Shrinker, name_of
+from muhat.filters import AUTO, FILTERS, KME, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
@@ -220,9 +220,7 @@ class Row:
     @property
     def symbol(self) -> str:
         """The parameter's letter: λ, or t for iterations; empty without a parameter."""
-        return (
-            "" if self.filter.parameterless else "t" if isinstance(self.filter, Iteration) else "λ"
-        )
+        return self.filter.symbol
 
     @property
     def setting(self) -> str:

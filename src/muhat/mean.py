@@ -301,8 +301,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are fitted by the median rule by default.
     filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
-        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the
-        best is taken. ``'auto'`` is F-KMSE, or the plain average where no λ gains: chosen by
+        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'showalter'``, ``'tsvd'``,
+        ``'componentwise'``, or an object. Of a list, the best is taken. ``'auto'`` is F-KMSE, or the plain average where no λ gains: chosen by
         ``LeaveOneOut(bias_factor="auto")``, which was below the plain average in none of 189 cells (docs/selection.md).
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``,

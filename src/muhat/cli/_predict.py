@@ -51,7 +51,7 @@ from muhat.conditional._intervals import INTERVALS, checked_confidence
 from muhat.data import DataSet
 from muhat.data._copies import row_hashes
 from muhat.errors import MuhatError
-from muhat.filters import Iteration, name_of
+from muhat.filters import name_of
 from muhat.keep import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Fact, Report, Section, render, report_of
@@ -390,7 +390,7 @@ class _Result:
     def details(self) -> str:
         """The filter and its parameter, and the kernel."""
         model = self.model
-        symbol = "t" if isinstance(model.filter_, Iteration) else "λ"
+        symbol = model.filter_.symbol
         how = f"{name_of(model.filter_)} filter, {setting_text(symbol, model.choice_.parameter)}"
         return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
 

@@ -56,14 +56,11 @@ from muhat.data import (
 from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
-from muhat.filters import Filter, name_of
+from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
 from muhat.gram import Access, Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import GCV, Given, KFold, LeaveOneOut
-
-AUTO = ("f-kmse", "iterated-tikhonov", "landweber", "nu-method")
-"""What ``filter="auto"`` chooses from: filters with a cheap exact leave-one-out score."""
 
 LADDER = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
@@ -684,7 +681,7 @@ class ConditionalMean(
         arguments = {
             name: getattr(self, name) for name in ("kernel", "filter", "selection", "gram")
         }
-        parts = Parts.from_arguments("ConditionalMean", **arguments, auto=AUTO)
+        parts = Parts.from_arguments("ConditionalMean", **arguments, auto=CONDITIONAL_AUTO)
         for filter in parts.filters:
             if not isinstance(filter, Filter) or filter.constant:
                 needed, name = (

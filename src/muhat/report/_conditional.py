@@ -245,8 +245,7 @@ def _facts(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[Fact]:
 
 
 def _setting(choice: Any) -> str:
-    symbol = "t" if isinstance(choice.filter, Iteration) else "λ"
-    return f"{symbol} = {number(choice.parameter)}"
+    return f"{choice.filter.symbol} = {number(choice.parameter)}"
 
 
 def _fans(
@@ -357,9 +356,8 @@ def _scores_plot(model: ConditionalMean, choices: Sequence[Any]) -> Plot:
     series = []
     for each in choices:
         grid = np.asarray(each.grid, dtype=float)
-        is_iteration = isinstance(each.filter, Iteration)
-        places = 1 / grid if is_iteration else grid
-        symbol = "t" if is_iteration else "λ"
+        symbol = each.filter.symbol
+        places = 1 / grid if isinstance(each.filter, Iteration) else grid
         readings = [
             (float(x), float(y), f"{number(y)} at {symbol} = {number(p)}")
             for x, y, p in zip(places, each.scores, grid, strict=True)

@@ -104,7 +104,7 @@ class Series:
     x, y, upper : arrays
         In the units of the axes.
     colour : int
-        Which of the page's nine colours.
+        Which of the page's ten colours.
     key : str
         Series of several plots with the same key are switched together; by default the name.
     chosen : tuple of two floats or None
