@@ -31,7 +31,7 @@ ORDER = [
     "_caches",
     "_files",
     "_reportable",
-    "_shown",
+    "_summary",
     "_validation",
     "kernels",
     "embedding",
@@ -139,6 +139,56 @@ def test_a_module_imports_only_from_those_before_it():
         if other and ORDER.index(other.split(".")[0]) > ORDER.index(name.split(".")[0])
     ]
     assert not backwards
+
+
+def imported_by_name(path):
+    """The modules of muhat that a file imports by their name, as a string or an f-string."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if function not in ("import_module", "__import__", "resolve_name", "run_module"):
+            continue
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            written = ast.unparse(argument)
+            if "muhat" in written or "__package__" in written or "__name__" in written:
+                yield written
+
+
+def test_no_module_is_imported_by_its_name_but_by_the_package_itself():
+    """``muhat/__init__.py``, which imports public names when they are asked for, is not a module."""
+    by_name = [
+        f"{name}: {each}" for name, path in MODULES.items() for each in imported_by_name(path)
+    ]
+    assert not by_name
+
+
+def test_no_module_names_one_that_comes_after_it():
+    """A string such as "muhat.report" is an import to come."""
+    backwards = []
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = getattr(node, "value", None)
+            if not isinstance(text, str) or not re.fullmatch(r"muhat(\.\w+)+", text):
+                continue
+            other = text.split(".")[1]
+            if other in ORDER and ORDER.index(other) > ORDER.index(name.split(".")[0]):
+                backwards.append(f"{name} names {text}")
+    assert not backwards
+
+
+def test_an_import_by_name_is_seen(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("""
+from importlib import import_module
+import importlib
+import_module("muhat.report")
+importlib.import_module(f"muhat.{name}")
+__import__("muhat.cli")
+import_module(".report", package="muhat")
+import_module("numpy")
+""")
+    assert len(list(imported_by_name(path))) == 4
 
 
 def test_the_library_does_not_know_the_paper():

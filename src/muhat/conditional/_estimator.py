@@ -20,7 +20,7 @@ from muhat._caches import UnsavedCaches
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import (
     as_frame,
     check_range,
@@ -57,7 +57,7 @@ from muhat.data import (
 from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
-from muhat.filters import CONDITIONAL_AUTO, Filter
+from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
 from muhat.gram import Access, Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
@@ -86,7 +86,7 @@ TOO_MANY = 20
 class ConditionalMean(
     UnsavedCaches,
     HasKernel,
-    ShownEstimator,
+    EstimatorHtmlReprMixin,
     Reportable,
     MultiOutputMixin,
     RegressorMixin,
@@ -662,6 +662,19 @@ class ConditionalMean(
         """The share of the variance of y, in its RKHS, that is predicted without each row."""
         check_is_fitted(self, "choice_")
         return self._fit.share_explained()
+
+    def _summary(self) -> Summary:
+        where = "" if isinstance(self.kernel_y_, Linear) else " in the RKHS of y"
+        chosen = four_digits(repr(self.choice_.filter))
+        rows = [
+            (name_of(each.filter), four_digits(each.parameter), four_digits(each.score))
+            for each in self.choices_
+        ]
+        return Summary(
+            f"Leave-one-out R² {self.loo_score_:.3g}{where} ({chosen}).",
+            ("filter", "λ or t", "leave-one-out error"),
+            rows,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
