@@ -40,6 +40,7 @@ ORDER = [
     "_radius",
     "mean",
     "stacking",
+    "groups",
     "comparison",
     "density",
     "testing",
@@ -55,7 +56,7 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
 
 PUBLIC = [
-    *("KernelMean", "StackedMean", "compare", "Comparison"),
+    *("KernelMean", "StackedMean", "KernelMeans", "compare", "Comparison"),
     *(
         "Gaussian",
         "Laplacian",

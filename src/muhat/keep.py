@@ -90,6 +90,10 @@ CLASSES = {
         ),
         *("ClusterJitter", "LeftOutMoments", "MixedEmbedding"),
     ),
+    "muhat.groups": ("KernelMeans",),
+    "muhat.groups._candidates": ("GroupVectors",),
+    "muhat.groups._joint": ("JointMeans", "Gain"),
+    "muhat.groups._spaces": ("PointSpace", "FeatureSpace"),
     "muhat.comparison": ("Comparison", "Row"),
     "muhat.density": ("MatchedMixture",),
     "muhat.testing": (
