@@ -154,7 +154,7 @@ def best_weights(B: Array, a: Array, centre: Array) -> Array:
 
 
 def alike(sizes: Array) -> tuple[Array, Array]:
-    """Return distinct sizes and the place of each size in them; of too many, those alike are one."""
+    """Return distinct sizes and the place of each size in them; of many, those alike are one."""
     distinct, places = np.unique(sizes, return_inverse=True)
     if len(distinct) <= MAX_SIZES:
         return distinct, places
