@@ -36,15 +36,8 @@ LEFT_OUT_UP_TO = 50
 """The sample size up to which they are scored so."""
 
 NAMES = {
-    "kme": "KME",
-    "s-kmse": "S-KMSE",
-    "f-kmse": "F-KMSE",
-    "landweber": "Landweber",
-    "nu-method": "ν-method",
-    "iterated-tikhonov": "iterated Tikhonov",
-    "showalter": "Showalter",
-    "tsvd": "truncated SVD",
-    "componentwise": "component-wise",
+    **{name: FILTERS[name].label for name in PAPER},
+    **{name: kind.label for name, kind in FILTERS.items()},
     "auto": "largest leave-one-out gain",
     "default": "default",
     "best": "best filter in hindsight",

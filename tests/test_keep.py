@@ -54,7 +54,9 @@ def streamed():
 def exact_mean():
     """As ``gram="auto"`` has it for many rows that landmarks do not catch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("muhat.gram._plan.DENSE_UP_TO", 10)  # of 30 rows, which are beyond 8/5 of it
+        patch.setattr(
+            "muhat.gram._plan.MAX_ROWS_DENSE", 10
+        )  # of 30 rows, which are beyond 8/5 of it
         patch.setattr("muhat.gram._nystrom.DEFAULT_SIZE", 10)
         return KernelMean(filter="f-kmse", kernel=Gaussian(0.05)).fit(X)
 

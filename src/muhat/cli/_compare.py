@@ -32,7 +32,7 @@ from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
 from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
-from muhat.gram._plan import DENSE_UP_TO
+from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import KERNELS, Kernel
 from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
@@ -255,7 +255,7 @@ def _gram(name: str, features: int | None) -> str | Approximation:
 
 def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:
     """Return a file's rows at once if they are few, or text that fits in memory; else batches to pass over."""
-    if gram == "dense" or (gram == "auto" and batches.most_rows <= DENSE_UP_TO):
+    if gram == "dense" or (gram == "auto" and batches.most_rows <= MAX_ROWS_DENSE):
         return batches.read()
     size = 8 * batches.most_rows * len(batches.columns)
     if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():
