@@ -112,7 +112,6 @@ CLASSES = {
     "muhat.conditional._fits": ("ConditionalChoice", "SpectralFit", "RegressionRows"),
     "muhat.conditional._left_out": ("Whole",),
     "muhat.conditional._streams": ("StreamFit", "_Basis"),
-    "muhat.conditional._products": ("BlockFit",),
     "sklearn.pipeline": ("Pipeline",),
     "sklearn.preprocessing": ("StandardScaler",),
     "sklearn.gaussian_process.kernels": (
