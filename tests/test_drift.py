@@ -245,7 +245,7 @@ def test_bad_batches_are_refused_in_one_sentence():
 
 
 def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
-    monkeypatch.setattr(_drift, "MOST_PERMUTATIONS", 100)
+    monkeypatch.setattr(_drift, "MAX_PERMUTATIONS", 100)
     detector = DriftDetector(QUICK, alpha=0.5, horizon=10, random_state=0).fit(made(50))
     for _ in range(10):
         detector.update(made(20))

@@ -11,9 +11,9 @@ from scipy.stats import cauchy, norm, rankdata
 
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
-from muhat.paper._alternatives import DEPENDENCE, DIFFERENCES
 from muhat.testing._distances import Distance
 from muhat.testing._permutations import Family, PermutationTable
+from paper._alternatives import DEPENDENCE, DIFFERENCES
 
 CLOSE = 1e-10
 SEED = 12
@@ -70,7 +70,7 @@ def test_a_family_that_never_changes_has_no_say():
     families = (Family(0.5, np.array([0])), Family(0.5, np.array([1])))
     table = PermutationTable(values, np.array([3.0, 7.0]), None, families)
     assert table.p_value == 0.25
-    assert table.loudest == 0
+    assert table.largest_statistic == 0
     assert table.corrected.tolist() == [0.25, 1.0]
     nothing = PermutationTable(values[[1, 1]], np.array([7.0, 7.0]), None, families)
     assert nothing.p_value == 1.0
@@ -150,7 +150,7 @@ def test_distances_of_samples_in_bins_and_batches(monkeypatch):
     X, Y = rng().normal(size=(300, 2)), rng().normal(0.1, size=(300, 2))
     options = {"gram": Nystrom(20), "bandwidths": 1, "n_permutations": 19, "random_state": 0}
     assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 11 + 2
-    monkeypatch.setattr("muhat.testing._two_samples.ROWS_ONE_BY_ONE", 500)
+    monkeypatch.setattr("muhat.testing._two_samples.MAX_SINGLE_ROWS", 500)
     in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
     assert [str(each) for each in in_batches.tests[-2:]] == [
         "MMD of Distance()",

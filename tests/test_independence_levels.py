@@ -78,9 +78,9 @@ def test_independent_data_is_rejected_as_often_as_the_level_says(case):
 
 def test_so_it_is_where_landmarks_and_bandwidths_are_learnt_from_some_rows_by_default(monkeypatch):
     """With the limits of the default far lower: 8 landmarks beyond 30 rows, bandwidths from the first 6 rows."""
-    monkeypatch.setattr("muhat.testing._independence.DENSE_UP_TO", 30)
-    monkeypatch.setattr("muhat.testing._independence.LANDMARKS", 8)
-    monkeypatch.setattr("muhat.testing._ladder.ROWS", 6)
+    monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_DENSE", 30)
+    monkeypatch.setattr("muhat.testing._independence.N_LANDMARKS", 8)
+    monkeypatch.setattr("muhat.testing._ladder.MAX_ROWS_FOR_DISTANCES", 6)
     rejected = 0
     for seed in range(DRAWS):
         X, Y = normal(2)(np.random.default_rng([23, seed]))

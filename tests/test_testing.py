@@ -27,10 +27,10 @@ from muhat.filters import FILTERS, Iteration
 from muhat.plots import PValueMapDisplay, figure_of_test
 from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
 from muhat.testing._gram import PooledSpectrum
-from muhat.testing._independence import _Rows, _SideOfPairs
+from muhat.testing._independence import _PairSide, _ShuffledSide
 from muhat.testing._ladder import ladder
 from muhat.testing._marginals import feature_differences, shifts_between
-from muhat.testing._permutations import Law, PermutationTable, Relabelings, draw_orders
+from muhat.testing._permutations import NullMoments, PermutationTable, Relabelings, draw_orders
 
 CLOSE = 1e-10
 EVALUATED = 1e-8
@@ -306,12 +306,12 @@ def test_a_p_value_counts_ties_and_is_never_zero():
     table = PermutationTable(values, np.abs(values).max(axis=1))
     assert table.p_values.tolist() == [0.5, 1.0, 0.25]
     assert not table.standardized[1].any()
-    assert table.loudest == 2
+    assert table.largest_statistic == 2
     assert table.p_value == 0.25
     assert (table.corrected >= table.p_values).all()
     below = PermutationTable(np.array([[1.0, 2.0, 3.0], [7.0, 7.0, 7.0]]), np.array([3.0, 7.0]))
     assert below.combined[0] < 0  # what never changes has no say
-    assert below.loudest == 0
+    assert below.largest_statistic == 0
     assert below.corrected.tolist() == [1.0, 1.0]
     equal = TwoSampleTest(**QUICK).test([[0.0], [1.0], [2.0]], [[0.0], [1.0], [2.0]])
     assert equal.p_value == 1.0
@@ -364,7 +364,7 @@ def test_statistics_of_independence_are_those_of_the_obvious_loop(gram):
     statistics = [MMD(), Spectral("f-kmse", 0.02), ShrunkMeans("landweber", 4)]
     test = IndependenceTest([Gaussian(1.0), Laplacian(0.7)])
     kernels = [Gaussian(1.0), Laplacian(0.7)]
-    x, y = (_Rows.shuffled(_SideOfPairs(rows, None, kernels), gram, rng()) for rows in (X, Y))
+    x, y = (_ShuffledSide.shuffled(_PairSide(rows, None, kernels), gram, rng()) for rows in (X, Y))
     [block] = test._given_blocks(x, y, statistics)
     values = test._statistics([block], orders, gram == "dense").reshape(6, 6, len(orders))
     assert [kernel for kernel, _ in block.y.candidates] == [Gaussian(1.0)] * 3 + [
@@ -383,8 +383,8 @@ def test_statistics_of_independence_are_those_of_the_obvious_loop(gram):
 
 
 def test_many_pairs_take_landmarks_by_themselves(monkeypatch):
-    monkeypatch.setattr("muhat.testing._independence.DENSE_UP_TO", 50)
-    monkeypatch.setattr("muhat.testing._independence.LANDMARKS", 20)
+    monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_DENSE", 50)
+    monkeypatch.setattr("muhat.testing._independence.N_LANDMARKS", 20)
     x = rng().normal(size=(90, 1))
     y = x**2 + 0.5 * rng().normal(size=(90, 1))
     few, dense = (IndependenceTest(gram=gram, **QUICK).test(x, y) for gram in ("auto", "dense"))
@@ -464,7 +464,9 @@ def test_the_displays_show_the_result():
 def test_scores_are_normal_quantiles_of_weighted_sums_of_squares():
     """By Wilson and Hilferty: exact quantiles of χ² with k degrees of freedom, and of sums with two weights."""
     for h in (np.ones(1), np.ones(20), np.array([1.0, 0.5, 0.5, 0.1])):
-        law = Law.of_squares(np.array([[(h**power).sum()] for power in (1, 2, 3)]), np.ones(1))
+        law = NullMoments.from_squares(
+            np.array([[(h**power).sum()] for power in (1, 2, 3)]), np.ones(1)
+        )
         drawn = np.sort(rng().normal(size=(200_000, len(h))) ** 2 @ h)
         for level in (0.5, 0.9, 0.99):
             assert law.scores(drawn[[[int(level * len(drawn))]]])[0, 0] == pytest.approx(
@@ -479,7 +481,7 @@ def test_permutations_have_the_mean_and_about_the_spread_that_theory_says(unbias
     spectrum = PooledSpectrum.from_rows(Gaussian(1.0), Z)
     statistics = spectrum.resolve([MMD(unbiased), Spectral("f-kmse", 0.1, unbiased)])
     values, _ = spectrum.statistics(statistics, labels)
-    law = spectrum.law(statistics, labels)
+    law = spectrum.null_moments(statistics, labels)
     error = values.std(axis=1) / np.sqrt(4000)
     assert (np.abs(values.mean(axis=1) - law.mean) < 4 * error).all()
     np.testing.assert_allclose(values.std(axis=1), law.spread, rtol=0.2)
@@ -584,11 +586,11 @@ def test_as_many_landmarks_as_rows_give_the_dense_test(unbiased):
 
 
 def test_many_rows_take_landmarks_by_themselves(monkeypatch):
-    monkeypatch.setattr("muhat.testing._two_samples.DENSE_UP_TO", 50)
-    monkeypatch.setattr("muhat.testing._two_samples.LANDMARKS", 20)
-    monkeypatch.setattr("muhat.testing._gram.ROWS", 7)
-    monkeypatch.setattr("muhat.testing._permutations.AT_ONCE", 1000)
-    monkeypatch.setattr("muhat.testing._marginals.AT_ONCE", 1000)
+    monkeypatch.setattr("muhat.testing._two_samples.MAX_ROWS_DENSE", 50)
+    monkeypatch.setattr("muhat.testing._two_samples.N_LANDMARKS", 20)
+    monkeypatch.setattr("muhat.testing._gram.ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr("muhat.testing._permutations.MAX_RANDOM_HELD", 1000)
+    monkeypatch.setattr("muhat.testing._marginals.MAX_VALUES_HELD", 1000)
     X, Y = rng().normal(size=(60, 2)), rng().normal(1.0, size=(40, 2))
     result = TwoSampleTest(**QUICK).test(X, Y)
     assert result.p_value == 1 / 40

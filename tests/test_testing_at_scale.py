@@ -20,11 +20,11 @@ from muhat import (
 )
 from muhat.data import ArraySource, open_batches
 from muhat.testing import _pool, _two_samples, _units
-from muhat.testing._permutations import Law
-from muhat.testing._pool import MemoryPool, Sample
-from muhat.testing._sequential import SequentialTable, permute_until_clear
+from muhat.testing._permutations import NullMoments
+from muhat.testing._pool import MemoryPool
+from muhat.testing._sequential import SequentialTable, permute_sequentially
 from muhat.testing._streams import SourcePool
-from muhat.testing._units import Units, Urn
+from muhat.testing._units import PermutationUnits, UnitAssignment
 
 RNG = np.random.default_rng(0)
 TOLERANCE = 1e-10
@@ -43,8 +43,8 @@ STATISTICS = [
 def small(monkeypatch):
     """Rows are permuted one by one up to 30 of them, so that little data goes the way of much."""
     for module in (_units, _two_samples):
-        monkeypatch.setattr(module, "ROWS_ONE_BY_ONE", 30)
-    monkeypatch.setattr(_units, "BINS", 20)
+        monkeypatch.setattr(module, "MAX_SINGLE_ROWS", 30)
+    monkeypatch.setattr(_units, "N_BINS", 20)
 
 
 def share(work, parts, rows):
@@ -75,8 +75,10 @@ def statistic_of_rows(phi, is_x, units, statistic):
 def rows_in_units(pool, samples):
     """The rows of a pool of sums, unit by unit, as its urns have dealt them."""
     found = []
-    for sample, urn, count in zip(samples, pool.urns, (pool.units.x, pool.units.y), strict=True):
-        unit = urn(0, len(sample))
+    for sample, assignment, count in zip(
+        samples, pool.assignments, (pool.units.x, pool.units.y), strict=True
+    ):
+        unit = assignment(0, len(sample))
         found += [sample[unit == number] for number in range(count)]
     return np.concatenate(found)
 
@@ -90,9 +92,9 @@ def rows_in_units(pool, samples):
 def test_sums_of_one_pass_give_the_statistics_of_the_obvious_loop(n, m, block, gram):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) + 0.3
-    units = Units.choose(n, m, bins=10, block=block, one_by_one=0)
+    units = PermutationUnits.choose(n, m, bins=10, block=block, one_by_one=0)
     samples = [
-        Sample.from_source(ArraySource(each), None, 60, number)
+        _pool.TestSample.from_source(ArraySource(each), None, 60, number)
         for number, each in enumerate((X, Y))
     ]
     pool = SourcePool.from_samples(*samples, gram, units, rng)
@@ -117,7 +119,7 @@ def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(
     monkeypatch.setattr(_pool, "TILE_ROWS", 7)
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(26, 2)), rng.normal(size=(33, 2)) + 1
-    units = Units.choose(26, 33, bins=10, block=None, one_by_one=0)
+    units = PermutationUnits.choose(26, 33, bins=10, block=None, one_by_one=0)
     assert units.size > 1
     pool = MemoryPool.from_rows(X, Y, "blocks", units, rng)
     labels = rng.permuted(np.tile(pool.observed, (5, 1)), axis=1).T
@@ -140,7 +142,7 @@ def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(
 def test_bins_in_memory_are_means_of_rows():
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(20, 2)), rng.normal(size=(30, 2))
-    units = Units.choose(20, 30, bins=10, block=None, one_by_one=0)
+    units = PermutationUnits.choose(20, 30, bins=10, block=None, one_by_one=0)
     pool = MemoryPool.from_rows(X, Y, "dense", units, rng)
     [(values, _)] = pool.map(
         lambda spectrum: spectrum.statistics(STATISTICS, pool.observed[:, None]),
@@ -201,13 +203,13 @@ def test_few_rows_in_batches_are_tested_as_if_they_were_an_array():
     ("n", "m", "bins", "block"), [(100, 120, 20, None), (1000, 9, 10, None), (90, 130, 12, 4)]
 )
 def test_an_urn_deals_every_row_once_however_rows_are_batched(n, m, bins, block, monkeypatch):
-    monkeypatch.setattr(_units, "PAGE", 16)
-    units = Units.choose(n, m, bins=bins, block=block, one_by_one=0)
-    urn = Urn.fill(n, units.x, units, np.random.default_rng(5))
-    unit = urn(0, n)
+    monkeypatch.setattr(_units, "BLOCKS_PER_PAGE", 16)
+    units = PermutationUnits.choose(n, m, bins=bins, block=block, one_by_one=0)
+    assignment = UnitAssignment.fill(n, units.x, units, np.random.default_rng(5))
+    unit = assignment(0, n)
     assert np.bincount(unit, minlength=units.x + 1)[: units.x].tolist() == [units.size] * units.x
     for step in (1, 7, 50):
-        parts = [urn(start, min(step, n - start)) for start in range(0, n, step)]
+        parts = [assignment(start, min(step, n - start)) for start in range(0, n, step)]
         assert np.concatenate(parts).tolist() == unit.tolist()
     if block:
         assert all(len(set(some)) == 1 for some in np.split(unit[: n // block * block], n // block))
@@ -217,9 +219,9 @@ def test_an_urn_deals_every_row_once_however_rows_are_batched(n, m, bins, block,
 
 def test_urns_are_uniform():
     """400 urns of 8 rows in 4 bins: every row is in every bin as often, within 4 standard errors (16 cells or 32)."""
-    units = Units(1, 2, 4, 4)
+    units = PermutationUnits(1, 2, 4, 4)
     drawn = np.array(
-        [Urn.fill(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)]
+        [UnitAssignment.fill(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)]
     )
     shares = np.array([[np.mean(column == number) for number in range(5)] for column in drawn.T])
     expected = np.array([2 / 9] * 4 + [1 / 9])
@@ -228,13 +230,17 @@ def test_urns_are_uniform():
 
 def test_units_are_of_one_size_and_leave_little_out():
     for n, m in [(10**6, 10**6), (10**6, 10**5), (50, 10**6), (10**7, 2000), (15_000, 15_000)]:
-        units = Units.choose(n, m, bins=None, block=None, one_by_one=20_000)
+        units = PermutationUnits.choose(n, m, bins=None, block=None, one_by_one=20_000)
         used, smaller = (units.size * units.x, units.size * units.y), min(n, m)
         assert units.x + units.y <= 2001
         assert min(units.x, units.y) >= min(50, smaller)
         assert 1 / used[0] + 1 / used[1] <= 1.06 * (1 / n + 1 / m)
-    assert Units.choose(100, 30, bins=None, block=None, one_by_one=20_000) == Units(1, 1, 100, 30)
-    assert Units.choose(100, 30, bins=None, block=7, one_by_one=20_000) == Units(7, 1, 14, 4)
+    assert PermutationUnits.choose(
+        100, 30, bins=None, block=None, one_by_one=20_000
+    ) == PermutationUnits(1, 1, 100, 30)
+    assert PermutationUnits.choose(
+        100, 30, bins=None, block=7, one_by_one=20_000
+    ) == PermutationUnits(7, 1, 14, 4)
 
 
 @pytest.mark.parametrize(
@@ -269,15 +275,15 @@ def test_a_sequential_p_value_stops_where_it_is_clear():
     def draw(count, observed=0.0):
         return np.concatenate([[observed], rng.normal(size=count)])[None]
 
-    law = Law(np.zeros(1), np.ones(1), np.zeros(1))
-    table, others = permute_until_clear(values_of, law, draw, enough=5, most=10_000)
+    law = NullMoments(np.zeros(1), np.ones(1), np.zeros(1))
+    table, others = permute_sequentially(values_of, law, draw, n_exceeding=5, most=10_000)
     assert isinstance(table, SequentialTable)
     assert others.shape == (1, 500)
     assert table.values.shape[1] == 101
     stop = np.flatnonzero(np.cumsum(table.values[0, 1:] >= 0) == 5)[0] + 1
     assert table.p_value == 5 / stop
-    table, _ = permute_until_clear(
-        values_of, law, lambda count: draw(count, 9.0), enough=5, most=1000
+    table, _ = permute_sequentially(
+        values_of, law, lambda count: draw(count, 9.0), n_exceeding=5, most=1000
     )
     assert table.p_value == 1 / 1001
 
@@ -365,7 +371,7 @@ def test_batches_are_refused_where_they_cannot_be_tested(small):
 
 @pytest.mark.parametrize(("n", "m", "bins"), [(100, 4, 4), (300, 20, 10), (2, 2, 4), (3, 10**6, 4)])
 def test_every_sample_has_two_units_however_few_bins(n, m, bins):
-    units = Units.choose(n, m, bins=bins, block=None, one_by_one=0)
+    units = PermutationUnits.choose(n, m, bins=bins, block=None, one_by_one=0)
     assert min(units.x, units.y) >= 2
     if n + m < 1000:
         rng = np.random.default_rng(0)

@@ -54,7 +54,7 @@ def test_columns_are_standardized_over_both_samples_in_every_form(form):
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
 def test_shifts_are_in_standard_deviations_within_the_samples(form, scale, monkeypatch):
     monkeypatch.setattr(
-        "muhat.testing._two_samples.ROWS_ONE_BY_ONE", 50
+        "muhat.testing._two_samples.MAX_SINGLE_ROWS", 50
     )  # so that batches are summed up
     X, Y = samples(40, 40, shift=50.0)
     expected = (Y.mean(axis=0) - X.mean(axis=0)) / within(X, Y)
@@ -243,7 +243,7 @@ def test_counts_of_rows_add_up_and_are_estimated_beyond_what_is_kept(monkeypatch
         for each in np.split(rows, [100, 3500])
     ]
     assert (parts[0] + parts[1] + parts[2]).n_copies == 1000
-    monkeypatch.setattr("muhat.testing._copies.SIZE", 500)
+    monkeypatch.setattr("muhat.testing._copies.MAX_COUNTED_ROWS", 500)
     parts = [
         RowCounts.from_batch(muhat.data.SampleBatch(each, 0))
         for each in np.split(rows, [100, 3500])
@@ -407,7 +407,7 @@ def looped(X, Y, k, unbiased):
 
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_mmd_is_the_plain_formula(unbiased, monkeypatch):
-    monkeypatch.setattr("muhat.testing._mmd.ROWS", 5)
+    monkeypatch.setattr("muhat.testing._mmd.ROWS_PER_BLOCK", 5)
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(12, 2)), rng.normal(0.5, size=(9, 2))
     Z = np.concatenate([X, Y])

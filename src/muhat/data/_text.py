@@ -374,11 +374,11 @@ def _check_text(who: str, text: str, number: int) -> None:
     place = f"line {number}"
     if "\0" in text:
         raise RowsError(
-            who, "text is needed", "binary data", place, "check that it is a text file", at_row=True
+            who, "text is needed", "binary data", "check that it is a text file", place, at_row=True
         )
     if any("\udc80" <= character <= "\udcff" for character in text):
         raise RowsError(
-            who, "text in UTF-8 is needed", "other bytes", place, "save it as UTF-8", at_row=True
+            who, "text in UTF-8 is needed", "other bytes", "save it as UTF-8", place, at_row=True
         )
 
 

@@ -38,7 +38,7 @@ from muhat.testing._statistics import STATISTICS, Statistic, as_statistics
 DEFAULT_STATISTICS = ("mmd", "spectral", "kernel-fisher")
 """The default statistics: MMD for overall differences, spectral ones for fine structure."""
 
-WORTH_A_THREAD = 100
+MIN_ROWS_FOR_THREADS = 100
 """Rows from which on threads save more than they cost."""
 
 
@@ -70,7 +70,7 @@ class PermutationTest(BaseEstimator):
 
     def _map(self, work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
         """Return what work gives for each part, a thread per core unless the rows are few."""
-        if rows < WORTH_A_THREAD:
+        if rows < MIN_ROWS_FOR_THREADS:
             with BLAS_ON_ONE_THREAD:
                 return [work(part) for part in parts]
         with limit_cores(
@@ -144,14 +144,16 @@ def check_flag(part: object, name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbered:
+class MatrixSamples:
     """Samples that are known by a matrix only: kernels of row numbers, and the row numbers of each sample."""
 
     kernels: list[Kernel]
     samples: tuple[Array, ...]
 
 
-def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Numbered | None:
+def samples_of_matrix(
+    who: str, kernels: Sequence[Kernel], samples: Sequence[Any]
+) -> MatrixSamples | None:
     """Return the row numbers of samples for precomputed kernels, or functions of objects; None for rows of numbers.
 
     ``Precomputed(K)`` takes whole numbers, and ``"precomputed"`` rows of K which make it up together. Functions are
@@ -167,7 +169,7 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
             return _rows_of_matrix(who, samples)
         matrices = [checked_gram(who, np.asarray(each.matrix)) for each in precomputed]
         size = min(map(len, matrices))
-        return Numbered(
+        return MatrixSamples(
             list(map(Precomputed, matrices)),
             tuple(_row_numbers(who, each, size) for each in samples),
         )
@@ -180,10 +182,10 @@ def numbered(who: str, kernels: Sequence[Kernel], samples: Sequence[Any]) -> Num
     found = [
         Precomputed(checked_gram(who, _matrix_of_objects(each, objects))) for each in functions
     ]
-    return Numbered(list(found), numbers)
+    return MatrixSamples(list(found), numbers)
 
 
-def _rows_of_matrix(who: str, samples: Sequence[Any]) -> Numbered:
+def _rows_of_matrix(who: str, samples: Sequence[Any]) -> MatrixSamples:
     """Return the kernel whose matrix the samples make up, one below the other."""
     rows = [as_array(as_frame(each)) for each in samples]
     shapes = " and ".join(f"shape {each.shape}" for each in rows)
@@ -196,7 +198,7 @@ def _rows_of_matrix(who: str, samples: Sequence[Any]) -> Numbered:
         raise MuhatError(who, needed, shapes, advice)
     K = checked_gram(who, np.concatenate(rows).astype(np.float64))
     numbers = np.split(np.arange(len(K))[:, None], np.cumsum([len(each) for each in rows])[:-1])
-    return Numbered([Precomputed(K)], tuple(numbers))
+    return MatrixSamples([Precomputed(K)], tuple(numbers))
 
 
 def _row_numbers(who: str, X: Any, size: int) -> Array:

@@ -10,10 +10,10 @@ from muhat._arrays import Array
 from muhat.data import SampleBatch
 from muhat.data._copies import RECURRING, row_hashes
 
-SIZE = 20_000
+MAX_COUNTED_ROWS = 20_000
 """Different rows whose copies are counted at most; of more, those with the smallest hashes stand for all."""
 
-WORTH_A_WORD = 0.01
+MIN_SHARE_NAMED = 0.01
 """The share of the rows from which on copies are mentioned in a verdict."""
 
 
@@ -35,13 +35,13 @@ class RowCounts:
     def from_batch(cls, batch: SampleBatch) -> RowCounts:
         """Return the counts of a batch."""
         hashes, counts = np.unique(row_hashes(batch.X), return_counts=True)
-        return cls(len(batch.X), hashes[:SIZE], counts[:SIZE])
+        return cls(len(batch.X), hashes[:MAX_COUNTED_ROWS], counts[:MAX_COUNTED_ROWS])
 
     def __add__(self, other: RowCounts) -> RowCounts:
         both = np.concatenate([self.hashes, other.hashes])
         hashes, places = np.unique(both, return_inverse=True)
         counts = np.bincount(places, np.concatenate([self.counts, other.counts])).astype(np.int64)
-        return RowCounts(self.n + other.n, hashes[:SIZE], counts[:SIZE])
+        return RowCounts(self.n + other.n, hashes[:MAX_COUNTED_ROWS], counts[:MAX_COUNTED_ROWS])
 
     @property
     def n_copies(self) -> int:
@@ -51,7 +51,7 @@ class RowCounts:
 
     def n_shared(self, other: RowCounts) -> int:
         """How many rows are equal to a row of another sample; an estimate where not all were kept."""
-        ends = [each.hashes[-1] for each in (self, other) if len(each.hashes) == SIZE]
+        ends = [each.hashes[-1] for each in (self, other) if len(each.hashes) == MAX_COUNTED_ROWS]
         compared = self.hashes <= min(ends, default=np.uint64(2**64 - 1))
         is_shared = compared & np.isin(self.hashes, other.hashes)
         return round(self.n * int(self.counts[is_shared].sum()) / int(self.counts[compared].sum()))
@@ -81,13 +81,13 @@ def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) ->
     notes: list[str] = []
     if n >= RECURRING * (n - n_copies):
         return ""
-    if n_copies > WORTH_A_WORD * n:
+    if n_copies > MIN_SHARE_NAMED * n:
         are = "row is an exact copy" if n_copies == 1 else "rows are exact copies"
         notes.append(
             f"{n_copies:,} of the {n:,} {are} of another row of the same sample: unless these are separate "
             "observations, p is too small."
         )
-    if n_shared > WORTH_A_WORD * n:
+    if n_shared > MIN_SHARE_NAMED * n:
         are = "row of {} is" if n_shared == 1 else "rows of {} are"
         notes.append(
             f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences."

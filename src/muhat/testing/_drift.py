@@ -14,9 +14,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import p_text
+from muhat._messages import p_text, shift_text
 from muhat._reportable import Reportable
-from muhat._shown import Shown, ShownEstimator
+from muhat._summary import (
+    BAD,
+    MAX_SUMMARY_ROWS,
+    NEUTRAL,
+    EstimatorHtmlReprMixin,
+    HtmlReprMixin,
+    Summary,
+)
 from muhat._validation import checked_sample, checked_seed, positive, whole_number
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
@@ -26,32 +33,32 @@ from muhat.testing._base import as_rows, check_flag
 from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._pool import Sample, as_named_source
-from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult
+from muhat.testing._pool import TestSample, as_named_source
+from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult, shift_header
 from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
 from muhat.testing._wording import change_text
 
-LANDMARKS, DENSE_UP_TO, BINS, ENOUGH = 200, 400, 500, 20
+N_LANDMARKS, MAX_ROWS_DENSE, N_BINS, N_EXCEEDING = 200, 400, 500, 20
 """Of the test, if none is given: landmarks beyond so many rows, bins, and permutations that show that p is large."""
 
-MOST_PERMUTATIONS = 1_000_000
+MAX_PERMUTATIONS = 1_000_000
 """Permutations that a batch may take; a level that takes more is not tested at."""
 
-PER_LEVEL = 2
+PERMUTATIONS_PER_LEVEL = 2
 """Permutations are so many that p can be the level over this."""
 
 BATCH_OVER_REFERENCE = 4
 """Rows of a batch that are tested, at most, for each row of the reference: more would lower no variance."""
 
-CHANGED = 5
+N_FEATURES_NAMED = 5
 """Features that a result names, the most changed first."""
 
-NAMED = 5
+N_BATCHES_NAMED = 5
 """Batches that the verdict names, the latest that have drifted."""
 
 
 @dataclass(frozen=True, eq=False)
-class DriftResult(Shown):
+class DriftResult(HtmlReprMixin):
     """What a detector says of one batch.
 
     Attributes
@@ -146,11 +153,18 @@ class DriftResult(Shown):
         ]
         return {**plain, "features": changed, "verdict": self.verdict()}
 
+    def _summary(self) -> Summary:
+        rows = [
+            (each.name, shift_text(each.shift), f"p = {each.p_value:.2g}") for each in self.features
+        ]
+        header = shift_header("the reference", self.name)
+        return Summary(self.verdict(), header, rows, BAD if self.is_alarm else NEUTRAL)
+
     def __repr__(self) -> str:
         return f"DriftResult({self.verdict()})"
 
 
-class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
+class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     """Test every new batch against one reference, with a bound on false alarms over the detector's whole life.
 
     Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed in advance by its
@@ -256,7 +270,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         """
         self._check()
         self._seed = checked_seed("DriftDetector", self.random_state)
-        drawn = self._drawn(X, reset=True)
+        drawn = self._draw_rows(X, reset=True)
         self.__dict__.update(
             reference_=drawn.rows,
             history_=(),
@@ -285,13 +299,13 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         check_is_fitted(self)
         number = self.n_batches_ + 1
         level = self.level(number)
-        if PER_LEVEL / level > MOST_PERMUTATIONS:
-            needed = f"a level of at least {PER_LEVEL / MOST_PERMUTATIONS:g} is needed"
+        if PERMUTATIONS_PER_LEVEL / level > MAX_PERMUTATIONS:
+            needed = f"a level of at least {PERMUTATIONS_PER_LEVEL / MAX_PERMUTATIONS:g} is needed"
             advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
             raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
-        drawn = self._drawn(X)
+        drawn = self._draw_rows(X)
         name = f"batch {number}" if name is None else str(name)
-        test = self._tested(drawn.rows, number, ceil(PER_LEVEL / level) - 1, name)
+        test = self._tested(drawn.rows, number, ceil(PERMUTATIONS_PER_LEVEL / level) - 1, name)
         result = DriftResult(
             number=number,
             name=name,
@@ -303,7 +317,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             spent=self.alpha * spent_share(number, self.horizon),
             is_alarm=test.p_value <= level,
             is_exact=test.is_exact,
-            features=test.features[:CHANGED],
+            features=test.features[:N_FEATURES_NAMED],
             digest=drawn.digest,
             is_reachable=test.least_p_value <= level,
             test=test,
@@ -327,7 +341,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the p-value of a batch by itself; nothing is spent or remembered, and no bound holds for many."""
         check_is_fitted(self)
-        return self._tested(self._drawn(X).rows, 0, 1).p_value
+        return self._tested(self._draw_rows(X).rows, 0, 1).p_value
 
     def has_seen(self, X: Any) -> bool:
         """Whether a batch is one of the history, so that a run that was interrupted need not test it again."""
@@ -336,7 +350,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
     def result_of(self, X: Any) -> DriftResult | None:
         """Return the latest result of a batch that is one of the history, or None."""
         check_is_fitted(self)
-        digest = self._drawn(X).digest
+        digest = self._draw_rows(X).digest
         return next((each for each in reversed(self.history_) if each.digest == digest), None)
 
     def level(self, number: int) -> float:
@@ -355,11 +369,19 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             )
         about = "" if self.block_length in (None, 1) else "about "
         bound = f"(The chance of any false alarm, over all batches ever tested, is at most {about}{100 * self.alpha:g} %.)"
-        names = [each.name for each in self.history_ if each.is_alarm][-NAMED:]
+        names = [each.name for each in self.history_ if each.is_alarm][-N_BATCHES_NAMED:]
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
         found = f"{self.n_alarms_:,} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted: {listed}."
         return " ".join(filter(None, [found, self._too_few_text(), bound]))
+
+    def _summary(self) -> Summary:
+        rows = []
+        for each in self.history_[-MAX_SUMMARY_ROWS:]:
+            finding = "drift" if each.is_alarm else ""
+            rows.append((each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", finding))
+        tone = BAD if self.n_alarms_ else NEUTRAL
+        return Summary(self.verdict(), ("batch", "p", "level", ""), rows, tone)
 
     def _closest_text(self) -> str:
         """Return which batch was closest to its alarm level; empty where none could raise an alarm."""
@@ -376,8 +398,8 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         names = [each.name for each in self.history_ if not each.is_reachable]
         if not names:
             return ""
-        more = len(names) - NAMED
-        listed = ", ".join(names[-NAMED:]) + f" and {more:,} before" * (more > 0)
+        more = len(names) - N_BATCHES_NAMED
+        listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} before" * (more > 0)
         return f"{listed} {'has' if len(names) == 1 else 'have'} too few rows to raise an alarm."
 
     def _tested(
@@ -386,9 +408,11 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         """Return the test of a batch against the reference, with at least so many permutations."""
         if self.test is None:
             gram = (
-                "dense" if len(batch) + len(self.reference_) <= DENSE_UP_TO else Nystrom(LANDMARKS)
+                "dense"
+                if len(batch) + len(self.reference_) <= MAX_ROWS_DENSE
+                else Nystrom(N_LANDMARKS)
             )
-            test = TwoSampleTest(gram=gram, bins=BINS, early_stopping=ENOUGH)
+            test = TwoSampleTest(gram=gram, bins=N_BINS, early_stopping=N_EXCEEDING)
         else:
             test = clone(self.test)
         seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0] >> 1)
@@ -407,7 +431,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
             return test.test(*samples, names=("the reference", name))
 
-    def _drawn(self, X: Any, reset: bool = False) -> _Drawn:
+    def _draw_rows(self, X: Any, reset: bool = False) -> _DrawnRows:
         """Return rows of a batch, or of the reference in ``fit``, where its columns are learnt; refuse others."""
         name, size = (
             ("reference", self.n_reference)
@@ -430,7 +454,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             rows = checked_sample(checker, X, reset=reset or has_own_names, name=name)
             rows = rows.astype(np.float64, copy=False)
             self._check_columns(rows.shape[1], columns, reset)
-            drawn = _Drawn.from_rows(rows, size, length, self._seed)
+            drawn = _DrawnRows.from_rows(rows, size, length, self._seed)
         elif length > 1:
             needed, advice = (
                 "rows in memory are needed with block_length",
@@ -438,9 +462,9 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
             )
             raise MuhatError("DriftDetector", needed, "batches", advice)
         else:
-            sample = Sample.from_source(*found, size, self._seed)
+            sample = TestSample.from_source(*found, size, self._seed)
             self._check_columns(sample.drawn.rows.shape[1], found[1], reset)
-            drawn = _Drawn(sample.drawn.rows, sample.n, _digest(sample.drawn.rows, sample.n))
+            drawn = _DrawnRows(sample.drawn.rows, sample.n, _digest(sample.drawn.rows, sample.n))
         least = 2 * length if reset or length > 1 else 1
         if drawn.n < least:
             needed = f"a {name} of at least {least} rows is needed"
@@ -465,9 +489,11 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         known = getattr(self, "feature_names_in_", None)
         if names is None or known is None or list(map(str, names)) == list(known):
             return
-        listed = ", ".join(map(repr, list(names)[:CHANGED])) + ", …" * (len(names) > CHANGED)
-        needed = f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:CHANGED]))}"
-        needed += ", …)" if len(known) > CHANGED else ")"
+        listed = ", ".join(map(repr, list(names)[:N_FEATURES_NAMED])) + ", …" * (
+            len(names) > N_FEATURES_NAMED
+        )
+        needed = f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:N_FEATURES_NAMED]))}"
+        needed += ", …)" if len(known) > N_FEATURES_NAMED else ")"
         raise MuhatError(
             "DriftDetector",
             needed,
@@ -505,7 +531,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawn:
+class _DrawnRows:
     """Rows that were drawn from a batch of n, and a digest that tells it from others."""
 
     rows: Array
@@ -513,7 +539,7 @@ class _Drawn:
     digest: str
 
     @classmethod
-    def from_rows(cls, rows: Array, size: int, block: int, seed: int) -> _Drawn:
+    def from_rows(cls, rows: Array, size: int, block: int, seed: int) -> _DrawnRows:
         """Draw blocks of rows at random, all that are whole if they are few, and keep them in order."""
         blocks = len(rows) // block
         digest = _digest(rows, len(rows))

@@ -17,19 +17,19 @@ from muhat.gram import Approximation, FeatureMap
 from muhat.gram._eigen import rounding_floor
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
-from muhat.testing._permutations import Law
+from muhat.testing._permutations import NullMoments
 from muhat.testing._statistics import MMD, Statistic
 
 NORMAL_95 = 1.959964
 """The normal quantile of a two-sided interval of 95 %."""
 
-ROWS = 8192
+ROWS_PER_BLOCK = 8192
 """Rows of which the labels are held as numbers at a time."""
 
-COLUMNS = 256
+RELABELINGS_PER_BLOCK = 256
 """Relabelings of which all labels are held as numbers at a time."""
 
-ROUNDED = 10
+ROUNDING_UNITS = 10
 """Rounding units of k(x, x) by which an eigenvalue of zero may be off."""
 
 
@@ -45,7 +45,7 @@ class PooledGram(ABC):
         """Return T of every statistic for every column of labels, and the scale of each."""
 
     @abstractmethod
-    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+    def null_moments(self, statistics: Sequence[Statistic], labels: Array) -> NullMoments:
         """Return what permutations of every statistic are distributed like, in theory; a U-statistic has mean zero."""
 
     @abstractmethod
@@ -75,7 +75,9 @@ class PooledGram(ABC):
             2 * unit * quotient(f[each], unit).std(ddof=1) / np.sqrt(each.sum())
             for each in (labels, ~labels)
         ]
-        reach = NORMAL_95 * np.hypot(np.hypot(*errors), self.law(unbiased, observed).spread[0])
+        reach = NORMAL_95 * np.hypot(
+            np.hypot(*errors), self.null_moments(unbiased, observed).spread[0]
+        )
         return tuple(float(np.sqrt(max(squared + side, 0.0))) for side in (-reach, reach))  # type: ignore[return-value]
 
 
@@ -107,7 +109,7 @@ class PooledMatrix(PooledGram):
             :, 0
         ].mean()  # S1 = 0 but for rounding: a relabeling and its complement are to have the same T
         q = np.empty(labels.shape[1])
-        for some in slices(0, len(q), COLUMNS):
+        for some in slices(0, len(q), RELABELINGS_PER_BLOCK):
             P = labels[:, some] - less
             q[some] = np.einsum("ib,ib->b", P, self.S @ P)
         return _values(
@@ -117,11 +119,11 @@ class PooledMatrix(PooledGram):
             lambda i: self.S.diagonal()[:, None],
         )
 
-    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+    def null_moments(self, statistics: Sequence[Statistic], labels: Array) -> NullMoments:
         """Return the law by the traces of S, S² and S³."""
         unit, traces = self._traces
         sums = np.tile(traces[:, None], len(statistics))
-        return Law.of_squares(sums, _mean_square(labels) * unit, _unbiased(statistics))
+        return NullMoments.from_squares(sums, _mean_square(labels) * unit, _unbiased(statistics))
 
     @cached_property
     def _traces(self) -> tuple[float, Array]:
@@ -205,7 +207,7 @@ class PooledSpectrum(PooledGram):
             lambda i: self.U**2 @ h[i].T,
         )
 
-    def law(self, statistics: Sequence[Statistic], labels: Array) -> Law:
+    def null_moments(self, statistics: Sequence[Statistic], labels: Array) -> NullMoments:
         """Return the law by the sums of h, h² and h³.
 
         For large samples u_kᵀ w is normal.
@@ -214,7 +216,7 @@ class PooledSpectrum(PooledGram):
         h = len(labels) * _mean_square(labels) * self._weights(statistics) * squares
         unit = np.abs(h).max(axis=1, initial=0)
         h = quotient(h, unit[:, None])
-        return Law.of_squares(
+        return NullMoments.from_squares(
             np.array([(h**power).sum(axis=1) for power in (1, 2, 3)]), unit, _unbiased(statistics)
         )
 
@@ -250,7 +252,8 @@ def signed(labels: Array) -> Array:
 
 def is_kept(gamma: Array, n: int, largest: float = 0.0) -> Array:
     """Return which eigenvalues are no rounding errors of zero, of n rows with k(x, x) up to the largest."""
-    return gamma > np.maximum(rounding_floor(gamma, n), ROUNDED * rounding(gamma) * largest)
+    floor = ROUNDING_UNITS * rounding(gamma) * largest
+    return gamma > np.maximum(rounding_floor(gamma, n), floor)
 
 
 def centre(K: Array) -> None:
@@ -295,4 +298,4 @@ def _unbiased(statistics: Sequence[Statistic]) -> Array:
 
 def _product(M: Array, labels: Array, less: float = 0.0) -> Array:
     """Return Mᵀ times columns of true and false, as numbers less a constant, in blocks of rows."""
-    return sum(M[rows].T @ (labels[rows] - less) for rows in slices(0, len(M), ROWS))  # type: ignore[return-value]
+    return sum(M[rows].T @ (labels[rows] - less) for rows in slices(0, len(M), ROWS_PER_BLOCK))  # type: ignore[return-value]

@@ -18,28 +18,34 @@ from muhat.data._sources import SampleBatch
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Function, Gaussian, Kernel, Precomputed
-from muhat.testing._base import PermutationTest, check_flag, has_objects, numbered, spectral_gram
+from muhat.testing._base import (
+    PermutationTest,
+    check_flag,
+    has_objects,
+    samples_of_matrix,
+    spectral_gram,
+)
 from muhat.testing._distances import Distance, features_for
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths, wide_kernel
-from muhat.testing._permutations import Family, Law, PermutationTable, draw_orders
-from muhat.testing._results import Candidates, IndependenceResult, of_table
+from muhat.testing._permutations import Family, NullMoments, PermutationTable, draw_orders
+from muhat.testing._results import Candidates, IndependenceResult, result_fields
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
 from muhat.testing._statistics import MMD, STATISTICS, Filtered, Spectral, Statistic
 
-DENSE_UP_TO = 500
+MAX_ROWS_DENSE = 500
 """Rows up to which the matrices of all statistics are gathered for each permutation in a few milliseconds."""
 
-LANDMARKS = 100
+N_LANDMARKS = 100
 """How many landmarks of x, and of y, stand for more rows than that, if nothing else is asked for."""
 
-MOST_ROWS = {True: 2000, False: 100_000}
+MAX_ROWS = {True: 2000, False: 100_000}
 """Rows beyond which all matrices, where these are dense, or the orders of all permutations do not fit in memory."""
 
-STEPS = 4
+N_BANDWIDTHS = 4
 """Bandwidths of x, and of y, if nothing else is asked for."""
 
-FOR_KERNELS = ("mmd", "spectral")
+KERNEL_STATISTICS = ("mmd", "spectral")
 """The statistics of kernels that are given, each on x with each on y, if no statistics are."""
 
 SHARES = (1e-1, 1e-2, 1e-3)
@@ -48,19 +54,19 @@ SHARES = (1e-1, 1e-2, 1e-3)
 FINE_SHARES = (1e-1, 1e-2)
 """λ of the default's truncated SVD, the same share on both sides."""
 
-FINE, SMOOTH, DISTANCES, RANKS, WIDE = 0.40, 0.15, 0.20, 0.15, 0.10
+FINE_WEIGHT, SMOOTH_WEIGHT, DISTANCE_WEIGHT, RANK_WEIGHT, WIDE_WEIGHT = 0.40, 0.15, 0.20, 0.15, 0.10
 """Weights of the default's families: truncated SVD, HSIC, distance covariance, that of ranks, HSIC of wide kernels.
 
 Chosen by power at 999 permutations (docs/tests.md).
 """
 
-STANDS_OUT = 0.5
+MIN_COPY_AGREEMENT = 0.5
 """The agreement of rows that are equal in x and in y from which on copies are mentioned."""
 
-CHUNK = 8
+ORDERS_PER_CHUNK = 8
 """Permutations that a thread takes at a time."""
 
-PAIRS = 8192
+PAIRS_PER_BLOCK = 8192
 """Pairs of rows whose values are gathered at a time, so that they stay in the processor's cache."""
 
 
@@ -150,7 +156,7 @@ class IndependenceTest(PermutationTest):
         paired = self._paired(X, Y)
         pairs = paired.pairs
         return IndependenceResult(
-            **of_table(paired.table, paired.candidates),
+            **result_fields(paired.table, paired.candidates),
             is_complete=paired.is_complete,
             n=pairs.n,
             correlation=paired.correlation,
@@ -171,10 +177,10 @@ class IndependenceTest(PermutationTest):
         check_flag(self, "distinct", self.distinct)
         if self.statistics is not None:
             return super()._check()
-        given = self.get_params(deep=False) | {"statistics": FOR_KERNELS}
+        given = self.get_params(deep=False) | {"statistics": KERNEL_STATISTICS}
         return type(self)(**given)._check()
 
-    def _paired(self, X: Any, Y: Any) -> _Paired:
+    def _paired(self, X: Any, Y: Any) -> _PairedStatistics:
         """Return the values of all statistics for all orders of the rows of Y."""
         statistics = [
             replace(each, shares=SHARES)
@@ -193,55 +199,61 @@ class IndependenceTest(PermutationTest):
         pairs = pairs.taken(rng.permutation(pairs.n))  # no choice depends on the order of the rows
         orders, is_complete = draw_orders(pairs.n, self.n_permutations, rng)
         if pairs.x.is_constant or pairs.y.is_constant:
-            return _nothing_to_see(pairs, len(orders), is_complete)
-        x, y = (_Rows.shuffled(side, gram, rng) for side in (pairs.x, pairs.y))
+            return _constant_side(pairs, len(orders), is_complete)
+        x, y = (_ShuffledSide.shuffled(side, gram, rng) for side in (pairs.x, pairs.y))
         is_default = self.kernel is None and self.kernel_y is None and self.statistics is None
         blocks = self._default_blocks(x, y) if is_default else self._given_blocks(x, y, statistics)
         values, candidates, families = [], [], []
-        laws: list[Law] = []
+        null_moments: list[NullMoments] = []
         shrunk = [each for each in statistics if isinstance(each, ShrunkCovariance)]
         if blocks[0].candidates:
-            values, laws = (
+            values, null_moments = (
                 [self._statistics(blocks, orders, gram == "dense")],
-                [each.law for each in blocks],
+                [each.null_moments for each in blocks],
             )
             candidates = [each for block in blocks for each in block.candidates]
             families = _families(blocks)
         for statistic in shrunk:
             for (k, one), (other, two) in product(blocks[0].x.spectra, blocks[0].y.spectra):
                 values.append(_shrunk(statistic, one, two, orders))
-                laws.append(Law.of_values(values[-1]))
+                null_moments.append(NullMoments.from_values(values[-1]))
                 candidates.append(((k, other), (statistic,)))
         joined = np.concatenate(values)
         table = PermutationTable(
-            joined, np.abs(joined).max(axis=1), Law.of_all(laws), () if shrunk else tuple(families)
+            joined,
+            np.abs(joined).max(axis=1),
+            NullMoments.concatenate(null_moments),
+            () if shrunk else tuple(families),
         )
-        kernels = candidates[table.loudest][0]
+        kernels = candidates[table.largest_statistic][0]
         correlation = next(
             _correlation(*spectra)
             for block in blocks
             if (spectra := block.spectra_of(kernels)) is not None
         )
-        return _Paired(pairs, table, candidates, is_complete, correlation)
+        return _PairedStatistics(pairs, table, candidates, is_complete, correlation)
 
-    def _default_blocks(self, x: _Rows, y: _Rows) -> list[_Block]:
+    def _default_blocks(self, x: _ShuffledSide, y: _ShuffledSide) -> list[_StatisticPairs]:
         """Return the default statistics: five families that see fine, smooth, linear and monotone dependence."""
         fine = [self._spectra(side, self._ladder([Gaussian()], side)) for side in (x, y)]
         blocks = [
-            _Block.of_spectra(fine, [Spectral(shares=(share,))], FINE, 0) for share in FINE_SHARES
+            _StatisticPairs.of_spectra(fine, [Spectral(shares=(share,))], FINE_WEIGHT, 0)
+            for share in FINE_SHARES
         ]
-        blocks.append(_Block.of_spectra(fine, [MMD()], SMOOTH, 1))
+        blocks.append(_StatisticPairs.of_spectra(fine, [MMD()], SMOOTH_WEIGHT, 1))
         others: list[tuple[Callable[[Array], Kernel], float]] = [
-            (Distance().resolve, DISTANCES),
-            (Distance(ranks=True).resolve, RANKS),
-            (wide_kernel, WIDE),
+            (Distance().resolve, DISTANCE_WEIGHT),
+            (Distance(ranks=True).resolve, RANK_WEIGHT),
+            (wide_kernel, WIDE_WEIGHT),
         ]
         for number, (learnt, weight) in enumerate(others, 2):
             spectra = [self._spectra(side, [learnt(side.to_learn_from)]) for side in (x, y)]
-            blocks.append(_Block.of_spectra(spectra, [MMD()], weight, number))
+            blocks.append(_StatisticPairs.of_spectra(spectra, [MMD()], weight, number))
         return [each for each in blocks if each.candidates]
 
-    def _given_blocks(self, x: _Rows, y: _Rows, statistics: list[Statistic]) -> list[_Block]:
+    def _given_blocks(
+        self, x: _ShuffledSide, y: _ShuffledSide, statistics: list[Statistic]
+    ) -> list[_StatisticPairs]:
         """Return every statistic on x with every one on y, as one family."""
         spectra = [self._spectra(side, self._ladder(side.side.kernels, side)) for side in (x, y)]
         if not all(spectra):
@@ -250,17 +262,17 @@ class IndependenceTest(PermutationTest):
                 "IndependenceTest", "a kernel that tells rows apart is needed", got, advice
             )
         return [
-            _Block.of_spectra(
+            _StatisticPairs.of_spectra(
                 spectra, [each for each in statistics if not isinstance(each, ShrunkCovariance)]
             )
         ]
 
-    def _ladder(self, kernels: list[Kernel], rows: _Rows) -> list[Kernel]:
+    def _ladder(self, kernels: list[Kernel], rows: _ShuffledSide) -> list[Kernel]:
         """Return the kernels at every bandwidth, learnt from one side."""
-        steps = STEPS if self.bandwidths is None else self.bandwidths
+        steps = N_BANDWIDTHS if self.bandwidths is None else self.bandwidths
         return kernels_at_bandwidths(kernels, steps, rows.to_learn_from)
 
-    def _spectra(self, rows: _Rows, kernels: list[Kernel]) -> Spectra:
+    def _spectra(self, rows: _ShuffledSide, kernels: list[Kernel]) -> Spectra:
         """Return the spectrum of every kernel that tells some rows of one side apart."""
         spectra = self._map(rows.spectrum, kernels, len(rows.side.rows))
         return [
@@ -269,7 +281,7 @@ class IndependenceTest(PermutationTest):
             if spectrum.gamma.size
         ]
 
-    def _statistics(self, blocks: list[_Block], orders: Array, is_dense: bool) -> Array:
+    def _statistics(self, blocks: list[_StatisticPairs], orders: Array, is_dense: bool) -> Array:
         """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))² for the weights of x and y in every block, and every order π."""
         one_order = _from_pairs(blocks) if is_dense else _from_components(blocks)
         values = np.empty((len(orders), sum(len(each.candidates) for each in blocks)))
@@ -278,7 +290,7 @@ class IndependenceTest(PermutationTest):
             for place in range(some.start, some.stop):
                 values[place] = one_order(orders[place])
 
-        self._map(work, list(slices(0, len(orders), CHUNK)), orders.shape[1])
+        self._map(work, list(slices(0, len(orders), ORDERS_PER_CHUNK)), orders.shape[1])
         return values.T
 
     def _pairs(self, X: Any, Y: Any) -> tuple[_Pairs, str | Approximation]:
@@ -303,8 +315,8 @@ class IndependenceTest(PermutationTest):
             raise MuhatError("IndependenceTest", "X and Y must have as many rows", got)
         if gram == "auto":
             by_matrix = any(isinstance(each, Precomputed) for each in (*x.kernels, *y.kernels))
-            gram = "dense" if n <= DENSE_UP_TO or by_matrix else Nystrom(LANDMARKS)
-        most = MOST_ROWS[gram == "dense"]
+            gram = "dense" if n <= MAX_ROWS_DENSE or by_matrix else Nystrom(N_LANDMARKS)
+        most = MAX_ROWS[gram == "dense"]
         if n > most:
             advice = "use gram='nystrom'" if gram == "dense" else "draw some of the rows"
             raise MuhatError("IndependenceTest", f"at most {most} rows are needed", n, advice)
@@ -316,13 +328,13 @@ class IndependenceTest(PermutationTest):
                 check_distances("IndependenceTest", side.rows)
         return pairs, gram
 
-    def _side(self, name: str, X: Any, kernels: list[Kernel]) -> _SideOfPairs:
+    def _side(self, name: str, X: Any, kernels: list[Kernel]) -> _PairSide:
         """Return the rows of one side, row numbers for kernels that are known by a matrix."""
-        of_numbers = numbered("IndependenceTest", kernels, [X])
+        of_numbers = samples_of_matrix("IndependenceTest", kernels, [X])
         if of_numbers is not None:
-            return _SideOfPairs(of_numbers.samples[0], None, of_numbers.kernels)
+            return _PairSide(of_numbers.samples[0], None, of_numbers.kernels)
         rows, names = self._sample(name, X)
-        return _SideOfPairs(rows, names, kernels)
+        return _PairSide(rows, names, kernels)
 
 
 def _kernels_as_on_x(kernels: list[Kernel], X: Any, Y: Any) -> list[Kernel]:
@@ -341,7 +353,7 @@ Spectra = list[tuple[Kernel, PooledSpectrum]]
 
 
 @dataclass(frozen=True, eq=False)
-class _SideOfPairs:
+class _PairSide:
     """The rows of x or of y, with the names of their columns and their kernels."""
 
     rows: Array
@@ -359,7 +371,7 @@ class _SideOfPairs:
         return any(isinstance(each, Precomputed) for each in self.kernels)
 
     @property
-    def standardized(self) -> _SideOfPairs:
+    def standardized(self) -> _PairSide:
         """It with columns at mean 0 and variance 1; row numbers as they are."""
         if self.has_numbers:
             return self
@@ -371,8 +383,8 @@ class _SideOfPairs:
 class _Pairs:
     """Both sides of n pairs, and how many of these are exact copies of others."""
 
-    x: _SideOfPairs
-    y: _SideOfPairs
+    x: _PairSide
+    y: _PairSide
     n_copies: int
     copies_stand_out: bool
     """Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat explain."""
@@ -380,7 +392,7 @@ class _Pairs:
     """Whether no two of the pairs that would stay are equal in x, or none in y."""
 
     @classmethod
-    def counted(cls, x: _SideOfPairs, y: _SideOfPairs, distinct: bool) -> _Pairs:
+    def counted(cls, x: _PairSide, y: _PairSide, distinct: bool) -> _Pairs:
         """Return the pairs, without exact copies if these are to be dropped.
 
         Where values of both sides repeat among those that stay, what stays is the support of the pairs: common values
@@ -389,7 +401,9 @@ class _Pairs:
         equal = EqualRows.from_pairs(x.rows, y.rows)
         copies, kept = equal.n_copies, len(equal.first)
         can_be_dropped = copies == 0 or max(equal.levels) == kept
-        pairs = cls(x, y, copies, copies > 0 and equal.agreement >= STANDS_OUT, can_be_dropped)
+        pairs = cls(
+            x, y, copies, copies > 0 and equal.agreement >= MIN_COPY_AGREEMENT, can_be_dropped
+        )
         if not distinct or not copies:
             return pairs
         if not pairs.copies_can_be_dropped:
@@ -422,7 +436,7 @@ class _Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _ShuffledSide:
     """One side, and its rows in an order of their own, from which everything is learnt that looks at some rows only.
 
     Landmarks and rows that bandwidths are learnt from are special rows. Were they the same ones in x and in y, special
@@ -431,14 +445,14 @@ class _Rows:
     each other, what is learnt on one side says nothing about how it is paired, and the p-value is exact.
     """
 
-    side: _SideOfPairs
+    side: _PairSide
     to_learn_from: Array
     gram: str | Approximation
 
     @classmethod
     def shuffled(
-        cls, side: _SideOfPairs, gram: str | Approximation, rng: np.random.Generator
-    ) -> _Rows:
+        cls, side: _PairSide, gram: str | Approximation, rng: np.random.Generator
+    ) -> _ShuffledSide:
         """Return one side, with an order drawn."""
         return cls(side, side.rows[rng.permutation(len(side.rows))], gram)
 
@@ -451,7 +465,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Paired:
+class _PairedStatistics:
     """Every statistic of n pairs for every order of the rows of y, and the effect size."""
 
     pairs: _Pairs
@@ -461,17 +475,17 @@ class _Paired:
     correlation: float
 
 
-def _nothing_to_see(pairs: _Pairs, orders: int, is_complete: bool) -> _Paired:
+def _constant_side(pairs: _Pairs, orders: int, is_complete: bool) -> _PairedStatistics:
     """Return the test of a constant: no order changes anything, so that p is 1."""
     table = PermutationTable(np.zeros((1, orders)), np.ones(1))
     kernels = tuple(
         kernels_at_bandwidths(each.kernels[:1], [1.0], each.rows)[0] for each in (pairs.x, pairs.y)
     )
-    return _Paired(pairs, table, [(kernels, (MMD(), MMD()))], is_complete, 0.0)
+    return _PairedStatistics(pairs, table, [(kernels, (MMD(), MMD()))], is_complete, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _SideSpectra:
     """The spectra of x or of y, and every weight on each of them."""
 
     spectra: Spectra
@@ -516,29 +530,31 @@ class _Side:
             row[start_of[id(spectrum)] :][: len(h)] = h
         return H
 
-    def law_with(self, other: _Side) -> Law:
+    def null_moments_with(self, other: _SideSpectra) -> NullMoments:
         """Return the law of Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)² in theory: the mean of each square is 1/(n − 1)."""
 
-        def units(side: _Side) -> Array:
+        def units(side: _SideSpectra) -> Array:
             return np.array(
                 [h.max(initial=0) / np.sqrt(len(each.U) - 1) for each, h in side.weights]
             )
 
-        def sums(side: _Side, power: int) -> Array:
+        def sums(side: _SideSpectra, power: int) -> Array:
             return np.array(
                 [(quotient(h, h.max(initial=0)) ** power).sum() for _, h in side.weights]
             )
 
         products = [np.outer(sums(self, power), sums(other, power)).ravel() for power in (1, 2, 3)]
-        return Law.of_squares(np.array(products), np.outer(units(self), units(other)).ravel())
+        return NullMoments.from_squares(
+            np.array(products), np.outer(units(self), units(other)).ravel()
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class _StatisticPairs:
     """Statistics that are each one of x with one of y: all of these pairs, in a family with some weight."""
 
-    x: _Side
-    y: _Side
+    x: _SideSpectra
+    y: _SideSpectra
     weight: float
     family: int
 
@@ -549,9 +565,9 @@ class _Block:
         statistics: list[Statistic],
         weight: float = 1.0,
         family: int = 0,
-    ) -> _Block:
+    ) -> _StatisticPairs:
         """Return the statistics on every kernel of x with those on every kernel of y."""
-        x, y = (_Side(each, statistics) for each in sides)
+        x, y = (_SideSpectra(each, statistics) for each in sides)
         return cls(x, y, weight, family)
 
     @cached_property
@@ -562,9 +578,9 @@ class _Block:
         ]
 
     @property
-    def law(self) -> Law:
+    def null_moments(self) -> NullMoments:
         """The law of every pair."""
-        return self.x.law_with(self.y)
+        return self.x.null_moments_with(self.y)
 
     def spectra_of(self, kernels: Sequence[Kernel]) -> tuple[PooledSpectrum, PooledSpectrum] | None:
         """Return the spectra of a kernel on x and one on y, if they are these."""
@@ -575,14 +591,14 @@ class _Block:
         return (found[0][0], found[1][0]) if all(found) else None
 
 
-def _families(blocks: Sequence[_Block]) -> list[Family]:
+def _families(blocks: Sequence[_StatisticPairs]) -> list[Family]:
     """Return which statistics, in the order of the blocks, are of which family."""
     numbers = np.concatenate([np.full(len(each.candidates), each.family) for each in blocks])
     weights = {each.family: each.weight for each in blocks}
     return [Family(weight, np.flatnonzero(numbers == number)) for number, weight in weights.items()]
 
 
-def _from_pairs(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
+def _from_pairs(blocks: Sequence[_StatisticPairs]) -> Callable[[Array], Array]:
     """Return the statistics as a function of an order π: Σ_ij S_ij R_π(i)π(j) for each S of x with each R of y.
 
     The values of a pair lie together, as they are gathered; some pairs at a time, so that they stay in the cache.
@@ -593,10 +609,10 @@ def _from_pairs(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
     n = S.shape[1]
     first, second = np.triu_indices(n)
     twice = np.where(first == second, 1, 2)  # each pair once, as all is symmetric
-    parts = [(first[some], second[some]) for some in slices(0, len(first), PAIRS)]
+    parts = [(first[some], second[some]) for some in slices(0, len(first), PAIRS_PER_BLOCK)]
     left = [
         S[:, i, j] * twice[some]
-        for (i, j), some in zip(parts, slices(0, len(first), PAIRS), strict=True)
+        for (i, j), some in zip(parts, slices(0, len(first), PAIRS_PER_BLOCK), strict=True)
     ]
     right = np.ascontiguousarray(R.reshape(len(R), -1).T)
     ends = [
@@ -614,7 +630,7 @@ def _from_pairs(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
     return statistics
 
 
-def _from_components(blocks: Sequence[_Block]) -> Callable[[Array], Array]:
+def _from_components(blocks: Sequence[_StatisticPairs]) -> Callable[[Array], Array]:
     """Return the same from (u_kᵀ v_π(l))² of all components of all kernels, which are few.
 
     Blocks with the same kernels share these squares.

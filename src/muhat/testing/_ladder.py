@@ -17,13 +17,13 @@ from muhat.errors import MuhatError
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.kernels._own import Metric, Radial, distances_of_pairs
 
-STEPS, FEWER = 14, 6
+N_GAUSSIAN_BANDWIDTHS, N_OTHER_BANDWIDTHS = 14, 6
 """Bandwidths of a ladder: for the Gaussian kernel, and for any other."""
 
-ENDS = (0.05, 0.95)
+DISTANCE_QUANTILES = (0.05, 0.95)
 """Where a ladder begins and ends: half the first quantile of the distances, and the second."""
 
-ROWS = 1000
+MAX_ROWS_FOR_DISTANCES = 1000
 """Rows whose distances are looked at: the first, as rows come in random order."""
 
 
@@ -82,7 +82,10 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
         ):
             found.append(kernel.resolve(Z))
         elif bandwidths is None or isinstance(bandwidths, Integral):
-            steps = int(bandwidths or (STEPS if isinstance(kernel, Gaussian) else FEWER))
+            steps = int(
+                bandwidths
+                or (N_GAUSSIAN_BANDWIDTHS if isinstance(kernel, Gaussian) else N_OTHER_BANDWIDTHS)
+            )
             found += [
                 replace(kernel, bandwidth=sigma)
                 for sigma in ladder(Z, kernel._metric, steps).tolist()
@@ -112,10 +115,10 @@ def _ends(Z: Array, metric: Metric) -> tuple[float, float]:
 
     Repeated rows are left out, so that they do not make a bandwidth zero.
     """
-    few = Z[:ROWS]
+    few = Z[:MAX_ROWS_FOR_DISTANCES]
     distances, unit = distances_of_pairs(few if np.ptp(few, axis=0).any() else Z, metric)
     apart = distances[distances > 0]
-    low, high = np.quantile(apart, ENDS) if apart.size else (1.0, 1.0)
+    low, high = np.quantile(apart, DISTANCE_QUANTILES) if apart.size else (1.0, 1.0)
     if metric == "euclidean":  # whose distances are squared
         low, high = np.sqrt(low), np.sqrt(high)
     return unit * low, unit * high

@@ -11,13 +11,13 @@ from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
 from muhat.data import ColumnMoments
 from muhat.testing._permutations import PermutationTable
 
-CUTS = 64
+N_CUTS = 64
 """Quantiles of a column between which its distribution functions are compared, where units of rows are permuted."""
 
-AT_ONCE = 2**17
+MAX_VALUES_HELD = 2**17
 """Values of distribution functions that are held at a time: so many stay in the cache."""
 
-COUNTS = 2**23
+MAX_COUNTS_HELD = 2**23
 """How many counts of rows by unit, column and cut are held at most (64 MB)."""
 
 
@@ -55,7 +55,7 @@ def feature_differences(
         order = values.argsort(kind="stable")
         gaps = np.diff(values[order])
         with BLAS_ON_ONE_THREAD:
-            for some in slices(0, labels.shape[1], max(1, AT_ONCE // N)):
+            for some in slices(0, labels.shape[1], max(1, MAX_VALUES_HELD // N)):
                 F = (
                     np.cumsum(labels.T[some].take(order, axis=1), axis=1, dtype=np.int32)[:, :-1]
                     / n
@@ -112,7 +112,7 @@ def from_integrals(
 
 def column_cuts(rows: Array, units: int) -> list[Array]:
     """Return quantiles of every column, fewer where many columns or units would take much memory."""
-    cuts = int(np.clip(COUNTS // (units * rows.shape[1]), 2, CUTS))
+    cuts = int(np.clip(MAX_COUNTS_HELD // (units * rows.shape[1]), 2, N_CUTS))
     exponents = np.frexp(np.abs(rows).max(axis=0))[
         1
     ]  # between rows that are far apart, quantiles would overflow

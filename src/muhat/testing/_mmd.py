@@ -12,10 +12,10 @@ from muhat._validation import check_finite, checked_sample
 from muhat.data import ArraySource
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel
-from muhat.testing._base import as_rows, numbered
+from muhat.testing._base import as_rows, samples_of_matrix
 from muhat.testing._two_samples import TwoSampleTest, in_order_of
 
-ROWS = 1000
+ROWS_PER_BLOCK = 1000
 """Rows of the Gram matrix that are held at a time."""
 
 
@@ -67,7 +67,7 @@ def mmd(
 
 def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
     """Return the kernel with every parameter a number, and both samples as rows of one width."""
-    known = numbered("mmd", [kernel], (X, Y))
+    known = samples_of_matrix("mmd", [kernel], (X, Y))
     if known is not None:
         first, second = known.samples
         return known.kernels[0], first, second
@@ -93,7 +93,7 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
 def _mean(kernel: Kernel, X: Array, Y: Array, without_diagonal: bool = False) -> float:
     """Return the mean of k(x, y) over all pairs, or over those of different rows, in blocks that are not held."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused in words
-        total = sum(float(kernel(X[some], Y).sum()) for some in slices(0, len(X), ROWS))
+        total = sum(float(kernel(X[some], Y).sum()) for some in slices(0, len(X), ROWS_PER_BLOCK))
         if without_diagonal:
             return (total - float(kernel.diagonal(X).sum())) / (len(X) * (len(X) - 1))
     return total / (len(X) * len(Y))

@@ -13,22 +13,22 @@ from scipy.special import ndtri
 
 from muhat._arrays import Array, quotient, slices
 
-AT_ONCE = 2**22
+MAX_RANDOM_HELD = 2**22
 """Random numbers that are held at a time (32 MB)."""
 
-TIE = 1e-12
+TIE_TOLERANCE = 1e-12
 """Values of a statistic that differ by less than this share of its scale are equal: they count."""
 
-COMBINED_TIE = 1e-9
+COMBINED_TIE_TOLERANCE = 1e-9
 """The same for the combination, whose rounding is that of the statistics over their standard deviation."""
 
-NEARLY_CONSTANT = 1e-6
+CONSTANT_TOLERANCE = 1e-6
 """A statistic whose permutations differ by less than this share of its scale has nothing to say."""
 
 SHARPNESS = 5.0
 """How close the combination is to the largest score: at 1 many scores that are large count, at ∞ one is enough."""
 
-LEAST_SKEWNESS = 1e-2
+MIN_SKEWNESS = 1e-2
 """Skewness below which a law is as good as normal."""
 
 
@@ -53,7 +53,7 @@ class Relabelings:
             return cls(labels, True)
         chosen = np.zeros((n_permutations + 1, N), dtype=bool)
         chosen[0] = observed
-        for some in slices(1, n_permutations + 1, max(1, AT_ONCE // N)):
+        for some in slices(1, n_permutations + 1, max(1, MAX_RANDOM_HELD // N)):
             rows = rng.random((some.stop - some.start, N)).argpartition(n - 1, axis=1)[:, :n]
             np.put_along_axis(chosen[some], rows, True, axis=1)
         return cls(chosen.T, False)
@@ -69,7 +69,7 @@ def draw_orders(n: int, n_permutations: int, rng: np.random.Generator) -> tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class NullMoments:
     """What permutations of each statistic are distributed like, in theory: its mean, standard deviation and skewness.
 
     T = Σ_k h_k Z_k² of independent standard normal Z has the mean Σh, the variance 2Σh² and the skewness
@@ -81,7 +81,9 @@ class Law:
     skewness: Array
 
     @classmethod
-    def of_squares(cls, sums: Array, unit: Array | float, centred: Array | bool = False) -> Law:
+    def from_squares(
+        cls, sums: Array, unit: Array | float, centred: Array | bool = False
+    ) -> NullMoments:
         """Return the law of Σ h_k Z_k², less its mean if centred, from Σh, Σh² and Σh³ of each statistic, in rows.
 
         The h are in a unit of each statistic, so that no power of them is beyond the range of numbers.
@@ -92,17 +94,19 @@ class Law:
         return cls(np.where(centred, 0.0, unit * first), unit * spread, skewness)
 
     @classmethod
-    def of_all(cls, laws: Sequence[Law]) -> Law:
+    def concatenate(cls, null_moments: Sequence[NullMoments]) -> NullMoments:
         """Return the laws of several groups of statistics as one."""
         return cls(
             *(
                 np.concatenate(each)
-                for each in zip(*((x.mean, x.spread, x.skewness) for x in laws), strict=True)
+                for each in zip(
+                    *((x.mean, x.spread, x.skewness) for x in null_moments), strict=True
+                )
             )
         )
 
     @classmethod
-    def of_values(cls, values: Array) -> Law:
+    def from_values(cls, values: Array) -> NullMoments:
         """Return the mean and standard deviation of the permutations themselves, as of a normal law."""
         return cls(values.mean(axis=1), values.std(axis=1), np.zeros(len(values)))
 
@@ -110,11 +114,11 @@ class Law:
         """Return the standard normal value as far out as each of the values, by Wilson and Hilferty's cube root."""
         mean, spread, skewness = (each[:, None] for each in (self.mean, self.spread, self.skewness))
         out = np.divide(values - mean, spread, out=np.zeros_like(values), where=spread > 0)
-        g = np.maximum(skewness, LEAST_SKEWNESS)
+        g = np.maximum(skewness, MIN_SKEWNESS)
         cubed = np.maximum(
             1 + g * out / 2, 1e-3
         )  # of a χ² over its mean; the cube root is steep at zero
-        return np.where(skewness < LEAST_SKEWNESS, out, 6 / g * (np.cbrt(cubed) - 1) + g / 6)
+        return np.where(skewness < MIN_SKEWNESS, out, 6 / g * (np.cbrt(cubed) - 1) + g / 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,33 +149,39 @@ class PermutationTable:
     values: Array
     scales: Array
     """Of each statistic: what its rounding errors are measured in."""
-    law: Law | None = None
+    null_moments: NullMoments | None = None
     """On which scale the statistics of a family are compared with each other."""
     families: tuple[Family, ...] = ()
     """Which statistics are of one kind; without any, all are."""
 
     def only(self, chosen: Array) -> PermutationTable:
         """Return the table of some of the statistics, given by truth values, as one family."""
-        law = self.law and Law(
-            self.law.mean[chosen], self.law.spread[chosen], self.law.skewness[chosen]
+        null_moments = self.null_moments and NullMoments(
+            self.null_moments.mean[chosen],
+            self.null_moments.spread[chosen],
+            self.null_moments.skewness[chosen],
         )
-        return PermutationTable(self.values[chosen], self.scales[chosen], law)
+        return PermutationTable(self.values[chosen], self.scales[chosen], null_moments)
 
     @cached_property
     def p_values(self) -> Array:
         """#{b : T_j(b) ≥ T_j(0)}/(B + 1) of every statistic by itself: at least 1/(B + 1), ties count."""
-        observed = self.values[:, :1] - TIE * self.scales[:, None]
+        observed = self.values[:, :1] - TIE_TOLERANCE * self.scales[:, None]
         return (self.values >= observed).mean(axis=1)
 
     @cached_property
     def standardized(self) -> Array:
         """The normal score of every value by its statistic's law; by mean and spread of the row, if none is known."""
-        return (Law.of_values(self.values) if self.law is None else self.law).scores(self.values)
+        return (
+            NullMoments.from_values(self.values) if self.null_moments is None else self.null_moments
+        ).scores(self.values)
 
     @cached_property
     def varies(self) -> Array:
         """Which statistics some permutation changes: the others have nothing to say."""
-        return np.asarray(quotient(self.values, self.scales[:, None]).std(axis=1) > NEARLY_CONSTANT)
+        return np.asarray(
+            quotient(self.values, self.scales[:, None]).std(axis=1) > CONSTANT_TOLERANCE
+        )
 
     @cached_property
     def varying(self) -> tuple[Family, ...]:
@@ -204,7 +214,10 @@ class PermutationTable:
         if len(self.values) == 1:
             return float(self.p_values[0])
         return float(
-            (self.combined >= self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()).mean()
+            (
+                self.combined
+                >= self.combined[0] - COMBINED_TIE_TOLERANCE * np.abs(self.combined).max()
+            ).mean()
         )
 
     @cached_property
@@ -234,12 +247,12 @@ class PermutationTable:
         for each, scores in zip(self.varying, largest, strict=True):
             observed = self.standardized[each.rows, :1] - _rounding_of(scores)
             within = (scores >= observed).mean(axis=1)
-            reached = (1 + COMBINED_TIE) * within / each.weight
+            reached = (1 + COMBINED_TIE_TOLERANCE) * within / each.weight
             found[each.rows] = (least <= reached[:, None]).mean(axis=1)
         return found
 
     @property
-    def loudest(self) -> int:
+    def largest_statistic(self) -> int:
         """The statistic whose score is largest as observed, in the families with the least p-value."""
         explaining = [each.explains for each in self.varying]
         if not any(explaining):
@@ -271,4 +284,4 @@ def _ranked(scores: Array) -> Array:
 
 def _rounding_of(scores: Array) -> float:
     """Return by how much scores that are equal may differ."""
-    return float(COMBINED_TIE * np.abs(scores).max())
+    return float(COMBINED_TIE_TOLERANCE * np.abs(scores).max())

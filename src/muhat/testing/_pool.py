@@ -43,7 +43,7 @@ from muhat.testing._marginals import (
     differences_at_cuts,
     feature_differences,
 )
-from muhat.testing._units import Units
+from muhat.testing._units import PermutationUnits
 
 Found = TypeVar("Found")
 
@@ -72,7 +72,7 @@ class FirstPass:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class TestSample:
     """One of the two samples: its rows as a source, and some of them, drawn at random; all where they are few."""
 
     source: Source
@@ -85,7 +85,7 @@ class Sample:
     @classmethod
     def from_source(
         cls, source: Source, names: Sequence[str] | None, size: int, random_state: int
-    ) -> Sample:
+    ) -> TestSample:
         """Return a source with rows drawn from it, and moments of its columns, in one pass."""
         found = source.total(partial(FirstPass.from_batch, size=size, random_state=random_state))
         drawn = replace(found.drawn, rows=found.drawn.rows.astype(np.float64, copy=False))
@@ -93,7 +93,7 @@ class Sample:
         return cls(source, columns, drawn, found.moments, found.counts)
 
     @classmethod
-    def from_numbers(cls, rows: Array) -> Sample:
+    def from_numbers(cls, rows: Array) -> TestSample:
         """Return a sample of row numbers."""
         n = len(rows)
         return cls(ArraySource(rows), None, ReservoirSample(rows, np.arange(n), n, 0, n))
@@ -114,17 +114,17 @@ class Sample:
             return self.source.change(self.source.source.X)
         return self.drawn.rows if len(self.drawn.rows) == self.n else None
 
-    def standardized(self, moments: ColumnMoments) -> Sample:
+    def standardized(self, moments: ColumnMoments) -> TestSample:
         """Return the sample with its columns at mean 0 and variance 1 by moments of both samples together."""
         drawn = replace(self.drawn, rows=moments.standardized(self.drawn.rows))
         return replace(
             self, source=TransformedSource(self.source, moments.standardized), drawn=drawn
         )
 
-    def only(self, kept: Array, size: int) -> Sample:
+    def only(self, kept: Array, size: int) -> TestSample:
         """Return the sample of some of its rows, which are in memory; their numbers stay."""
         assert self.rows is not None
-        some = Sample.from_source(
+        some = TestSample.from_source(
             ArraySource(self.rows[kept]), self.names, size, self.drawn.random_state
         )
         return replace(some, drawn=replace(some.drawn, numbers=kept[some.drawn.numbers]))
@@ -144,14 +144,14 @@ def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | N
     return source, getattr(as_frame(X[0]) if isinstance(X, list | tuple) else X, "columns", None)
 
 
-Share = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
+MapParts = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
 """What calls some work on many parts, given the number of rows that are in it."""
 
 
 class Pool(ABC):
     """Units whose labels can be permuted: a Gram matrix for every kernel, and the differences of single features."""
 
-    units: Units
+    units: PermutationUnits
     observed: Array
     """Whether each unit is of the first sample."""
     rows: Array
@@ -159,11 +159,11 @@ class Pool(ABC):
 
     @abstractmethod
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share
+        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel."""
 
-    def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
+    def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
         """Return the values of a function at the rows that are drawn of each sample."""
         return witness(x.drawn.rows), witness(y.drawn.rows)
 
@@ -178,7 +178,7 @@ class Pool(ABC):
 class MemoryPool(Pool):
     """Rows that are held, those of a unit one after the other."""
 
-    units: Units
+    units: PermutationUnits
     observed: Array
     rows: Array
     numbers: Array
@@ -195,7 +195,7 @@ class MemoryPool(Pool):
         X: Array,
         Y: Array,
         gram: str | Approximation,
-        units: Units,
+        units: PermutationUnits,
         rng: np.random.Generator,
         for_mmd: bool = False,
     ) -> MemoryPool:
@@ -213,7 +213,7 @@ class MemoryPool(Pool):
         )
 
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share
+        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel, of which the large ones are not kept."""
         if self.gram == "blocks":
@@ -253,7 +253,7 @@ class MemoryPool(Pool):
         ]
         return differences_at_cuts(counts, self.rows, labels, shifts, names)
 
-    def evaluated(self, witness: Element, x: Sample, y: Sample) -> tuple[Array, Array]:
+    def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
         """Return the values of a function at all rows; one on the rows themselves takes each pair of them once."""
         rows = np.concatenate([x.drawn.rows, y.drawn.rows])
         if (

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, p_value_text
+from muhat._messages import is_at_floor, p_value_text, shift_text
 from muhat._reportable import Reportable
-from muhat._shown import Shown
+from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, as_points
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
@@ -25,7 +25,7 @@ from muhat.testing._wording import change_text, source_columns
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
 
-SHOWN = 5
+N_NAMED = 5
 """Rows that a result names, of each sample."""
 
 DEFAULT_NAMES = ("X", "Y")
@@ -73,7 +73,7 @@ def short(kernel: Kernel) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Reportable, Shown):
+class Result(Reportable, HtmlReprMixin):
     """What every test has to say.
 
     Attributes
@@ -155,6 +155,18 @@ class Result(Reportable, Shown):
             "verdict": self.verdict(level),
         }
 
+    def _summary(self) -> Summary:
+        rows = [
+            ("p-value", self.p_text.removeprefix("p = ").removeprefix("p ")),
+            *self._effect_rows(),
+        ]
+        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        return Summary(self.verdict(), ("", ""), rows, tone)
+
+    def _effect_rows(self) -> list[tuple[str, str]]:
+        """Return the rows of the summary on how large an effect is."""
+        return []
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.details})"
 
@@ -163,7 +175,7 @@ Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
 """Every statistic of every kernel, all parameters numbers."""
 
 
-def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
+def result_fields(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
     """Return what every result has, from the values of all statistics."""
     tests = tuple(
         SingleTest(kernels, statistics, float(value), float(p), float(standardized))
@@ -176,7 +188,7 @@ def of_table(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
         "statistic": float(table.combined[0]),
         "permuted": table.combined[1:],
         "n_permutations": table.values.shape[1] - 1,
-        "best": tests[table.loudest],
+        "best": tests[table.largest_statistic],
         "tests": tests,
     }
 
@@ -207,7 +219,7 @@ class Witness:
             missing = [name for name in self.columns if name not in names]
             if missing:
                 needed = f"the columns of the samples are needed, such as {missing[0]!r}"
-                raise MuhatError("witness", needed, ", ".join(map(repr, names[:SHOWN])))
+                raise MuhatError("witness", needed, ", ".join(map(repr, names[:N_NAMED])))
             X = np.column_stack([np.asarray(X[name]) for name in self.columns])
         if len(getattr(X, "shape", ())) == 1:
             X = np.asarray(X)[:, None]
@@ -335,6 +347,15 @@ class TwoSampleResult(Result):
         n, m = (each // self.rows_together for each in (self.n, self.m))
         return f"{n:,} and {m:,} {what} of {self.rows_together} rows"
 
+    def _summary(self) -> Summary:
+        names = getattr(self, "names", DEFAULT_NAMES)  # results saved by earlier versions have none
+        rows = []
+        for each in self.features:
+            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
+            rows.append((each.name, shift_text(each.shift), p))
+        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        return Summary(self.verdict(), shift_header(*names), rows, tone)
+
     @property
     def is_same(self) -> bool:
         """Whether the samples are the same rows, or all rows are equal: no row is then less like the others."""
@@ -378,8 +399,8 @@ class TwoSampleResult(Result):
             "is_exact": self.is_exact,
             "mmd": self.mmd,
             "mmd_interval": list(self.mmd_interval),
-            "rows_x": self.rows_x[:SHOWN].tolist(),
-            "rows_y": self.rows_y[:SHOWN].tolist(),
+            "rows_x": self.rows_x[:N_NAMED].tolist(),
+            "rows_y": self.rows_y[:N_NAMED].tolist(),
             "features": [
                 {field.name: getattr(each, field.name) for field in fields(each)}
                 for each in self.features
@@ -443,6 +464,9 @@ class IndependenceResult(Result):
         strength = f"kernel correlation {self.correlation:.2g}, {scale}"
         return f"{x} and {y} are dependent ({rows}; {strength}).{self._on_copies}"
 
+    def _effect_rows(self) -> list[tuple[str, str]]:
+        return [("kernel correlation (0: independent, to 1)", f"{self.correlation:.2g}")]
+
     @property
     def _on_copies(self) -> str:
         """A sentence on rows that are copies, with a space before it; nothing where there are none to speak of."""
@@ -473,11 +497,17 @@ class IndependenceResult(Result):
         }
 
 
+def shift_header(first: str, second: str) -> tuple[str, str, str]:
+    """Return the titles of a table of columns that differ between two samples."""
+    shift = f"mean of {second} − mean of {first}, in standard deviations"
+    return "column", shift, "p, corrected for all columns"
+
+
 def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
     """Return the names of columns in words, the first ones of many; several in brackets, as they are one side."""
     if not names:
         return otherwise
     names = tuple(source_columns(names))
-    if len(names) > SHOWN:
-        return f"({', '.join(names[: SHOWN - 1])} and {len(names) - SHOWN + 1} more columns)"
+    if len(names) > N_NAMED:
+        return f"({', '.join(names[: N_NAMED - 1])} and {len(names) - N_NAMED + 1} more columns)"
     return names[0] if len(names) == 1 else f"({', '.join(names)})"

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.testing._permutations import COMBINED_TIE, Law, PermutationTable
+from muhat.testing._permutations import COMBINED_TIE_TOLERANCE, NullMoments, PermutationTable
 
-FOR_FEATURES = 499
+N_PERMUTATIONS_FOR_FEATURES = 499
 """Permutations for the p-values of single features, which are not sequential."""
 
-CHUNK = 100
+FIRST_CHUNK = 100
 """Permutations that are drawn at first; after that, as many as there have been."""
 
-AT_ONCE = 2**25
+MAX_LABELS_HELD = 2**25
 """Labels that are held at a time (32 MB)."""
 
 
@@ -30,51 +30,53 @@ class SequentialTable(PermutationTable):
     (B + 1). P(p ≤ α) ≤ α for every α (Besag and Clifford 1991).
     """
 
-    enough: int = 1
+    n_exceeding: int = 1
     """h."""
 
     @cached_property
     def varies(self) -> Array:
         """Which statistics are combined, whatever was drawn."""
-        assert self.law is not None
-        return np.asarray(self.law.spread > 0)
+        assert self.null_moments is not None
+        return np.asarray(self.null_moments.spread > 0)
 
     @cached_property
     def exceeding(self) -> Array:
         """How many of the first permutations are as large as observed, for each number of them."""
-        observed = self.combined[0] - COMBINED_TIE * np.abs(self.combined).max()
+        observed = self.combined[0] - COMBINED_TIE_TOLERANCE * np.abs(self.combined).max()
         return np.cumsum(self.combined[1:] >= observed)
 
     @property
-    def is_clear(self) -> bool:
+    def can_stop(self) -> bool:
         """Whether h permutations are as large as observed."""
-        return bool(self.exceeding[-1] >= self.enough)
+        return bool(self.exceeding[-1] >= self.n_exceeding)
 
     @property
     def p_value(self) -> float:
         """The sequential p-value."""
-        if self.is_clear:
-            return float(self.enough / (1 + np.searchsorted(self.exceeding, self.enough)))
+        if self.can_stop:
+            return float(self.n_exceeding / (1 + np.searchsorted(self.exceeding, self.n_exceeding)))
         return float((1 + self.exceeding[-1]) / (1 + len(self.exceeding)))
 
 
-def permute_until_clear(
+def permute_sequentially(
     values_of: Callable[[Array], Array],
-    law: Law,
+    null_moments: NullMoments,
     draw: Callable[[int], Array],
-    enough: int,
+    n_exceeding: int,
     most: int,
 ) -> tuple[SequentialTable, Array]:
     """Return the table of as many permutations as it takes, and the labels of some others for single features.
 
     ``values_of`` gives the statistics of columns of labels, ``draw`` the observed labels and so many random ones.
     """
-    others = draw(min(FOR_FEATURES, most))
+    others = draw(min(N_PERMUTATIONS_FOR_FEATURES, most))
     values = values_of(others[:, :1])
     while True:
         drawn = values.shape[1] - 1
-        more = min(max(CHUNK, drawn), max(1, AT_ONCE // len(others)), most - drawn)
+        more = min(max(FIRST_CHUNK, drawn), max(1, MAX_LABELS_HELD // len(others)), most - drawn)
         values = np.concatenate([values, values_of(draw(more)[:, 1:])], axis=1)
-        table = SequentialTable(values, np.abs(values).max(axis=1), law, enough=enough)
-        if table.is_clear or drawn + more == most:
+        table = SequentialTable(
+            values, np.abs(values).max(axis=1), null_moments, n_exceeding=n_exceeding
+        )
+        if table.can_stop or drawn + more == most:
             return table, others

@@ -16,10 +16,10 @@ from muhat.mean import KernelMean
 from muhat.selection import Fixed
 from muhat.testing._statistics import Statistic
 
-MOST_ROWS = 200
+MAX_ROWS_DECOMPOSED = 200
 """Rows up to which a decomposition for each permutation takes a few milliseconds."""
 
-MOST_IN_CLOSED_FORM = 2000
+MAX_ROWS_CLOSED_FORM = 2000
 """Rows up to which a matrix for each permutation does."""
 
 
@@ -55,7 +55,7 @@ class ShrunkCovariance(Statistic):
         filter = as_filter(self.filter)
         if self.parameter is not None:
             filter.check(np.atleast_1d(self.parameter))
-        most = MOST_IN_CLOSED_FORM if isinstance(filter, SimpleShrinkage) else MOST_ROWS
+        most = MAX_ROWS_CLOSED_FORM if isinstance(filter, SimpleShrinkage) else MAX_ROWS_DECOMPOSED
         if n > most:
             advice = "use 'scose', or statistics such as 'mmd' and 'spectral'"
             raise MuhatError(str(self), f"at most {most} rows are needed", n, advice)

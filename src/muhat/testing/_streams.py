@@ -22,20 +22,20 @@ from muhat.testing._marginals import (
     counts_between,
     differences_at_cuts,
 )
-from muhat.testing._pool import Found, Pool, Sample, Share
-from muhat.testing._units import Units, Urn
+from muhat.testing._pool import Found, MapParts, Pool, TestSample
+from muhat.testing._units import PermutationUnits, UnitAssignment
 
 
 @dataclass(eq=False)
 class SourcePool(Pool):
     """Units of which only sums over their rows are held: of features, and of counts in every column."""
 
-    units: Units
+    units: PermutationUnits
     observed: Array
     rows: Array
     gram: Approximation
-    samples: tuple[Sample, Sample]
-    urns: tuple[Urn, Urn]
+    samples: tuple[TestSample, TestSample]
+    assignments: tuple[UnitAssignment, UnitAssignment]
     spectra: dict[str, PooledSpectrum] = field(default_factory=dict)
     """Those of the kernels that were asked for, by their text."""
     sums: tuple[UnitSums, ...] = ()
@@ -43,20 +43,30 @@ class SourcePool(Pool):
 
     @classmethod
     def from_samples(
-        cls, x: Sample, y: Sample, gram: Approximation, units: Units, rng: np.random.Generator
+        cls,
+        x: TestSample,
+        y: TestSample,
+        gram: Approximation,
+        units: PermutationUnits,
+        rng: np.random.Generator,
     ) -> SourcePool:
         """Return the units of both samples, and rows to learn from that are a uniform sample of the pool."""
-        urns = Urn.fill(x.n, units.x, units, rng), Urn.fill(y.n, units.y, units, rng)
+        assignments = (
+            UnitAssignment.fill(x.n, units.x, units, rng),
+            UnitAssignment.fill(y.n, units.y, units, rng),
+        )
         size = min(x.drawn.size, x.n + y.n)
         share = rng.hypergeometric(x.n, y.n, size)
         rows = [
             each.drawn.rows[rng.choice(len(each.drawn.rows), some, replace=False)]
             for each, some in ((x, share), (y, size - share))
         ]
-        return cls(units, units.observed, rng.permutation(np.concatenate(rows)), gram, (x, y), urns)
+        return cls(
+            units, units.observed, rng.permutation(np.concatenate(rows)), gram, (x, y), assignments
+        )
 
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: Share
+        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the spectrum of every kernel; one pass over the rows serves all new ones."""
         new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
@@ -65,8 +75,8 @@ class SourcePool(Pool):
             centres = tuple(each(self.rows).mean(axis=0) for each in maps)
             cuts = column_cuts(self.rows, len(self.observed))
             self.sums = tuple(
-                sample.source.total(UnitWork(maps, centres, cuts, urn))
-                for sample, urn in zip(self.samples, self.urns, strict=True)
+                sample.source.total(UnitWork(maps, centres, cuts, assignment))
+                for sample, assignment in zip(self.samples, self.assignments, strict=True)
             )
             for number, kernel in enumerate(new):
                 self.spectra[repr(kernel)] = self._spectrum(maps[number], number)
@@ -126,16 +136,16 @@ class UnitWork:
     maps: tuple[FeatureMap, ...]
     centres: tuple[Array, ...]
     cuts: list[Array]
-    urn: Urn
+    assignment: UnitAssignment
 
     def __call__(self, batch: SampleBatch) -> UnitSums:
         """Return the sums over a batch's rows; those that the urn gives to no unit do not take part."""
-        unit = self.urn(batch.start, len(batch.X))
-        order = np.argsort(unit, kind="stable")[: int((unit < self.urn.units).sum())]
+        unit = self.assignment(batch.start, len(batch.X))
+        order = np.argsort(unit, kind="stable")[: int((unit < self.assignment.units).sum())]
         X, unit = batch.X[order].astype(np.float64, copy=False), unit[order]
-        starts = np.searchsorted(unit, np.arange(self.urn.units + 1))
+        starts = np.searchsorted(unit, np.arange(self.assignment.units + 1))
         member = csr_matrix(
-            (np.ones(len(X)), np.arange(len(X)), starts), shape=(self.urn.units, len(X))
+            (np.ones(len(X)), np.arange(len(X)), starts), shape=(self.assignment.units, len(X))
         )
         features, squares, largest = [], [], []
         for features_of, centre in zip(self.maps, self.centres, strict=True):
@@ -148,6 +158,7 @@ class UnitWork:
             features.append(member @ phi)
             squares.append(phi.T @ phi)
         counts = tuple(
-            counts_between(*each, unit, self.urn.units) for each in zip(X.T, self.cuts, strict=True)
+            counts_between(*each, unit, self.assignment.units)
+            for each in zip(X.T, self.cuts, strict=True)
         )
         return UnitSums(tuple(features), tuple(squares), np.array(largest), counts)

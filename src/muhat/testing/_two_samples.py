@@ -23,29 +23,35 @@ from muhat.testing._base import (
     PermutationTest,
     check_flag,
     checked_names,
-    numbered,
+    samples_of_matrix,
 )
 from muhat.testing._copies import distinct_rows
 from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._marginals import FeatureDifference, shifts_between
-from muhat.testing._permutations import Family, Law, PermutationTable, Relabelings
-from muhat.testing._pool import MemoryPool, Pool, Sample, as_named_source
-from muhat.testing._results import DEFAULT_NAMES, Candidates, TwoSampleResult, Witness, of_table
-from muhat.testing._sequential import permute_until_clear
+from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
+from muhat.testing._pool import MemoryPool, Pool, TestSample, as_named_source
+from muhat.testing._results import (
+    DEFAULT_NAMES,
+    Candidates,
+    TwoSampleResult,
+    Witness,
+    result_fields,
+)
+from muhat.testing._sequential import permute_sequentially
 from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
-from muhat.testing._units import ROWS_ONE_BY_ONE, Units
+from muhat.testing._units import MAX_SINGLE_ROWS, PermutationUnits
 from muhat.testing._wording import with_moments
 
-DENSE_UP_TO = 2000
+MAX_ROWS_DENSE = 2000
 """Rows of the pool up to which the eigendecompositions of twenty kernels take less than about a minute."""
 
-LANDMARKS = 300
+N_LANDMARKS = 300
 """How many landmarks stand for more rows than that, if nothing else is asked for."""
 
-KERNELS, DISTANCES = 0.95, 0.025
+KERNEL_WEIGHT, DISTANCE_WEIGHT = 0.95, 0.025
 """Weights of the default's families: all kernels; the energy distance, and that of ranks (docs/tests.md)."""
 
 
@@ -154,7 +160,7 @@ class TwoSampleTest(PermutationTest):
         """
         statistics, kernels = self._check(), as_kernels(self.kernel)
         labels_of_samples = self._names(names, X, Y)
-        known = numbered("TwoSampleTest", kernels, (X, Y))
+        known = samples_of_matrix("TwoSampleTest", kernels, (X, Y))
         too_few_distinct = False
         kernels = kernels if known is None else known.kernels
         gram = self._gram(kernels, statistics)
@@ -166,7 +172,7 @@ class TwoSampleTest(PermutationTest):
                 x, y, too_few_distinct = self._without_copies(x, y, statistics, rng)
             warn_of_constant_columns(x, y)
         else:
-            x, y = map(Sample.from_numbers, known.samples)
+            x, y = map(TestSample.from_numbers, known.samples)
             self._check_sizes(x, y, statistics)
         moments = self._moments(x, y)
         scaled = (x, y) if moments is None else (x.standardized(moments), y.standardized(moments))
@@ -190,9 +196,9 @@ class TwoSampleTest(PermutationTest):
             statistics,
             lambda count: Relabelings.draw(pool.observed, count, rng).labels,
         )
-        (kernel,), (loudest,) = candidates[table.loudest]
+        (kernel,), (largest_statistic,) = candidates[table.largest_statistic]
         [of_kernel] = pool.map(lambda each: each, [kernel], self._map)
-        element = of_kernel.witness(loudest, pool.observed)
+        element = of_kernel.witness(largest_statistic, pool.observed)
         witness_x, witness_y = pool.evaluated(element, *scaled)
         columns = _column_names(x, y)
         features: tuple[FeatureDifference, ...] = ()
@@ -203,7 +209,7 @@ class TwoSampleTest(PermutationTest):
             features = with_moments(features, x.moments, y.moments, columns)
         telling = [columns.index(each.name) for each in features[:2]]
         return TwoSampleResult(
-            **of_table(table, candidates),
+            **result_fields(table, candidates),
             is_complete=is_complete,
             n=x.n,
             m=y.n,
@@ -226,7 +232,7 @@ class TwoSampleTest(PermutationTest):
         )
 
     def _table_without_differences(
-        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw
+        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: DrawLabels
     ) -> Drawn:
         """Return the table where there is nothing to compare: no permutation counts, and p is 1, of columns too."""
         labels = draw(self.n_permutations)
@@ -234,16 +240,16 @@ class TwoSampleTest(PermutationTest):
         return table, labels[:, :1], [((ladder[0],), (MMD(),))]
 
     def _whole_table(
-        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw
+        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: DrawLabels
     ) -> Drawn:
         """Return the values of all permutations, the labels of these, and the statistics."""
         labels = draw(self.n_permutations)
 
         def values_of(
             gram: PooledGram, statistics: list[Statistic]
-        ) -> tuple[list[Statistic], Array, Array, Law]:
+        ) -> tuple[list[Statistic], Array, Array, NullMoments]:
             resolved = gram.resolve(statistics)
-            return resolved, *gram.statistics(resolved, labels), gram.law(resolved, labels)
+            return resolved, *gram.statistics(resolved, labels), gram.null_moments(resolved, labels)
 
         kernels = [each for each in ladder if not isinstance(each, Distance)]
         distances = [each for each in ladder if isinstance(each, Distance)]
@@ -255,11 +261,14 @@ class TwoSampleTest(PermutationTest):
             if distances
             else []
         )
-        resolved, values, scales, laws = zip(*found, strict=True)
+        resolved, values, scales, null_moments = zip(*found, strict=True)
         candidates = _candidates([*kernels, *distances], resolved)
         families = _families([each for (each,), _ in candidates])
         table = PermutationTable(
-            np.concatenate(values), np.concatenate(scales), Law.of_all(laws), families
+            np.concatenate(values),
+            np.concatenate(scales),
+            NullMoments.concatenate(null_moments),
+            families,
         )
         return table, labels, candidates
 
@@ -277,7 +286,7 @@ class TwoSampleTest(PermutationTest):
         return [Distance(ranks).resolve(rows) for ranks in (False, True)]
 
     def _sequential_table(
-        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: Draw
+        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: DrawLabels
     ) -> Drawn:
         """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
         grams = pool.map(lambda each: (each, each.resolve(statistics)), ladder, self._map)
@@ -288,10 +297,12 @@ class TwoSampleTest(PermutationTest):
                 self._map(lambda each: each[0].statistics(each[1], labels)[0], grams, len(labels))
             )
 
-        law = Law.of_all([gram.law(resolved, pool.observed[:, None]) for gram, resolved in grams])
+        null_moments = NullMoments.concatenate(
+            [gram.null_moments(resolved, pool.observed[:, None]) for gram, resolved in grams]
+        )
         assert self.early_stopping is not None
-        return *permute_until_clear(
-            values_of, law, draw, self.early_stopping, self.n_permutations
+        return *permute_sequentially(
+            values_of, null_moments, draw, self.early_stopping, self.n_permutations
         ), candidates
 
     def _check(self) -> list[Statistic]:
@@ -334,17 +345,17 @@ class TwoSampleTest(PermutationTest):
                 gram.check(kernel)
         return gram
 
-    def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[Sample, Sample]:
+    def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[TestSample, TestSample]:
         """Return both samples, or refuse them in one sentence."""
         size = max(
-            ROWS_ONE_BY_ONE, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0
+            MAX_SINGLE_ROWS, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0
         )
         sources = [self._source(name, given) for name, given in (("X", X), ("Y", Y))]
         (_, first), (_, second) = sources
         if first and second and first != second:
             sources[1] = in_order_of(first, second, sources[1][0])
         x, y = (
-            Sample.from_source(*source, size=size, random_state=number)
+            TestSample.from_source(*source, size=size, random_state=number)
             for number, source in enumerate(sources)
         )
         columns = [each.drawn.rows.shape[1] for each in (x, y)]
@@ -354,8 +365,12 @@ class TwoSampleTest(PermutationTest):
         return x, y
 
     def _without_copies(
-        self, x: Sample, y: Sample, statistics: Sequence[Statistic], rng: np.random.Generator
-    ) -> tuple[Sample, Sample, bool]:
+        self,
+        x: TestSample,
+        y: TestSample,
+        statistics: Sequence[Statistic],
+        rng: np.random.Generator,
+    ) -> tuple[TestSample, TestSample, bool]:
         """Return both samples without copies; as they are, and True, where too few rows would be left to compare."""
         if x.rows is None or y.rows is None:
             needed, advice = (
@@ -380,7 +395,7 @@ class TwoSampleTest(PermutationTest):
         rows, names = self._sample(name, X, least=1)
         return ArraySource(rows), names
 
-    def _check_sizes(self, x: Sample, y: Sample, statistics: Sequence[Statistic]) -> None:
+    def _check_sizes(self, x: TestSample, y: TestSample, statistics: Sequence[Statistic]) -> None:
         """Refuse samples that are too small for any permutation to differ, or for a U-statistic."""
         unbiased = _are_unbiased(statistics)
         for name, each in (("X", x), ("Y", y)):
@@ -390,7 +405,7 @@ class TwoSampleTest(PermutationTest):
                 )
                 raise MuhatError("TwoSampleTest", needed, "1 row")
 
-    def _moments(self, x: Sample, y: Sample) -> ColumnMoments | None:
+    def _moments(self, x: TestSample, y: TestSample) -> ColumnMoments | None:
         """Return the moments of both samples together, if columns are to be standardized."""
         if not self.standardize or x.moments is None or y.moments is None:
             return None
@@ -398,18 +413,18 @@ class TwoSampleTest(PermutationTest):
 
     def _pool(
         self,
-        x: Sample,
-        y: Sample,
+        x: TestSample,
+        y: TestSample,
         gram: str | Approximation,
         rng: np.random.Generator,
         for_mmd: bool,
     ) -> Pool:
         """Return the pool of both samples: held where the rows are few or all pairs are needed, else summed up."""
-        held = x.n + y.n <= ROWS_ONE_BY_ONE or gram in ("dense", "blocks") or x.moments is None
+        held = x.n + y.n <= MAX_SINGLE_ROWS or gram in ("dense", "blocks") or x.moments is None
         if gram == "auto":
-            gram = "dense" if x.n + y.n <= DENSE_UP_TO else Nystrom(LANDMARKS)
-        one_by_one = 0 if gram == "blocks" else ROWS_ONE_BY_ONE
-        units = Units.choose(
+            gram = "dense" if x.n + y.n <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
+        one_by_one = 0 if gram == "blocks" else MAX_SINGLE_ROWS
+        units = PermutationUnits.choose(
             x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one
         )
         if not held:
@@ -424,7 +439,7 @@ class TwoSampleTest(PermutationTest):
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd)
 
 
-Draw = Callable[[int], Array]
+DrawLabels = Callable[[int], Array]
 """From a number of permutations to columns of labels, the first as observed."""
 
 Drawn = tuple[PermutationTable, Array, Candidates]
@@ -438,8 +453,8 @@ def _families(kernels: list[Kernel]) -> tuple[Family, ...]:
     distances = [number for number, kernel in enumerate(kernels) if isinstance(kernel, Distance)]
     if not distances:
         return ()
-    others = [Family(DISTANCES, np.array([number]), explains=False) for number in distances]
-    return Family(KERNELS, np.setdiff1d(np.arange(len(kernels)), distances)), *others
+    others = [Family(DISTANCE_WEIGHT, np.array([number]), explains=False) for number in distances]
+    return Family(KERNEL_WEIGHT, np.setdiff1d(np.arange(len(kernels)), distances)), *others
 
 
 def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:
@@ -474,7 +489,7 @@ def _columns_in_order(X: Array, order: list[int]) -> Array:
     return np.ascontiguousarray(X[:, order])
 
 
-def _column_names(x: Sample, y: Sample) -> tuple[str, ...]:
+def _column_names(x: TestSample, y: TestSample) -> tuple[str, ...]:
     """Return the names of the columns, by default their numbers; none where there are no columns."""
     if x.moments is None:
         return ()
@@ -486,7 +501,7 @@ def _are_unbiased(statistics: Sequence[Statistic]) -> bool:
     return any(each.unbiased for each in statistics)
 
 
-def _are_equal(x: Sample, y: Sample) -> bool:
+def _are_equal(x: TestSample, y: TestSample) -> bool:
     """Whether all rows of both samples are equal."""
     if x.moments is None or y.moments is None:
         return False
@@ -494,7 +509,7 @@ def _are_equal(x: Sample, y: Sample) -> bool:
     return np.array_equal(both.low, both.high)
 
 
-def warn_of_constant_columns(x: Sample, y: Sample) -> None:
+def warn_of_constant_columns(x: TestSample, y: TestSample) -> None:
     """Warn of columns that have one value in both samples, unless all have."""
     if x.moments is None or y.moments is None:
         return
@@ -517,7 +532,7 @@ class ConstantColumns(UserWarning):
     """Columns with one value in both samples."""
 
 
-def _copies(x: Sample, y: Sample) -> dict[str, Any]:
+def _copies(x: TestSample, y: TestSample) -> dict[str, Any]:
     """Return how many rows are copies of others, and whether both samples are the same rows."""
     if x.counts is None or y.counts is None:
         return {}
@@ -529,7 +544,7 @@ def _copies(x: Sample, y: Sample) -> dict[str, Any]:
     }
 
 
-def _least_p_value(units: Units, n_permutations: int) -> float:
+def _least_p_value(units: PermutationUnits, n_permutations: int) -> float:
     """Return the least p-value that data of this size can give.
 
     Where all relabelings are taken, one that swaps two samples of one size has the statistics of that observed.

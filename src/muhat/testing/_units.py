@@ -9,24 +9,24 @@ import numpy as np
 from muhat._arrays import Array, slices
 from muhat.errors import MuhatError
 
-ROWS_ONE_BY_ONE = 20_000
+MAX_SINGLE_ROWS = 20_000
 """Rows of both samples up to which each is permuted by itself, if nothing else is asked for."""
 
-BINS = 500
+N_BINS = 500
 """Bins of both samples together, if nothing else is asked for; at most twice as many where one sample is small."""
 
-LEAST_SHARE = 10
+MAX_IMBALANCE = 10
 """The smaller sample has at least one bin in so many of them, if it has the rows."""
 
-MOST_ROWS = 10**9
+MAX_ROWS = 10**9
 """Rows of a sample beyond which an urn cannot be drawn from."""
 
-PAGE = 65_536
+BLOCKS_PER_PAGE = 65_536
 """Items of which the urn's labels are made together."""
 
 
 @dataclass(frozen=True)
-class Units:
+class PermutationUnits:
     """How the rows of two samples form units of one size, which are permuted as wholes.
 
     Under the null hypothesis units of equal size are exchangeable as rows are, so that permuting them gives an exact
@@ -56,7 +56,7 @@ class Units:
     @classmethod
     def choose(
         cls, n: int, m: int, *, bins: int | None, block: int | None, one_by_one: int
-    ) -> Units:
+    ) -> PermutationUnits:
         """Return the units of n and m rows: as many bins as asked for, none while the rows are no more than these."""
         length = block or 1
         if min(n, m) < (1 if length == 1 else 2 * length):
@@ -66,10 +66,10 @@ class Units:
         n, m = n // length, m // length
         if bins is None and n + m <= one_by_one:
             return cls(length, 1, n, m)
-        wanted = bins or BINS
+        wanted = bins or N_BINS
         least = min(n, m)
         size = max(
-            1, min((n + m) // wanted, LEAST_SHARE * least // wanted, least // 2)
+            1, min((n + m) // wanted, MAX_IMBALANCE * least // wanted, least // 2)
         )  # two units of each at least
         x, y = n // size, m // size
         most = max(wanted, 2 * wanted - min(x, y))
@@ -85,7 +85,7 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Urn:
+class UnitAssignment:
     """The unit of every row of a sample by its number, drawn without replacement, however the rows are batched."""
 
     units: int
@@ -95,15 +95,17 @@ class Urn:
     """How many of each page's blocks go to each unit, and at last to none."""
 
     @classmethod
-    def fill(cls, n: int, units: int, size: Units, rng: np.random.Generator) -> Urn:
+    def fill(
+        cls, n: int, units: int, size: PermutationUnits, rng: np.random.Generator
+    ) -> UnitAssignment:
         """Return the urn of n rows, which gives every unit as many blocks as it has."""
-        if n > MOST_ROWS:
-            raise MuhatError("TwoSampleTest", f"a sample may have at most {MOST_ROWS} rows", n)
+        if n > MAX_ROWS:
+            raise MuhatError("TwoSampleTest", f"a sample may have at most {MAX_ROWS} rows", n)
         blocks = n // size.block
         left = np.full(units + 1, size.blocks)
         left[-1] = blocks - units * size.blocks
         pages = []
-        for page in slices(0, blocks, PAGE):
+        for page in slices(0, blocks, BLOCKS_PER_PAGE):
             pages.append(rng.multivariate_hypergeometric(left, page.stop - page.start))
             left = left - pages[-1]
         return cls(units, size.block, int(rng.integers(2**31)), np.array(pages, np.int32))
@@ -112,9 +114,15 @@ class Urn:
         """Return the units of some rows that follow each other; the number of units where a row has none."""
         first, last = start // self.block, (start + rows - 1) // self.block
         drawn = np.concatenate(
-            [self._page(page) for page in range(first // PAGE, last // PAGE + 1)]
+            [
+                self._page(page)
+                for page in range(first // BLOCKS_PER_PAGE, last // BLOCKS_PER_PAGE + 1)
+            ]
         )
-        blocks = np.arange(start, start + rows) // self.block - first // PAGE * PAGE
+        blocks = (
+            np.arange(start, start + rows) // self.block
+            - first // BLOCKS_PER_PAGE * BLOCKS_PER_PAGE
+        )
         return np.append(drawn, self.units)[
             np.minimum(blocks, len(drawn))
         ]  # rows after the last block have none

@@ -14,16 +14,16 @@ from muhat.data import ColumnMoments
 from muhat.data._formats import INDICATOR
 from muhat.testing._marginals import FeatureDifference
 
-STANDARD_ERRORS = 2
+MIN_STANDARD_ERRORS = 2
 """Standard errors from which on a difference of means is what a verdict says of a column."""
 
-SPREAD_RATIO, SPREAD_ERRORS = 1.05, 3
+MIN_SPREAD_RATIO, MIN_SPREAD_ERRORS = 1.05, 3
 """A ratio of standard deviations that is clear: so large, and its logarithm so many standard errors, as if normal."""
 
-ROUNDING = 1e-12
+VARIANCE_TOLERANCE = 1e-12
 """By how much a variance of values 0 and 1 may differ from what their share gives."""
 
-MOST_DECIMALS = 4
+MAX_DECIMALS = 4
 """Of percentages that would be equal with fewer."""
 
 
@@ -40,7 +40,9 @@ def with_moments(
     is_indicator = (both.low == 0) & (
         both.high == 1
     )  # their unit is 1; values between vary less than 0 and 1 do
-    is_indicator &= np.abs(both.squares / both.count - both.mean * (1 - both.mean)) < ROUNDING
+    is_indicator &= (
+        np.abs(both.squares / both.count - both.mean * (1 - both.mean)) < VARIANCE_TOLERANCE
+    )
     places = {name: place for place, name in enumerate(columns)}
     found = []
     for each in features:
@@ -76,10 +78,10 @@ def _change(
     is_shifted = _is_shifted(each, sizes)
     if each.spreads is None:
         return shifted if is_shifted else "in spread or shape more than in its mean"
-    if not _is_clear(each.spreads, sizes):
+    if not _spread_differs(each.spreads, sizes):
         return shifted if is_shifted else "in shape more than in mean or spread"
     wider = names[int(each.spreads[1] > each.spreads[0])]
-    first, second = _told_apart(each.spreads)
+    first, second = _distinguishable(each.spreads)
     spread = f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
     if not is_shifted:
         return spread
@@ -90,9 +92,9 @@ def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
     """Whether the means differ by more than two standard errors, each sample having its own variance."""
     n, m = sizes
     if each.means is None or each.spreads is None:
-        return bool(abs(each.shift) >= STANDARD_ERRORS * np.sqrt(1 / n + 1 / m))
+        return bool(abs(each.shift) >= MIN_STANDARD_ERRORS * np.sqrt(1 / n + 1 / m))
     error = hypot(each.spreads[0] / n**0.5, each.spreads[1] / m**0.5)
-    return abs(each.means[1] - each.means[0]) >= STANDARD_ERRORS * error
+    return abs(each.means[1] - each.means[0]) >= MIN_STANDARD_ERRORS * error
 
 
 def _log_ratio(spreads: tuple[float, float]) -> float:
@@ -101,15 +103,15 @@ def _log_ratio(spreads: tuple[float, float]) -> float:
     return log(large / small) if small > 0 else inf
 
 
-def _is_clear(spreads: tuple[float, float] | None, sizes: tuple[int, int]) -> bool:
+def _spread_differs(spreads: tuple[float, float] | None, sizes: tuple[int, int]) -> bool:
     """Whether standard deviations differ clearly."""
     if spreads is None or spreads[0] == spreads[1] or min(sizes) < 2:
         return False
     error = (0.5 / sizes[0] + 0.5 / sizes[1]) ** 0.5
-    return _log_ratio(spreads) >= max(log(SPREAD_RATIO), SPREAD_ERRORS * error)
+    return _log_ratio(spreads) >= max(log(MIN_SPREAD_RATIO), MIN_SPREAD_ERRORS * error)
 
 
-def _told_apart(spreads: tuple[float, float]) -> list[str]:
+def _distinguishable(spreads: tuple[float, float]) -> list[str]:
     """Return two standard deviations with two digits, or with three where two are the same."""
     texts = [_in_digits(each, 2) for each in spreads]
     return texts if texts[0] != texts[1] else [_in_digits(each, 3) for each in spreads]
@@ -124,7 +126,7 @@ def _in_digits(value: float, digits: int) -> str:
 
 def _shares(means: tuple[float, float]) -> list[str]:
     """Return two shares in percent, with as few decimals as tell them apart."""
-    for decimals in range(MOST_DECIMALS + 1):
+    for decimals in range(MAX_DECIMALS + 1):
         texts = [f"{100 * mean:.{decimals}f} %" for mean in means]
         if texts[0] != texts[1] or isclose(*means):
             break
