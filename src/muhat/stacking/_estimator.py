@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._caches import UnsavedCaches
 from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
@@ -51,7 +52,7 @@ CLEAR = 2.0
 """Standard errors beyond which a gain is said to be one."""
 
 
-class StackedMean(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
+class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
