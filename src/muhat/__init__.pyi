@@ -11,6 +11,7 @@ from . import embedding as embedding
 from . import errors as errors
 from . import filters as filters
 from . import gram as gram
+from . import groups as groups
 from . import kernels as kernels
 from . import mean as mean
 from . import notebook as notebook
@@ -42,6 +43,7 @@ from .filters import KME as KME
 from .kernels import Kernel as Kernel
 from .mean import KernelMean as KernelMean
 from .conditional import KernelMeanMatching as KernelMeanMatching
+from .groups import KernelMeans as KernelMeans
 from .filters import Landweber as Landweber
 from .kernels import Laplacian as Laplacian
 from .selection import LeaveOneOut as LeaveOneOut
@@ -90,6 +92,7 @@ __version__: str
 __all__ = [
     "KernelMean",
     "StackedMean",
+    "KernelMeans",
     "compare",
     "Comparison",
     "Gaussian",
