@@ -106,7 +106,7 @@ CLASSES = {
     ),
     "muhat.testing._distances": ("Distance", "_ResolvedDistance"),
     "muhat.testing._marginals": ("FeatureDifference",),
-    "muhat.testing._results": ("Witness",),
+    "muhat.testing._results": ("Witness", "WitnessedRows"),
     "muhat.conditional": ("ConditionalMean", "KernelMeanMatching"),
     "muhat.conditional._distribution": ("ConditionalDistribution",),
     "muhat.conditional._fits": ("ConditionalChoice", "SpectralFit", "RegressionRows"),
