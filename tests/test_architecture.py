@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import muhat
-from muhat import KernelMean, keep
+import paper
+from muhat import KernelMean
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
@@ -25,10 +26,12 @@ PACKAGE = ROOT / "src" / "muhat"
 ORDER = [
     "errors",
     "_messages",
+    "_registry",
     "_arrays",
+    "_caches",
     "_files",
     "_reportable",
-    "_shown",
+    "_summary",
     "_validation",
     "kernels",
     "embedding",
@@ -44,15 +47,16 @@ ORDER = [
     "density",
     "testing",
     "conditional",
-    "keep",
+    "theory",
+    "datasets",
+    "persistence",
     "notebook",
     "plots",
     "report",
     "cli",
-    "paper",
     "__main__",
 ]
-"""The way a sample takes: a module imports only from those before it. The paper comes last: nothing else imports it."""
+"""The way a sample takes: a module imports only from those before it."""
 
 PUBLIC = [
     *("KernelMean", "StackedMean", "compare", "Comparison"),
@@ -137,6 +141,69 @@ def test_a_module_imports_only_from_those_before_it():
     assert not backwards
 
 
+def imported_by_name(path):
+    """The modules of muhat that a file imports by their name, as a string or an f-string."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if function not in ("import_module", "__import__", "resolve_name", "run_module"):
+            continue
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            written = ast.unparse(argument)
+            if "muhat" in written or "__package__" in written or "__name__" in written:
+                yield written
+
+
+def test_no_module_is_imported_by_its_name_but_by_the_package_itself():
+    """``muhat/__init__.py``, which imports public names when they are asked for, is not a module."""
+    by_name = [
+        f"{name}: {each}" for name, path in MODULES.items() for each in imported_by_name(path)
+    ]
+    assert not by_name
+
+
+def test_no_module_names_one_that_comes_after_it():
+    """A string such as "muhat.report" is an import to come."""
+    backwards = []
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = getattr(node, "value", None)
+            if not isinstance(text, str) or not re.fullmatch(r"muhat(\.\w+)+", text):
+                continue
+            other = text.split(".")[1]
+            if other in ORDER and ORDER.index(other) > ORDER.index(name.split(".")[0]):
+                backwards.append(f"{name} names {text}")
+    assert not backwards
+
+
+def test_an_import_by_name_is_seen(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("""
+from importlib import import_module
+import importlib
+import_module("muhat.report")
+importlib.import_module(f"muhat.{name}")
+__import__("muhat.cli")
+import_module(".report", package="muhat")
+import_module("numpy")
+""")
+    assert len(list(imported_by_name(path))) == 4
+
+
+def test_the_library_does_not_know_the_paper():
+    """The experiments use muhat; the wheel does not hold them."""
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = []
+            assert "paper" not in {name.split(".")[0] for name in names}, path
+
+
 def test_no_import_runs_in_a_circle():
     def as_file(name):
         return name if name in MODULES else f"{name}.__init__"
@@ -149,10 +216,8 @@ def test_no_import_runs_in_a_circle():
 
 
 def test_every_module_inside_a_package_is_private():
-    """What a package offers is in its ``__init__``; the paper's experiments are one public file each."""
-    inside = [
-        name.split(".", 1)[1] for name in MODULES if "." in name and not name.startswith("paper.")
-    ]
+    """What a package offers is in its ``__init__``."""
+    inside = [name.split(".", 1)[1] for name in MODULES if "." in name]
     assert not [name for name in inside if not name.startswith("_")]
 
 
@@ -170,19 +235,6 @@ def test_public_names_are_those_that_users_are_promised():
     assert [name for name in muhat.__all__ if not name.startswith("_")] == PUBLIC
     for name in muhat.__all__:
         assert getattr(muhat, name) is not None
-
-
-def test_every_public_class_of_models_and_results_can_be_kept():
-    """A class that is made public has to be on the list, or to be named here with the reason."""
-    not_kept = {
-        "Kernel": "abstract",
-        "Filter": "abstract",
-        "SyntheticFamily": "made again from its seed",
-        **{name: "a picture" for name in muhat.__all__ if name.endswith("Display")},
-    }
-    classes = {name for name in muhat.__all__ if inspect.isclass(getattr(muhat, name))}
-    assert classes - set(keep.PLACES) == set(not_kept) & classes
-    assert all(keep._class_of(name) is not None for name in keep.PLACES)
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():
@@ -217,9 +269,10 @@ def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
 
 
 def every_module():
-    for module in pkgutil.walk_packages(muhat.__path__, "muhat."):
-        if not module.name.endswith("__main__"):
-            yield importlib.import_module(module.name)
+    for package in (muhat, paper):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                yield importlib.import_module(module.name)
 
 
 def test_examples_in_docstrings_run():

@@ -19,9 +19,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEVER = ("pandas", "polars", "pytest")
 """What none of our commands may need; the environment of the tests has all of it."""
 
-LONG = ("muhat reproduce",)
-"""Commands that take minutes, each tested by itself, but for their lists."""
-
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -122,7 +119,7 @@ def test_with_the_extra_cli_every_command_of_the_pages_runs(wheel, tmp_path):
     assert {page for page, _ in lines} >= {
         "README.md",
         "index.md",
-        "keep.md",
+        "persistence.md",
         "report.md",
         "drift.md",
     }
@@ -133,7 +130,7 @@ def test_with_the_extra_cli_every_command_of_the_pages_runs(wheel, tmp_path):
     assert made.returncode == 0, made.stderr
     fitted = environment.run(environment.python, "-c", REGRESSION)
     assert fitted.returncode == 0, fitted.stderr
-    lines = [line for _, line in lines if not line.startswith(LONG) or line.endswith("--list")]
+    lines = [line for _, line in lines]
     started = environment.run(environment.scripts / "muhat", *lines[0].split()[1:])
     assert started.returncode == 0, started.stderr
     done = environment.run(
@@ -167,7 +164,7 @@ rows = muhat.read_table("new.csv")
 x = pyarrow.table(list(rows.data[:, :3].T), names=list(rows.feature_names[:3]))
 muhat.save(muhat.ConditionalMean().fit(x, rows.data[:, 3]), "regression.muhat")
 """
-"""What docs/keep.md applies, and has kept before."""
+"""The model that docs/persistence.md applies."""
 
 
 def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_extra(
@@ -175,7 +172,9 @@ def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_
 ):
     environment = Environment(wheel, tmp_path)
     assert [
-        name for name in (*NEVER, "pyarrow", "typer", "matplotlib", "dask") if environment.has(name)
+        name
+        for name in (*NEVER, "pyarrow", "typer", "matplotlib", "dask", "skops")
+        if environment.has(name)
     ] == []
     code = "\n".join(python_blocks(ROOT / "README.md"))
     assert code.count("\n") > 20

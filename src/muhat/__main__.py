@@ -29,14 +29,10 @@ COMMANDS = {
     ),
     "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
     "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
-    "reproduce": (
-        "muhat.paper._command:reproduce_command",
-        "Reproduce the paper's figures and tables.",
-    ),
 }
 """Where each command is, imported when it is used, and its line in the help."""
 
-EXTRA = ("typer", "rich", "matplotlib", "pyarrow")
+EXTRA = ("typer", "rich", "matplotlib", "pyarrow", "skops")
 """What ``pip install 'muhat[cli]'`` brings."""
 
 USER_ERROR = 2

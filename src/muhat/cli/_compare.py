@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, echo
 
-from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
 from muhat._messages import TINY_PERCENT, rows_text, unknown_name
@@ -32,8 +31,9 @@ from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
 from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
-from muhat.gram._plan import DENSE_UP_TO
+from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import KERNELS, Kernel
+from muhat.persistence import save as save_model
 from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
 
@@ -185,7 +185,7 @@ def compare_command(
             comparison = _compared(sample, options, standardize, shown)
         show_notes(sample)
     if model is not None:
-        keep.save(fitted_winner(comparison, sample, options), model)
+        save_model(fitted_winner(comparison, sample, options), model)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
@@ -255,7 +255,7 @@ def _gram(name: str, features: int | None) -> str | Approximation:
 
 def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:
     """Return a file's rows at once if they are few, or text that fits in memory; else batches to pass over."""
-    if gram == "dense" or (gram == "auto" and batches.most_rows <= DENSE_UP_TO):
+    if gram == "dense" or (gram == "auto" and batches.most_rows <= MAX_ROWS_DENSE):
         return batches.read()
     size = 8 * batches.most_rows * len(batches.columns)
     if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():

@@ -16,10 +16,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
+from muhat._caches import UnsavedCaches
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import (
     as_frame,
     check_range,
@@ -56,14 +57,11 @@ from muhat.data import (
 from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
-from muhat.filters import Filter
+from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
 from muhat.gram import Access, Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import GCV, Given, KFold, LeaveOneOut
-
-AUTO = ("f-kmse", "iterated-tikhonov", "landweber", "nu-method")
-"""What ``filter="auto"`` chooses from: filters with a cheap exact leave-one-out score."""
 
 LADDER = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
@@ -86,7 +84,13 @@ TOO_MANY = 20
 
 
 class ConditionalMean(
-    HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator
+    UnsavedCaches,
+    HasKernel,
+    EstimatorHtmlReprMixin,
+    Reportable,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
@@ -659,6 +663,19 @@ class ConditionalMean(
         check_is_fitted(self, "choice_")
         return self._fit.share_explained()
 
+    def _summary(self) -> Summary:
+        where = "" if isinstance(self.kernel_y_, Linear) else " in the RKHS of y"
+        chosen = four_digits(repr(self.choice_.filter))
+        rows = [
+            (name_of(each.filter), four_digits(each.parameter), four_digits(each.score))
+            for each in self.choices_
+        ]
+        return Summary(
+            f"Leave-one-out R² {self.loo_score_:.3g}{where} ({chosen}).",
+            ("filter", "λ or t", "leave-one-out error"),
+            rows,
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
@@ -671,7 +688,7 @@ class ConditionalMean(
         arguments = {
             name: getattr(self, name) for name in ("kernel", "filter", "selection", "gram")
         }
-        parts = Parts.from_arguments("ConditionalMean", **arguments, auto=AUTO)
+        parts = Parts.from_arguments("ConditionalMean", **arguments, auto=CONDITIONAL_AUTO)
         for filter in parts.filters:
             if not isinstance(filter, Filter) or filter.constant:
                 needed, name = (

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from muhat._arrays import Array, rounding
+from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
 from muhat.conditional._left_out import LeftOut, Regression
@@ -145,7 +146,7 @@ class Fit(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionRows:
+class RegressionRows(UnsavedCaches):
     """The rows that a regression is fitted to: those of positive mass, x as the kernel sees it."""
 
     X: Array
@@ -213,8 +214,8 @@ class SpectralFit(Fit):
             )
         return fit
 
-    def to_keep(self) -> dict[str, Any]:
-        """Return the attributes that a file holds: n numbers for each output, and no n × n matrix."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: n numbers for each output, and no n × n matrix."""
         if isinstance(self.rows.kernel_y, Linear):
             with suppress(ValueError):  # a filter that jumps, with more rows than are refitted for
                 self.left_out_predictions()

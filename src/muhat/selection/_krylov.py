@@ -134,7 +134,7 @@ class Krylov(Scores):
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
         """Advance until every solution has settled; return an estimate of the relative error of each."""
         exact = [
-            np.array([cast(Filter, each.filter).products(t) for t in each.grid.tolist()])
+            np.array([cast(Filter, each.filter).n_products(t) for t in each.grid.tolist()])
             for each in candidates
         ]
         last = max(float(each.max()) for each in exact)
