@@ -42,7 +42,6 @@ from muhat.conditional._intervals import (
     checked_place,
     reach_of,
 )
-from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
 from muhat.data import (
     ColumnMoments,
@@ -58,10 +57,10 @@ from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
 from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
-from muhat.gram import Access, Approximation
+from muhat.gram import Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, Given, KFold, LeaveOneOut
+from muhat.selection import GCV, Given, LeaveOneOut
 
 LADDER = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
@@ -260,9 +259,7 @@ class ConditionalMean(
     def _fit_rows(self, parts: Parts, kernel_y: Kernel, X: Array, y: Array, masses: Array) -> Self:
         """Fit to validated rows in memory."""
         taken = masses > 0
-        self._rows: tuple[Array, Array, Array] | None = (
-            None if parts.gram == "blocks" else (X, y, masses)
-        )
+        self._rows: tuple[Array, Array, Array] | None = (X, y, masses)
         X, masses = _rows(parts.kernel, X, taken), masses[taken]
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
@@ -291,16 +288,12 @@ class ConditionalMean(
                 kernel = Precomputed(kernel(first[:, None]))
             X = _rows(kernel, X, np.isin(np.arange(len(X)), first))
         rows = RegressionRows(X, masses, different, kernel_y, bool(self.fit_intercept))
-        if plan.gram == "blocks":
-            settings = X, masses, rows.targets, rules, rows.has_intercept
-            fits: list[Fit] = [fit_blocks(parts, each, *settings) for each in self._ladder(kernel)]
-        else:
-            fits = [
-                SpectralFit.from_rows(
-                    each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
-                )
-                for each in self._ladder(kernel)
-            ]
+        fits = [
+            SpectralFit.from_rows(
+                each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
+            )
+            for each in self._ladder(kernel)
+        ]
         self.n_copies_ = equal.n_copies if is_copied else 0
         return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
 
@@ -402,9 +395,9 @@ class ConditionalMean(
         ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with
         probability at least 2·confidence − 1, whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021),
         and in practice about ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
-        them from the same rows costs a percent or so where rows are few. With ``gram="blocks"`` folds are left out
-        instead of rows (CV+). After ``fit_batches`` the left-out predictions at x are not known and the prediction
-        itself is taken for each: this is the plain jackknife, for which no coverage is proven.
+        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the left-out
+        predictions at x are not known and the prediction itself is taken for each: this is the plain jackknife, for
+        which no coverage is proven.
 
         ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds of the rows, and its
         residuals on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it
@@ -455,7 +448,7 @@ class ConditionalMean(
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
             needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
-            raise MuhatError(who, needed, "a fit in batches or on gram='blocks'", advice)
+            raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
             needed, advice = (
@@ -698,27 +691,13 @@ class ConditionalMean(
                 raise MuhatError(
                     "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
                 )
-        if parts.gram == "blocks" and any(
-            filter.needs != Access.PRODUCTS for filter in parts.filters
-        ):
-            needed, advice = (
-                "gram='blocks' takes filters that products alone compute",
-                "use 'tikhonov' or 'landweber'",
-            )
-            names = ", ".join(type(filter).__name__ for filter in parts.filters)
-            raise MuhatError("ConditionalMean", needed, names, advice)
-        accepted = (
-            (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
-        )
-        if not isinstance(parts.rule, accepted):
-            names = (
-                "'loo', 'kfold', KFold"
-                if parts.gram == "blocks"
-                else "'loo', 'gcv', LeaveOneOut, GCV"
-            )
-            raise MuhatError(
-                "ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)
-            )
+        if parts.gram == "blocks":
+            needed = "gram must be 'auto', 'dense', 'nystrom' or 'random-features'"
+            advice = "use landmarks, as in gram=Nystrom(1000), for more rows than memory allows"
+            raise MuhatError("ConditionalMean", needed, "'blocks'", advice)
+        if not isinstance(parts.rule, LeaveOneOut | Given | GCV):
+            needed = "selection must be 'loo', 'gcv', LeaveOneOut, GCV, Fixed or Rate"
+            raise MuhatError("ConditionalMean", needed, repr(parts.rule))
         for name in ("fit_intercept", "standardize"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise MuhatError(self, f"{name} must be True or False", repr(getattr(self, name)))

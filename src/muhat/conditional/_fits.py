@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient
 from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
@@ -21,6 +21,7 @@ from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram, FeatureMap
+from muhat.gram._eigen import raised_above_zero, significant_eigenpairs
 from muhat.gram._plan import Plan
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import GCV, Given, LeaveOneOut, Rule
@@ -142,7 +143,7 @@ class Fit(ABC):
 
     def _not_held(self, needed: str) -> str:
         advice = "fit an array with gram='dense', 'nystrom' or 'random-features'"
-        return message("ConditionalMean", needed, "a fit in batches or on gram='blocks'", advice)
+        return message("ConditionalMean", needed, "a fit in batches", advice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,8 +329,7 @@ class Decomposition:
         gram = DenseGram.from_sample(kernel, points, rows.masses)
         gamma, U = np.linalg.eigh(gram.matrix)
         check_semidefinite(gamma)
-        # Kept, though rounded: g_λ is smooth at zero, and new points have more of small components than the sample has.
-        gamma = np.maximum(gamma, gamma[-1] * 1e-30)
+        gamma = raised_above_zero(gamma)
         regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
         return cls(regression, np.sqrt(rows.masses)[:, None] * U)
 
@@ -337,12 +337,10 @@ class Decomposition:
     def _on_features(cls, features: FeatureMap, rows: RegressionRows) -> Decomposition:
         """K ≈ FFᵀ: with DF = U Γ^(1/2) Vᵀ, the coordinates UᵀD k(X, x) are Γ^(1/2) Vᵀ z(x)."""
         F = features(rows.X) * np.sqrt(rows.masses)[:, None]
-        gamma, V = np.linalg.eigh(F.T @ F)
-        kept = gamma > len(F) * rounding(gamma) * gamma[-1]
-        root, V = np.sqrt(gamma[kept]), V[:, kept]
-        regression = Regression(
-            gamma[kept], F @ V / root, rows.masses, rows.targets, rows.has_intercept
-        )
+        gamma, V = significant_eigenpairs(F.T @ F)
+        root = np.sqrt(gamma)
+        U = quotient(F @ V, root)
+        regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
         return cls(regression, V * root)
 
 
