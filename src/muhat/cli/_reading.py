@@ -15,7 +15,7 @@ from muhat._files import FileError
 from muhat._messages import Note, lacks_columns, listed_names, no_column
 from muhat.data import ROWS, DataSet, FileBatches, open_batches
 from muhat.data._files import STANDARD_INPUT, base_name
-from muhat.data._formats import NoColumnError, RowsError, Wanted
+from muhat.data._formats import ColumnSelection, NoColumnError, RowsError
 
 Drop = Annotated[
     list[str] | None,
@@ -93,7 +93,7 @@ def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
     """Return the names of a file's columns without reading its rows; None for standard input, which is read once."""
     if str(file) == STANDARD_INPUT:
         return None
-    nothing = Wanted(
+    nothing = ColumnSelection(
         ("\0",), decimal=reading["decimal"]
     )  # a name that no column has: the answer names all there are
     try:
@@ -184,7 +184,7 @@ def open_like(
     lack what ``whose`` says of them.
     """
     options = {name: reading[name] for name in ("missing", "decimal") if name in reading}
-    wanted = Wanted(
+    wanted = ColumnSelection(
         tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options
     )
     try:
