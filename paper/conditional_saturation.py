@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.conditional._left_out import LeftOut, Regression
+from muhat.conditional._left_out import LeaveOneOutSmoother, Regression
 from muhat.filters import Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov
 from muhat.plots._style import without_frame
 from muhat.selection._base import Candidates
@@ -86,7 +86,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
         f = target(smoothness)
         y = f @ E + noise
         regression = Regression(gamma, U, np.full(n, 1 / n), y[:, None], has_intercept=False)
-        scores = LeftOut(regression).scores([Candidates(*each) for each in FILTERS.values()])
+        scores = LeaveOneOutSmoother(regression).scores(
+            [Candidates(*each) for each in FILTERS.values()]
+        )
         for (name, (filter, grid)), left_out in zip(FILTERS.items(), scores, strict=True):
             fitted = onto @ ((filter.path(gamma, grid) / gamma) * (U.T @ y)).T
             errors = ((f[:, None] - fitted) ** 2).sum(axis=0)
