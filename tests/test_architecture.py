@@ -43,6 +43,7 @@ ORDER = [
     "_radius",
     "mean",
     "stacking",
+    "groups",
     "comparison",
     "density",
     "testing",
@@ -59,7 +60,7 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it."""
 
 PUBLIC = [
-    *("KernelMean", "StackedMean", "compare", "Comparison"),
+    *("KernelMean", "StackedMean", "KernelMeans", "compare", "Comparison"),
     *(
         "Gaussian",
         "Laplacian",
@@ -202,6 +203,42 @@ def test_the_library_does_not_know_the_paper():
             else:
                 names = []
             assert "paper" not in {name.split(".")[0] for name in names}, path
+
+
+FORCES_A_ROUTE = {"levels_of_tests.py": {"muhat.testing._two_samples", "muhat.testing._units"}}
+"""Private modules that an experiment may import, by its file.
+
+The levels of the tests set the number of rows beyond which sums stand in for rows.
+"""
+
+
+def test_the_paper_uses_public_names_of_muhat_only():
+    private = []
+    for path in sorted((ROOT / "paper").rglob("*.py")):
+        allowed = FORCES_A_ROUTE.get(path.name, set())
+        for module, name in names_from_muhat(path):
+            public = public_names(module)
+            if name not in public and f"{module}.{name}" not in allowed:
+                private.append(f"{path.name}: {module}.{name}")
+    assert not private
+
+
+def public_names(module):
+    """The names that a module offers: none if it is private, else its ``__all__`` or what it has."""
+    if "._" in module:
+        return []
+    found = importlib.import_module(module)
+    return getattr(found, "__all__", [name for name in vars(found) if not name.startswith("_")])
+
+
+def names_from_muhat(path):
+    """Yield the modules of muhat and the names that a file imports from them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "muhat":
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                assert not alias.name.startswith("muhat."), f"{path}: write from {alias.name}"
 
 
 def test_no_import_runs_in_a_circle():

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "mean": ("KernelMean",),
     "stacking": ("StackedMean",),
+    "groups": ("KernelMeans",),
     "comparison": ("compare", "Comparison"),
     "kernels": (
         *(
