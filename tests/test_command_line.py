@@ -488,6 +488,29 @@ def test_an_unknown_command_gets_a_suggestion():
     assert_refused(run("xyzzyq"), "No such command 'xyzzyq'. The commands are compare, apply,")
 
 
+def test_a_new_command_is_a_module_and_a_line(tmp_path, monkeypatch):
+    """Its errors, its help and its close names come from the command line as they do for others."""
+    module = '''
+from typer import echo
+from muhat.errors import MuhatError
+
+def count_command(file: str) -> None:
+    """Count the letters of a name."""
+    if file == "bad":
+        raise MuhatError("muhat count", "another name is needed", file)
+    echo(len(file))
+'''
+    (tmp_path / "toy_command.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    line = ("toy_command:count_command", "Count letters.")
+    monkeypatch.setitem(COMMANDS, "count", line)
+    assert run("count", "wine.csv").stdout == "8\n"
+    assert re.search(r"count +Count letters\.", run("--help").stdout)
+    assert "Count the letters of a name." in run("count", "--help").stdout
+    assert_refused(run("count", "bad"), "muhat count: another name is needed, got bad.")
+    assert_refused(run("cuont"), "Did you mean 'count'?")
+
+
 def test_a_bandwidth_is_a_number_or_the_median(table):
     median, default = (
         json.loads(run("compare", table, "--json", *QUICK, *each).stdout)

@@ -121,6 +121,17 @@ def option(name: str, value: object = True) -> str:
     return f"{name}={[value] if name == 'drop' else value!r}"
 
 
+def sample_size(n: int) -> str:
+    """Return how many rows were given: in a command ``1 row``, else ``n_samples = 1`` as in scikit-learn.
+
+    Examples
+    --------
+    >>> sample_size(1)
+    'n_samples = 1'
+    """
+    return rows_text(n) if IN_COMMAND.get() else f"n_samples = {n}"
+
+
 def rows_text(n: int) -> str:
     """Return a number of rows in words.
 

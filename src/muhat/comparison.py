@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import gain_text, setting_text
+from muhat._messages import gain_text, sample_size, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._shown import Shown
@@ -157,7 +157,7 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
         return source
     rows = checked_sample(KernelMean(), X, reset=True)
     if len(rows) < LeaveOneOut.least_points:
-        raise MuhatError("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}")
+        raise MuhatError("compare", "at least 2 rows are needed", sample_size(len(rows)))
     return rows
 
 

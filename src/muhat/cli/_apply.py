@@ -20,7 +20,7 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat.cli._command_line import in_own_words, standard_output
+from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import Decimal, Missing, Separator, open_like, row_numbers, show_notes
@@ -179,7 +179,7 @@ def apply_command(
         "ConditionalMean.predict_quantiles": "--quantiles",
     }
     shown = out is not None and sys.stderr.isatty()
-    with in_own_words(words), ProgressBatches(batches, ["applying"], shown=shown) as rows:
+    with errors_named(words), ProgressBatches(batches, ["applying"], shown=shown) as rows:
         if out is None:
             with standard_output():
                 write(asked, rows, sys.stdout)

@@ -22,7 +22,7 @@ from muhat._files import check_writable
 from muhat._messages import TINY_PERCENT, rows_text, unknown_name
 from muhat._parts import as_kernel
 from muhat.cli._apply import check_names, fitted_winner, names_of
-from muhat.cli._command_line import in_own_words, standard_output
+from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._reading import Decimal, Missing, OneHot, Separator, show_notes
@@ -181,7 +181,7 @@ def compare_command(
         sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
         if model is not None:
             check_names(sample.name, names_of(sample))
-        with in_own_words({"compare:": f"{file or sample.name}:"}):
+        with errors_named({"compare": file or sample.name}):
             comparison = _compared(sample, options, standardize, shown)
         show_notes(sample)
     if model is not None:

@@ -17,7 +17,7 @@ from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
 from muhat._messages import Note, lacks_columns, rows_text
-from muhat.cli._command_line import in_own_words, say, standard_output
+from muhat.cli._command_line import errors_named, say, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._progress import spinner
@@ -42,7 +42,6 @@ from muhat.cli._testing import (
     Out,
     RandomState,
     Standardize,
-    as_option,
     console_of,
     print_sentence,
 )
@@ -161,7 +160,7 @@ def drift_command(
             _reference(files[0], readings[0], one_hot, block_length) if resume is None else None
         )
         if reference is not None:
-            with in_own_words({"DriftDetector": str(files[0])}):
+            with errors_named({"DriftDetector": files[0]}):
                 detector.fit(reference)
             if isinstance(reference, FileBatches):
                 show_notes(reference)
@@ -215,7 +214,7 @@ def _updates(
             batch: DataSet | FileBatches = opened(file, reading, tuple(detector.feature_names_in_))
         else:
             batch = _as_reference(detector, read_sample(file, reading, one_hot))
-        with in_own_words({"DriftDetector": str(file)}):
+        with errors_named({"DriftDetector": file}):
             before = detector.result_of(batch)
         if before is not None:
             say(
@@ -324,7 +323,7 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
         console.print(table)
     for each in results:
         if each.is_alarm:
-            print_sentence(console, as_option(each.verdict()))
+            print_sentence(console, each.verdict())
     _print_horizon(console, detector, results)
     print_sentence(
         console, detector.verdict(), ALERT if any(each.is_alarm for each in results) else "bold"

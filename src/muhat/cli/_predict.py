@@ -21,7 +21,7 @@ from muhat._files import atomic_write, check_writable
 from muhat._messages import rows_text, setting_text, unknown_name
 from muhat._validation import positive
 from muhat.cli._apply import check_names
-from muhat.cli._command_line import in_own_words, standard_output
+from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._compare import check_figure
 from muhat.cli._outputs import check_model_file, check_outputs
 from muhat.cli._reading import (
@@ -59,6 +59,7 @@ from muhat.report import number as as_text
 from muhat.report._conditional import new_rows_plot
 from muhat.report._data import count
 from muhat.report._document import BAD, GOOD, UNSURE
+from muhat.selection import LeaveOneOut
 from muhat.testing._results import short
 
 LISTED = 10
@@ -164,9 +165,14 @@ def predict_command(
             else _Sample.from_file(new, names[1], target, readings[1], like=sample)
         )
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
-    words = {"ConditionalMean.predict_interval": "--confidence", "ConditionalMean": str(file)}
-    words |= {"give more rows, or the parameter, as in selection=Fixed(0.1)": "give more rows"}
-    with in_own_words(words | {"selection by LeaveOneOut needs": "choosing a model needs"}):
+    if len(sample.X) < LeaveOneOut.least_points:
+        needed = f"choosing a model needs at least {LeaveOneOut.least_points} rows"
+        raise MuhatError(str(file), needed, rows_text(len(sample.X)), "give more rows")
+    names_in_errors = {
+        "ConditionalMean": file,
+        "ConditionalMean.predict_interval": "--confidence",
+    }
+    with errors_named(names_in_errors):
         model.fit(sample.X, sample.y)
         result = _Result.from_model(model, sample, confidence)
         if later is not None:

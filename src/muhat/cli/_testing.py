@@ -19,7 +19,7 @@ from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
 from muhat._messages import rows_text, shift_text
-from muhat.cli._command_line import in_own_words, standard_output
+from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._compare import QUIET_UP_TO, check_figure
 from muhat.cli._outputs import check_outputs
 from muhat.cli._progress import ProgressBatches, spinner
@@ -76,13 +76,6 @@ NAME_LENGTH = 24
 
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
-
-OWN_WORDS = {
-    "TwoSampleTest": "muhat test",
-    "distinct=True": "--distinct",
-    "leave out distinct": "leave out --distinct",
-}
-"""What the command calls what Python has other names for."""
 
 Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
 """Two samples, the numbers that the rows of each have in their file, and sentences on what was left out."""
@@ -176,7 +169,7 @@ def two_samples_command(
             first = opened(files[0], readings[0])
             second = opened(files[1], readings[1], first.columns)
             first.name, second.name = sample_names(files)
-            with in_own_words(OWN_WORDS):
+            with errors_named({"TwoSampleTest": "muhat test"}):
                 result = _test_large(test, first, second)
             dropped = [
                 (each.name, len(each.dropped), len(each.dropped) + (each.n or 0))
@@ -194,12 +187,8 @@ def two_samples_command(
             first, second, rows, left_out = (
                 _two_files if by is None else partial(_one_file, by=by)
             )(files, reading, one_hot)
-            whose = [str(file) for file in files] if by is None else [first.name, second.name]
-            words = {
-                f"TwoSampleTest: {name} must": f"{who}: it must"
-                for name, who in zip("XY", whose, strict=True)
-            }
-            with _spinner(len(first.data) + len(second.data)), in_own_words(words | OWN_WORDS):
+            n = len(first.data) + len(second.data)
+            with _spinner(n), errors_named({"TwoSampleTest": "muhat test"}):
                 result = test.test(first, second)
             x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
             sizes = zip(
@@ -296,7 +285,7 @@ def independence_command(
         n_permutations=permutations,
         random_state=random_state,
     )
-    with _spinner(len(table.data)), in_own_words({"IndependenceTest": str(file)}):
+    with _spinner(len(table.data)), errors_named({"IndependenceTest": file}):
         result = test.test(X, Y)
     result = replace(
         result, x_names=tuple(names[0]), y_names=tuple(names[1])
@@ -329,7 +318,7 @@ def independence_command(
                 console,
                 f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)",
             )
-            print_sentence(console, _verdict(result, level), _style(result, level))
+            print_sentence(console, result.verdict(level), _style(result, level))
             _print_floor(console, result)
     figure = None
     if out is not None:
@@ -480,18 +469,6 @@ def _style(result: Result, level: float) -> str:
     return ALERT if result.p_value <= level else "bold"
 
 
-def _verdict(result: Result, level: float) -> str:
-    """Return the verdict with the option of the command instead of the parameter of Python."""
-    return as_option(result.verdict(level))
-
-
-def as_option(verdict: str) -> str:
-    """Return a sentence with ``--distinct`` where it names the parameter."""
-    return verdict.replace("distinct=True (--distinct)", "--distinct").replace(
-        "distinct=True", "--distinct"
-    )
-
-
 def _print_floor(console: Console, result: Result) -> None:
     """Say how a p-value that is a bound can be followed further."""
     if result.is_at_floor:
@@ -530,7 +507,7 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
         print_sentence(
             console, f"Rows of {one} that are least like {other}, counted from 1: {listed}."
         )
-    print_sentence(console, _verdict(result, level), _style(result, level))
+    print_sentence(console, result.verdict(level), _style(result, level))
     _print_floor(console, result)
 
 

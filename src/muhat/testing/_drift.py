@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import p_text
+from muhat._messages import p_text, sample_size
 from muhat._reportable import Reportable
 from muhat._shown import Shown, ShownEstimator
 from muhat._validation import checked_sample, checked_seed, positive, whole_number
@@ -446,7 +446,7 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         least = 2 * length if reset or length > 1 else 1
         if drawn.n < least:
             needed = f"a {name} of at least {least} rows is needed"
-            raise MuhatError("DriftDetector", needed, f"n_samples = {drawn.n}")
+            raise MuhatError("DriftDetector", needed, sample_size(drawn.n))
         return drawn
 
     def _check_columns(self, columns: int, names: Sequence[str] | None, reset: bool) -> None:

@@ -12,6 +12,7 @@ from warnings import warn
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import option
 from muhat._parts import as_gram
 from muhat._validation import whole_number
 from muhat.data import ArraySource, ColumnMoments, DataSet, FileBatches, Source, TransformedSource
@@ -374,7 +375,7 @@ class TwoSampleTest(PermutationTest):
         """Return both samples without copies; as they are, and True, where too few rows would be left to compare."""
         if x.rows is None or y.rows is None:
             needed, advice = (
-                "rows in memory are needed with distinct=True",
+                f"rows in memory are needed with {option('distinct')}",
                 "give arrays, or drop copies before",
             )
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
