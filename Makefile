@@ -44,7 +44,7 @@ docs: .venv/documented  ## the site in docs/_build/html, with every example run;
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 evidence: .venv/installed ## the paper's figures and tables at full size, and docs/evidence.md; DATA names svmguide2's folder
-	$(BIN)/muhat reproduce --out docs/evidence --page docs/evidence.md $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m paper --out docs/evidence --page docs/evidence.md $(if $(DATA),--data $(DATA))
 
 clean:                  ## remove the environments
 	rm -rf .venv .venv-lowest

@@ -9,13 +9,13 @@ import numpy as np
 
 from benchmarks.timing import Ratio
 from muhat._arrays import Array
+from muhat.datasets import SyntheticFamily
 from muhat.embedding import Embedding
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Kernel
-from muhat.paper._figures import PRINT, blank, letter_panels
-from muhat.paper.datasets import SyntheticFamily
 from muhat.plots import COLOURS, save
 from muhat.plots._style import logarithmic, without_frame
+from paper._figures import PRINT, blank, letter_panels
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FOLDER = Path(__file__).parents[1] / "docs" / "scale"

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from benchmarks.timing import Ratio, medians
 from muhat import KernelMean
 from muhat._arrays import BLAS_ON_ONE_THREAD
-from muhat.paper._estimators import BY_GCV, BY_LOO, PAPER, LeadingComponents, filter_named
-from muhat.paper._samples import BLOCK, exact_losses
-from muhat.paper.datasets import SyntheticFamily
+from muhat.datasets import SyntheticFamily
 from muhat.selection import GCV, LeaveOneOut
+from paper._estimators import BY_GCV, BY_LOO, PAPER, LeadingComponents, filter_named
+from paper._samples import BLOCK, exact_losses
 
 
 def samples_per_second(batch: int = BLOCK, few: int = 10, rounds: int = 3) -> Iterator[Ratio]:

@@ -17,7 +17,7 @@ from PIL import Image
 
 import browser
 from muhat import TwoSampleTest, compare, load_dataset
-from muhat.paper.datasets import NAMES
+from muhat.datasets import NAMES
 
 ODD_NAMES = ("<script>alert(1)<!--", "a'b\"c & d", "😀 data", "שלום", "n" * 200)
 WIDTHS = (360, 768, 1280)

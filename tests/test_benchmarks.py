@@ -5,6 +5,7 @@ from importlib import import_module
 from math import isfinite
 
 import pytest
+
 from benchmarks.__main__ import GROUPS
 from benchmarks.timing import Ratio
 

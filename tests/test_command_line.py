@@ -26,9 +26,9 @@ from muhat.cli import _compare as command
 from muhat.cli._progress import RowsColumn
 from muhat.comparison import compare, passes
 from muhat.data import FileBatches, open_batches, read_table
+from muhat.datasets import wine
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
-from muhat.paper.datasets import wine
 
 QUICK = ["--filter", "f-kmse"]
 
@@ -369,7 +369,7 @@ def test_without_its_packages_the_command_names_the_extra(monkeypatch, capsys, m
     assert f"got no {missing}; pip install 'muhat[cli]'." in line
 
 
-@pytest.mark.parametrize("arguments", [[], ["compare"], ["reproduce"]])
+@pytest.mark.parametrize("arguments", [[], ["compare"]])
 def test_help_fits_80_columns(arguments):
     result = run(*arguments, "--help")
     assert result.exit_code == 0
@@ -378,11 +378,17 @@ def test_help_fits_80_columns(arguments):
     assert not set("│╭") & set(result.stdout)
 
 
+def test_the_command_that_moved_says_where_it_is():
+    result = run("reproduce", "loss", "--quick")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "muhat: The paper's experiments are now run from a clone: python -m paper."
+    ]
+
+
 def test_the_help_of_all_imports_no_command():
     code = "import sys; from muhat.__main__ import main; sys.argv[1:] = ['--help']\ntry: main()\nfinally: print({})"
-    loaded = (
-        "sorted({'matplotlib', 'pyarrow', 'muhat.paper', 'muhat.comparison'} & set(sys.modules))"
-    )
+    loaded = "sorted({'matplotlib', 'pyarrow', 'muhat.comparison'} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code.format(loaded)], capture_output=True, text=True, check=True
     )

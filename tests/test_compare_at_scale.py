@@ -14,11 +14,11 @@ from muhat import KernelMean
 from muhat.comparison import Comparison, passes
 from muhat.comparison import compare as compare_as_it_is
 from muhat.data import ArraySource, ColumnMoments, StreamSource
+from muhat.datasets import standardized
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.gram._plan import DENSE_UP_TO
 from muhat.kernels import Laplacian
-from muhat.paper.datasets import standardized
 from muhat.selection import REFIT_UP_TO
 
 compare = partial(compare_as_it_is, standardize=True)

@@ -18,10 +18,10 @@ from catalogue import SAMPLES, SEED
 from muhat import KernelMean, StackedMean
 from muhat.comparison import Comparison
 from muhat.comparison import compare as compare_as_it_is
+from muhat.datasets import standardized, wine
 from muhat.filters import AUTO, FILTERS, IteratedTikhonov
 from muhat.gram import Nystrom
 from muhat.kernels import Gaussian
-from muhat.paper.datasets import standardized, wine
 from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
 from muhat.selection._leave_one_out import _threshold
 from muhat.stacking._stack import HeldOutGain

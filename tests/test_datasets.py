@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
-from muhat.embedding import Embedding
-from muhat.kernels import Gaussian
-from muhat.paper.datasets import (
+from muhat.datasets import (
     NAMES,
     PublishedDataSet,
     SyntheticFamily,
@@ -24,7 +22,9 @@ from muhat.paper.datasets import (
     standardized,
     wine,
 )
-from muhat.paper.datasets._loading import CATALOGUE, digest
+from muhat.datasets._loading import CATALOGUE, digest
+from muhat.embedding import Embedding
+from muhat.kernels import Gaussian
 
 PACKED = ["ionosphere", "glass", "vowel", "vehicle"]
 IN_REPOSITORY = ["bodyfat", "housing"]
@@ -46,7 +46,7 @@ def no_data_folder_is_named(monkeypatch):
 
 
 def resource(name):
-    return files("muhat.paper.datasets").joinpath("files", name)
+    return files("muhat.datasets").joinpath("files", name)
 
 
 def write_random_svmguide2(path):
@@ -74,7 +74,7 @@ def test_the_names_are_those_of_table_2_in_its_order():
 
 @pytest.fixture
 def outside_a_clone(monkeypatch):
-    monkeypatch.setattr("muhat.paper.datasets._loading.repository_folder", lambda: None)
+    monkeypatch.setattr("muhat.datasets._loading.repository_folder", lambda: None)
 
 
 @pytest.mark.parametrize("name", AT_HAND)
@@ -338,7 +338,7 @@ def test_a_table_of_the_right_form_with_other_values_is_refused(tmp_path):
 def test_a_damaged_package_is_refused(damage, tmp_path, monkeypatch):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "glass.csv.gz").write_bytes(damage(resource("glass.csv.gz").read_bytes()))
-    monkeypatch.setattr("muhat.paper.datasets._loading.files", lambda _: tmp_path)
+    monkeypatch.setattr("muhat.datasets._loading.files", lambda _: tmp_path)
     with pytest.raises(
         ValueError, match=r"glass\.csv\.gz: the 214 × 9 .*; install muhat again\.$"
     ) as refused:
@@ -379,7 +379,7 @@ def test_the_digest_notices_a_change_of_a_value_and_forgives_rounding(table, dat
 
 
 def test_loading_a_packed_data_set_does_not_import_scikit_learn_s_data_sets():
-    load = "from muhat.paper.datasets import load_dataset; load_dataset('glass')"
+    load = "from muhat.datasets import load_dataset; load_dataset('glass')"
     code = f"import sys; {load}; print('sklearn.datasets' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"

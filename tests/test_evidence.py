@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from muhat.paper import PAGES, Results, evidence_page, read_finished, read_results
-from muhat.paper._claims import verdict_for, with_interval
-from muhat.paper._estimators import PAPER
-from muhat.paper.figure_3b import WAYS
-from muhat.paper.table_2 import PRINTED, STEPS, details, deviation, nearest_steps, printed
+from paper import PAGES, Results, evidence_page, read_finished, read_results
+from paper._claims import verdict_for, with_interval
+from paper._estimators import PAPER
+from paper.figure_3b import WAYS
+from paper.table_2 import PRINTED, STEPS, details, deviation, nearest_steps, printed
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 PROVENANCE = {"commit": "0123abc", "seconds": 60.0}

@@ -11,13 +11,15 @@ from scipy.stats import ttest_rel
 from muhat import KernelMean, StackedMean
 from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat._parts import as_filter
+from muhat.datasets import SyntheticFamily, load_dataset, standardized
 from muhat.density import kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
-from muhat.paper import PAGES
-from muhat.paper import finite_populations as populations
-from muhat.paper._estimators import (
+from muhat.selection import Fixed, KFold, LeaveOneOut
+from paper import PAGES
+from paper import finite_populations as populations
+from paper._estimators import (
     BY_LOO,
     LEFT_OUT,
     NAMES,
@@ -26,8 +28,8 @@ from muhat.paper._estimators import (
     losses_by_rule,
     losses_of_default,
 )
-from muhat.paper._figures import COLOURS
-from muhat.paper._samples import (
+from paper._figures import COLOURS
+from paper._samples import (
     blocks,
     exact_losses,
     gaussian_kernels,
@@ -35,20 +37,18 @@ from muhat.paper._samples import (
     median_bandwidth,
     risk_table,
 )
-from muhat.paper._statistics import improvement, mean_of
-from muhat.paper.datasets import SyntheticFamily, load_dataset, standardized
-from muhat.paper.figure_1 import probability_closer
-from muhat.paper.figure_3a import iterations
-from muhat.paper.figure_3b import scores_by_inverting, scores_by_iterating
-from muhat.paper.finite_populations import (
+from paper._statistics import improvement, mean_of
+from paper.figure_1 import probability_closer
+from paper.figure_3a import iterations
+from paper.figure_3b import scores_by_inverting, scores_by_iterating
+from paper.finite_populations import (
     Estimates,
     Population,
     fitted_mixture,
     kernel_for,
     measure_exactly,
 )
-from muhat.paper.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
-from muhat.selection import Fixed, KFold, LeaveOneOut
+from paper.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 SEED = 7

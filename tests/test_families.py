@@ -11,9 +11,9 @@ from scipy.stats import cauchy, norm, rankdata
 
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
-from muhat.paper._alternatives import DEPENDENCE, DIFFERENCES
 from muhat.testing._distances import Distance
 from muhat.testing._permutations import Family, PermutationTable
+from paper._alternatives import DEPENDENCE, DIFFERENCES
 
 CLOSE = 1e-10
 SEED = 12

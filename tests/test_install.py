@@ -19,9 +19,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEVER = ("pandas", "polars", "pytest")
 """What none of our commands may need; the environment of the tests has all of it."""
 
-LONG = ("muhat reproduce",)
-"""Commands that take minutes, each tested by itself, but for their lists."""
-
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -133,7 +130,7 @@ def test_with_the_extra_cli_every_command_of_the_pages_runs(wheel, tmp_path):
     assert made.returncode == 0, made.stderr
     fitted = environment.run(environment.python, "-c", REGRESSION)
     assert fitted.returncode == 0, fitted.stderr
-    lines = [line for _, line in lines if not line.startswith(LONG) or line.endswith("--list")]
+    lines = [line for _, line in lines]
     started = environment.run(environment.scripts / "muhat", *lines[0].split()[1:])
     assert started.returncode == 0, started.stderr
     done = environment.run(

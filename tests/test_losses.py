@@ -5,10 +5,10 @@ import pytest
 
 from muhat import KernelMean
 from muhat._parts import as_filter
+from muhat.datasets import SyntheticFamily
 from muhat.kernels import Gaussian
-from muhat.paper.datasets import SyntheticFamily
-from muhat.paper.theory import ExactLosses
 from muhat.selection import GCV, Fixed, LeaveOneOut
+from muhat.theory import ExactLosses
 
 SEED = 7
 

@@ -9,14 +9,14 @@ import pytest
 
 from figure_parts import legends_of, panels_of, texts_of
 from muhat._arrays import BLAS_ON_ONE_THREAD
-from muhat.paper import PAGES, Results, draw
-from muhat.paper._estimators import NAMES
-from muhat.paper._figures import COLOURS, PRINT, legend_entries, lines
-from muhat.paper._tables import from_csv, to_csv
-from muhat.paper.figure_3a import SHARES
-from muhat.paper.figure_3c import far_below
-from muhat.paper.table_2 import STEPS
 from muhat.plots import save
+from paper import PAGES, Results, draw
+from paper._estimators import NAMES
+from paper._figures import COLOURS, PRINT, legend_entries, lines
+from paper._tables import from_csv, to_csv
+from paper.figure_3a import SHARES
+from paper.figure_3c import far_below
+from paper.table_2 import STEPS
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 SMALL = {"m": 3, "draws": 10_000, "angles": 3, "starts": 1, "candidates": 3}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from muhat.paper._headlines import headlines
+from paper._headlines import headlines
 
 ROOT = Path(__file__).parents[1]
 SENTENCES = headlines(ROOT / "docs" / "evidence")

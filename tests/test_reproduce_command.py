@@ -1,4 +1,4 @@
-"""``muhat reproduce``: every experiment, small; and what it says when something is wrong."""
+"""``python -m paper``: every experiment, small; and what it says when something is wrong."""
 
 import json
 import os
@@ -8,15 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
-from muhat.__main__ import command_line
-from muhat.paper import EXPERIMENTS, PAGES, Experiment, _command
+from paper import EXPERIMENTS, PAGES, Experiment, _command
 from toy_experiments import deadly
 
-COMMAND = [sys.executable, "-m", "muhat", "reproduce"]
+COMMAND = [sys.executable, "-m", "paper"]
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -24,23 +25,33 @@ def no_data_folder_is_named(monkeypatch):
     monkeypatch.delenv("MUHAT_DATA", raising=False)
 
 
+def environment():
+    """As in a clone, where ``paper`` is found from the current folder; no folder of data is named."""
+    kept = {key: value for key, value in os.environ.items() if key != "MUHAT_DATA"}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
 @pytest.fixture
-def muhat(tmp_path, monkeypatch):
+def command(tmp_path, monkeypatch, capsys):
     """Run the command in this process, in a folder of its own; what it sets in the environment is forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_command.os, "environ", dict(os.environ))
-    return lambda *arguments: CliRunner().invoke(
-        command_line(), ["reproduce", *map(str, arguments)]
-    )
+
+    def run(*arguments):
+        capsys.readouterr()
+        status = _command.main([str(each) for each in arguments])
+        printed = capsys.readouterr()
+        return SimpleNamespace(exit_code=status, stdout=printed.out, stderr=printed.err)
+
+    return run
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     """The folder of results where everything was run, small, as a user does."""
     place = tmp_path_factory.mktemp("reproduced")
-    environment = {key: value for key, value in os.environ.items() if key != "MUHAT_DATA"}
     done = subprocess.run(
-        [*COMMAND, "--quick"], capture_output=True, text=True, cwd=place, env=environment
+        [*COMMAND, "--quick"], capture_output=True, text=True, cwd=place, env=environment()
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -78,27 +89,27 @@ def test_the_page_has_every_experiment_links_to_files_that_are_there_and_no_verd
     assert not re.search(r"\bnan\b", text)
 
 
-def test_what_is_done_is_not_done_again_and_the_page_stays_the_same(muhat, results):
+def test_what_is_done_is_not_done_again_and_the_page_stays_the_same(command, results):
     before = (results / "evidence.md").read_text()
     (results / "evidence.md").unlink()
-    done = muhat("loss", "figure-2", "--quick", "--page", "my page.md")
+    done = command("loss", "figure-2", "--quick", "--page", "my page.md")
     assert done.exit_code == 0
     assert done.stderr.count("already computed") == 2
     assert results.joinpath("../my page.md").read_text().count(
         "](muhat-results-quick/"
     ) == before.count("](")
-    assert muhat("loss", "--quick").exit_code == 0
+    assert command("loss", "--quick").exit_code == 0
     assert (results / "evidence.md").read_text() == before
 
 
-def test_links_survive_spaces(muhat, results):
+def test_links_survive_spaces(command, results):
     results.rename(results.with_name("my results"))
-    assert muhat("figure-2", "--quick", "--out", "my results", "--page", "page.md").exit_code == 0
+    assert command("figure-2", "--quick", "--out", "my results", "--page", "page.md").exit_code == 0
     assert "](my%20results/figure-2.png)" in results.with_name("page.md").read_text()
 
 
-def test_the_list_names_every_experiment(muhat, tmp_path):
-    done = muhat("--list")
+def test_the_list_names_every_experiment(command, tmp_path):
+    done = command("--list")
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
         each for page in PAGES.values() for each in page.experiments
     ]
@@ -117,56 +128,60 @@ def test_the_list_names_every_experiment(muhat, tmp_path):
         (["figure-2", "--out", "empty"], "figure-2.png"),
     ],
 )
-def test_a_mistake_is_answered_by_one_sentence(muhat, tmp_path, arguments, sentence):
+def test_a_mistake_is_answered_by_one_sentence(command, tmp_path, arguments, sentence):
     (tmp_path / "taken").write_text("")
     (tmp_path / "empty" / "figure-2.png").mkdir(parents=True)
-    assert_refused(muhat(*arguments, "--quick"), sentence)
+    assert_refused(command(*arguments, "--quick"), sentence)
     assert not list(tmp_path.glob("**/*.csv"))
 
 
 def test_a_wrong_data_folder_in_the_environment_is_refused_before_the_work(
-    muhat, tmp_path, monkeypatch
+    command, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(_command.os.environ, "MUHAT_DATA", str(tmp_path / "nowhere"))
-    assert_refused(muhat("table-2"), "no such folder")
+    assert_refused(command("table-2"), "no such folder")
     assert not (tmp_path / "muhat-results").exists()
 
 
 @pytest.mark.parametrize("version", ["same", "other"])
-def test_full_results_are_not_lost_by_a_quick_run(muhat, results, version):
+def test_full_results_are_not_lost_by_a_quick_run(command, results, version):
     about = json.loads((results / "figure-2.json").read_text())
     about["settings"]["points"] = 200  # those of a full run
     if version == "other":
         about["versions"]["muhat"] = "0.0.1"
     (results / "figure-2.json").write_text(json.dumps(about))
     before = (results / "figure-2.csv").read_bytes()
-    assert_refused(muhat("figure-2", "--quick"), "have other settings")
+    assert_refused(command("figure-2", "--quick"), "have other settings")
     assert (results / "figure-2.csv").read_bytes() == before
 
 
-def test_results_of_another_version_are_left_out_of_the_page(muhat, results):
+def test_results_of_another_version_are_left_out_of_the_page(command, results):
     about = results / "figure-3c.json"
     about.write_text(about.read_text().replace('"muhat": "', '"muhat": "0.0.'))
     (results / "loss.json").write_text("{}")
-    assert muhat("figure-2", "--quick").exit_code == 0
+    assert command("figure-2", "--quick").exit_code == 0
     text = (results / "evidence.md").read_text()
     assert "## figure-3a:" in text
     assert "## figure-3c:" not in text
     assert "## loss:" not in text
 
 
-def test_a_task_that_fails_is_answered_by_one_sentence(muhat, monkeypatch):
+def test_a_task_that_fails_is_answered_by_one_sentence(command, monkeypatch):
     experiment: Experiment = deadly()
     monkeypatch.setitem(_command.ALL, "deadly", experiment)
     assert_refused(
-        muhat("deadly", "--quick", "--n-jobs", "1"),
+        command("deadly", "--quick", "--n-jobs", "1"),
         "deadly: a worker process was ended from outside",
     )
 
 
 def test_a_run_that_is_interrupted_says_so_and_keeps_its_checkpoints(tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "when-it-pays", "--quick"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "when-it-pays", "--quick"],
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
     )
     checkpoints = tmp_path / "muhat-results-quick" / ".checkpoints"
     for _ in range(6000):
@@ -181,3 +196,9 @@ def test_a_run_that_is_interrupted_says_so_and_keeps_its_checkpoints(tmp_path):
     assert "Traceback" not in printed
     assert "the same command resumes" in printed
     assert list(checkpoints.glob("*/*.json"))
+
+
+def test_help_fits_80_columns(command):
+    done = command("--help")
+    assert done.exit_code == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80

@@ -18,14 +18,15 @@ import pytest
 
 import muhat
 from muhat._files import FileError
-from muhat.paper import TaskError, _results, _run, read_results, reproduce
-from muhat.paper._bars import Bar, Lines, progress_on
-from muhat.paper._checkpoints import Checkpoints, locked
-from muhat.paper._progress import Progress
-from muhat.paper._provenance import NO_NUMBERS, PACKAGE, source_commit, source_digest
-from muhat.paper._tables import from_csv, to_csv
+from paper import TaskError, _results, _run, read_results, reproduce
+from paper._bars import Bar, Lines, progress_on
+from paper._checkpoints import Checkpoints, locked
+from paper._progress import Progress
+from paper._provenance import NO_NUMBERS, PACKAGES, source_commit, source_digest
+from paper._tables import from_csv, to_csv
 from toy_experiments import conditions, deadly, toy
 
+ROOT = Path(__file__).parents[1]
 SEED = 3
 COUNT = 40  # tasks of the toy
 MOMENTS = 4
@@ -95,7 +96,7 @@ class Place:
         """Start the toy, not quick, as a user does: in a session of its own, like that of a terminal."""
         code = "import sys, toy_experiments; toy_experiments.main(*sys.argv[1:])"
         command = [sys.executable, "-c", code, str(self.results), str(self.log)]
-        search = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        search = [str(Path(__file__).parent), str(ROOT), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
         return subprocess.Popen(
             command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -301,7 +302,7 @@ def test_a_table_edited_by_hand_is_computed_again(done):
 def test_again_and_with_another_version_the_same_is_computed(done, change, monkeypatch):
     table = done.table
     if change == "version":
-        monkeypatch.setattr("muhat.paper._provenance.__version__", "0.0.1")
+        monkeypatch.setattr("muhat.__version__", "0.0.1")
     done.run(again=change == "again")
     assert sorted(done.computed) == list(range(6))
     assert done.table == table
@@ -312,7 +313,7 @@ def test_again_and_with_another_version_the_same_is_computed(done, change, monke
 def test_results_of_other_settings_are_written_over_only_again(done, version, monkeypatch):
     """Also after a change of version: a quick run must not lose a full one."""
     table = done.table
-    monkeypatch.setattr("muhat.paper._provenance.__version__", version)
+    monkeypatch.setattr("muhat.__version__", version)
     with pytest.raises(
         FileError, match=r"without results of toy that have other settings is needed.* --again\.$"
     ):
@@ -354,7 +355,7 @@ def test_a_second_run_in_the_folder_is_refused(done):
 
 
 def test_without_locks_a_run_is_possible(done, monkeypatch):
-    monkeypatch.setattr("muhat.paper._checkpoints.fcntl", None)
+    monkeypatch.setattr("paper._checkpoints.fcntl", None)
     assert done.run() == [("skipped", True)]
 
 
@@ -369,7 +370,7 @@ def test_workers_stay_on_one_core_and_times_are_measured_alone(tmp_path, monkeyp
 
 @pytest.mark.usefixtures("in_this_process")
 def test_source_code_that_changes_during_a_run_stops_it(place, monkeypatch):
-    monkeypatch.setattr("muhat.paper._provenance.source_digest", lambda: "before")
+    monkeypatch.setattr("paper._provenance.source_digest", lambda: "before")
     with pytest.raises(TaskError, match="other source code of muhat than the run was started with"):
         place.run()
     assert place.stored == set()
@@ -452,15 +453,20 @@ def test_a_cell_that_has_no_place_in_a_table_is_refused():
 
 
 def test_a_digest_of_the_source_code_sees_what_numbers_depend_on(tmp_path):
-    shutil.copytree(PACKAGE, tmp_path / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
-    before = source_digest(tmp_path / "muhat")
+    copies = {name: tmp_path / name for name in PACKAGES}
+    for name, folder in PACKAGES.items():
+        shutil.copytree(folder, copies[name], ignore=shutil.ignore_patterns("__pycache__"))
+    before = source_digest(copies)
     for name in NO_NUMBERS:
-        part = tmp_path / "muhat" / name
+        part = tmp_path / name
         assert part.exists(), name
         (part / "__init__.py" if part.is_dir() else part).write_text("")
-    assert source_digest(tmp_path / "muhat") == before
-    (tmp_path / "muhat" / "mean.py").write_text("")
-    assert source_digest(tmp_path / "muhat") != before
+    assert source_digest(copies) == before
+    for changed in ("muhat/mean.py", "paper/figure_1.py"):
+        (tmp_path / changed).write_text("")
+        after = source_digest(copies)
+        assert after != before
+        before = after
 
 
 def test_the_commit_is_marked_for_changes_but_those_of_the_results(tmp_path, monkeypatch):
@@ -538,10 +544,10 @@ def test_on_a_terminal_a_bar_tells_the_time_left_at_the_speed_of_this_run(monkey
 
 
 def test_without_the_extra_one_sentence_names_it(tmp_path):
-    code = f"import sys; sys.modules['rich'] = None; from muhat.paper import reproduce; reproduce([], {str(tmp_path)!r})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    code = f"import sys; sys.modules['rich'] = None; from paper import reproduce; reproduce([], {str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: muhat.paper: running the experiments needs packages")
+    assert last.startswith("ImportError: paper: running the experiments needs packages")
     assert last.endswith("got no rich; pip install 'muhat[paper]'.")
 
 
@@ -551,7 +557,7 @@ def test_theorems_and_data_sets_need_no_extra():
         import sys
         sys.modules.update(dict.fromkeys({extras!r}))
         from muhat import load_dataset
-        from muhat.paper.theory import admissible_fraction
+        from muhat.theory import admissible_fraction
         print(load_dataset("wine").data.shape, admissible_fraction(1.0, 2.0) < 1)
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -60,7 +60,7 @@ def test_the_site_builds_without_a_warning_every_link_leads_somewhere_and_the_se
         "muhat.KernelMean",
         "muhat.compare",
         "muhat.load",
-        "muhat.paper.theory.Theorem2",
+        "muhat.theory.Theorem2",
     } <= generated
     assert not list(broken_links(pages))
     assert_the_search_finds("landweber", site)

@@ -1,7 +1,9 @@
 """One small test of every capability: ``make quick``. Whether the numbers are right is for the other files."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,15 +22,15 @@ from muhat import (
     LeaveOneOutDisplay,
     Mixture,
     TwoSampleTest,
+    theory,
 )
 from muhat.comparison import compare
 from muhat.data import open_batches
+from muhat.datasets import SyntheticFamily, load_dataset
 from muhat.density import MatchedMixture
 from muhat.filters import FILTERS
 from muhat.gram import GRAMS, Nystrom
 from muhat.kernels import KERNELS, Gaussian, Laplacian, Linear
-from muhat.paper import theory
-from muhat.paper.datasets import SyntheticFamily, load_dataset
 from muhat.selection import RULES, Fixed
 
 RNG = np.random.default_rng(0)
@@ -182,15 +184,16 @@ def test_density_theory_and_data():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["compare", "--out", "figure.png"], ["reproduce", "figure-2", "--quick"]],
+    [["muhat", "compare", "--out", "figure.png"], ["paper", "figure-2", "--quick"]],
     ids=" ".join,
 )
 def test_commands(arguments, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "muhat", *arguments],
+        [sys.executable, "-m", *arguments],
         capture_output=True,
         text=True,
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -28,8 +28,6 @@ from muhat import (
 )
 from muhat.embedding import Embedding
 from muhat.kernels import InverseMultiquadric, Linear, Polynomial, RationalQuadratic
-from muhat.paper._estimators import losses_of_auto
-from muhat.paper._samples import exact_losses, gaussian_kernels, stacked_losses
 from muhat.stacking import (
     Candidate,
     ClusterJitter,
@@ -52,6 +50,8 @@ from muhat.stacking._sample import cut, orthogonal_frequencies
 from muhat.stacking._span import ADDED, MOST_DRAWS, draws_for
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
 from muhat.stacking._weights import RIDGE, SUM_BONUS
+from paper._estimators import losses_of_auto
+from paper._samples import exact_losses, gaussian_kernels, stacked_losses
 
 EXACT = [PlainMean(), NuSteps(), GaussianFit()]
 """The candidates that are left out exactly."""

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from muhat.kernels import Gaussian
-from muhat.paper import PAGES, Results, draw, evidence_page, read_finished
-from muhat.paper import alternatives_of_tests as alternatives
-from muhat.paper import levels_of_tests as levels
-from muhat.paper._tables import one
-from muhat.paper.levels_of_tests import PEERS, PRECOMPUTED, ROUTES
-from muhat.paper.power_of_tests import _bump, four_gaussians, perturbed_uniform
+from paper import PAGES, Results, draw, evidence_page, read_finished
+from paper import alternatives_of_tests as alternatives
+from paper import levels_of_tests as levels
+from paper._tables import one
+from paper.levels_of_tests import PEERS, PRECOMPUTED, ROUTES
+from paper.power_of_tests import _bump, four_gaussians, perturbed_uniform
 
 ROOT = Path(__file__).parents[1]
 PAGE = PAGES["tests-evidence"]

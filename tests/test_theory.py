@@ -28,7 +28,8 @@ from muhat.filters import (
 )
 from muhat.gram import DenseGram
 from muhat.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Mixture, Polynomial
-from muhat.paper.theory import (
+from muhat.selection import Fixed
+from muhat.theory import (
     SmoothOperator,
     admissible_fraction,
     characteristic_bound,
@@ -40,8 +41,7 @@ from muhat.paper.theory import (
     theorem_3,
     whitening,
 )
-from muhat.paper.theory._constants import stated_constants
-from muhat.selection import Fixed
+from muhat.theory._constants import stated_constants
 
 SEED = 11
 STANDARD_ERRORS = 5

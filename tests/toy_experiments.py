@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from muhat._arrays import share_between_cores
-from muhat.paper import Experiment, reproduce
+from paper import Experiment, reproduce
 
 
 def toy(log, **changes):

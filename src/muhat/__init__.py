@@ -63,7 +63,7 @@ _PUBLIC = {
         "QuantileDisplay",
     ),
     "data": ("read_table", "open_batches"),
-    "paper.datasets": ("load_dataset", "SyntheticFamily"),
+    "datasets": ("load_dataset", "SyntheticFamily"),
 }
 """The public names by the module that has them, in the order in which data flows."""
 

@@ -26,10 +26,6 @@ COMMANDS = {
     ),
     "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
     "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
-    "reproduce": (
-        "muhat.paper._command:reproduce_command",
-        "Reproduce the paper's figures and tables.",
-    ),
 }
 """The function of each command, imported when it is used, and its line in the help.
 

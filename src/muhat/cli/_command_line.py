@@ -28,6 +28,9 @@ INTERRUPTED = 130
 
 TRACEBACK = "--traceback"
 
+MOVED = {"reproduce": "The paper's experiments are now run from a clone: python -m paper."}
+"""What is said of a command that is no longer one of muhat's."""
+
 PLAIN: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -92,6 +95,8 @@ class CommandLine(TyperGroup):
         """Return the command that the arguments name; suggest the closest for an unknown name."""
         name = args[0]
         if name not in self.places and not name.startswith("-"):
+            if name in MOVED:
+                ctx.fail(MOVED[name])
             close = get_close_matches(name.lower(), self.places, n=1, cutoff=0.5)
             advice = f"The commands are {', '.join(self.places)}."
             if close:

@@ -1,0 +1,113 @@
+"""The evidence page: the paper's claims beside our numbers, and results beyond it, written from results alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from paper._experiment import Experiment, Results
+
+QUICK = "quick run"
+"""What stands in place of a verdict that a small experiment cannot give."""
+
+
+PREFACE = (
+    "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and Schölkopf, "
+    "2014), computed by `python -m paper`, which also writes this page."
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of results: its experiments, by name and in their order, and what stands above them."""
+
+    experiments: Mapping[str, Experiment]
+    title: str = "The paper's evidence"
+    preface: str = PREFACE
+
+
+def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, beside: Path) -> str:
+    """Return a page of evidence in Markdown.
+
+    Parameters
+    ----------
+    page : Page
+        Its experiments, and what stands above them.
+    results : mapping of str to Results
+        What is there of them, by name.
+    folder : path
+        Where tables and figures are.
+    beside : path
+        Where the page will be, from which it links to them.
+    """
+    links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
+    found = [
+        (experiment, results[name])
+        for name, experiment in page.experiments.items()
+        if name in results
+    ]
+    parts = [f"# {page.title}", _preface(page, found)]
+    for title, table in (("Claims", _claims(found)), ("Results", _findings(found))):
+        parts += [f"## {title}", table] if table else []
+    for experiment, result in found:
+        parts += [f"## {experiment.name}: {experiment.title}", _section(experiment, result, links)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
+    commits = sorted({str(results.provenance.get("commit") or "unknown") for _, results in found})
+    seconds = sum(results.provenance["seconds"] for _, results in found)
+    small = ", ".join(
+        experiment.name for experiment, results in found if experiment.is_quick(results)
+    )
+    lines = [
+        f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
+        f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
+    ]
+    if small:
+        lines.append(f"**Quick run, far below the paper's sizes, without verdicts: {small}.**")
+    return "\n\n".join(lines)
+
+
+def _claims(found: list[tuple[Experiment, Results]]) -> str:
+    """Return the table of what the paper claims, with a verdict on each; nothing if it claims nothing."""
+    lines = []
+    for experiment, results in found:
+        for claim in experiment.claims(results):
+            verdict = QUICK if experiment.is_quick(results) else f"**{claim.verdict}**"
+            lines.append(f"| {claim.place} | {claim.says} | {claim.number} | {verdict} |")
+    return _table("| where | the paper says | we find | verdict |", lines)
+
+
+def _findings(found: list[tuple[Experiment, Results]]) -> str:
+    """Return the table of results on what the paper does not state; nothing if there are none."""
+    lines = [
+        f"| {experiment.name} | {finding.what} | {finding.number} |"
+        for experiment, results in found
+        for finding in experiment.findings(results)
+    ]
+    return _table("| experiment | measured | result |", lines)
+
+
+def _table(head: str, lines: list[str]) -> str:
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *lines]) if lines else ""
+
+
+def _section(experiment: Experiment, results: Results, links: str) -> str:
+    name = experiment.name
+    settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
+    files = " · ".join(f"[{kind}]({links}/{name}.{kind})" for kind in ("csv", "json", "svg"))
+    figure = f"![{experiment.title}]({links}/{name}.png)"
+    parts = [experiment.text, figure, experiment.details(results), f"{files}. {settings}."]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return "(" + ", ".join(map(_short, value)) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,113 @@
+"""Where a result comes from: versions, source code, commit and machine."""
+
+import hashlib
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import numpy
+import scipy
+import sklearn
+
+import muhat
+
+PACKAGES = {"muhat": Path(muhat.__file__).parent, "paper": Path(__file__).parent}
+"""Where the source code is, by the name of the package."""
+
+NO_NUMBERS = (
+    "muhat/__main__.py",
+    "muhat/cli",
+    "muhat/plots",
+    "muhat/report",
+    "muhat/_reportable.py",
+    "paper/__main__.py",
+    "paper/_bars.py",
+    "paper/_claims.py",
+    "paper/_command.py",
+    "paper/_figures.py",
+    "paper/_page.py",
+    "paper/_progress.py",
+)
+"""The source code that no number depends on."""
+
+GIT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What is written beside a table, so that its numbers can be traced.
+
+    Parameters
+    ----------
+    versions : dict
+        Of muhat, Python, NumPy, SciPy and scikit-learn.
+    source : str
+        A digest of the source code of muhat and of the experiments.
+    commit : str or None
+        The git commit of the source code, with ``-dirty`` if files have changed since; None outside git.
+    platform : str
+        The operating system and the kind of processor.
+    cores : int
+        How many cores the run may use.
+    """
+
+    versions: dict[str, str]
+    source: str
+    commit: str | None
+    platform: str
+    cores: int
+
+    @classmethod
+    def from_process(cls, results: Path) -> "Provenance":
+        """Return that of this process, whose results go to the folder ``results``."""
+        versions = {
+            "muhat": muhat.__version__,
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        }
+        commit = source_commit(PACKAGES["paper"], results)
+        return cls(versions, source_digest(), commit, platform.platform(), joblib.cpu_count())
+
+
+def source_digest(packages: Mapping[str, Path] = PACKAGES) -> str:
+    """Return a digest of the source code that numbers depend on, as it now is on the disk."""
+    digest = hashlib.sha256()
+    for package, folder in packages.items():
+        for path in sorted(folder.rglob("*.py")):
+            name = Path(package) / path.relative_to(folder)
+            if not any(name.is_relative_to(part) for part in NO_NUMBERS):
+                size = path.stat().st_size
+                digest.update(f"{name.as_posix()} {size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def source_commit(package: Path, results: Path) -> str | None:
+    """Return the git commit of a package, ``-dirty`` if anything but the results has changed, or None outside git."""
+    try:
+        _git(
+            package, "ls-files", "--error-unmatch", "__init__.py"
+        )  # else the repository around is someone else's
+        commit = _git(package, "rev-parse", "HEAD")
+        top = Path(_git(package, "rev-parse", "--show-toplevel")).resolve()
+        inside = results.resolve().is_relative_to(top) and results.resolve() != top
+        but_results = (
+            [f":(exclude){results.resolve().relative_to(top).as_posix()}"] if inside else []
+        )
+        changed = _git(top, "status", "--porcelain", "--", ".", *but_results)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """Return what git prints, without waiting for another git."""
+    command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
+    output = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS
+    ).stdout
+    return output.strip()

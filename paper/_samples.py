@@ -1,0 +1,122 @@
+"""Synthetic samples in blocks, one task each, with their exact losses, and the tables of improvements they make."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.datasets import Draw
+from muhat.kernels import Gaussian, Kernel
+from muhat.theory import ExactLosses
+from paper._estimators import EstimatorLosses, stacked_embeddings
+from paper._experiment import Row, Settings, Task
+from paper._statistics import improvement, mean_of
+
+SAMPLINGS = ("redrawn", "once")
+"""Whether the mixture is drawn anew for each sample, or once for all."""
+
+BLOCK = 200
+"""Samples in a task: some seconds, and enough that what they share costs little."""
+
+PILOT = 10**6
+"""Added to a sample's index for one that only its bandwidth is taken from."""
+
+KERNEL_VALUES = 2 * 10**7
+"""In the Gram matrices of a task, at most: 160 MB."""
+
+
+def blocks(settings: Settings, cases: Iterable[Task]) -> list[Task]:
+    """Return the tasks: for each case, the m samples in blocks; n is the case's own or that of all."""
+    m = settings["m"]
+    tasks = []
+    for case in cases:
+        size = min(
+            settings["block"], max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2)
+        )
+        tasks += [
+            {**case, "first": first, "last": min(first + size, m)} for first in range(0, m, size)
+        ]
+    return tasks
+
+
+def indices(task: Task) -> range:
+    """Return the samples of a task."""
+    return range(task["first"], task["last"])
+
+
+def median_bandwidth(X: Array) -> float:
+    """Return the Gaussian kernel's σ by the median rule."""
+    return float(Gaussian().resolve(X).bandwidth)
+
+
+def gaussian_kernels(draws: Iterable[Draw], factor: float = 1.0) -> list[Kernel]:
+    """Return a Gaussian kernel for each sample, its bandwidth a multiple of the median rule's."""
+    return [Gaussian(factor * median_bandwidth(draw.X)) for draw in draws]
+
+
+def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None) -> ExactLosses:
+    """Return the exact losses of filters, by default under Gaussian kernels by the median rule of each sample."""
+    draws = list(draws)
+    kernels = gaussian_kernels(draws) if kernels is None else kernels
+    return ExactLosses.from_samples(
+        [draw.X for draw in draws], [draw.distribution for draw in draws], kernels
+    )
+
+
+def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Sequence[Kernel]) -> EstimatorLosses:
+    """Return the exact losses of the stacked mean on the samples of a task."""
+    means = stacked_embeddings([draw.X for draw in draws], kernels, indices(task))
+    losses = [draw.distribution.squared_distance(mu) for draw, mu in zip(draws, means, strict=True)]
+    return EstimatorLosses("stacked", "loo", np.array(losses))
+
+
+def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:
+    """Return the losses of a block, a row for each estimator and rule."""
+    return [
+        {**case, "estimator": each.estimator, "rule": each.rule, "losses": each.losses.tolist()}
+        for each in found
+    ]
+
+
+def joined(results: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of all blocks, those of the same case, estimator and rule put together."""
+    together: dict[tuple[Any, ...], Row] = {}
+    for row in (row for rows in results for row in rows):
+        key = tuple(value for value in row.values() if not isinstance(value, list))
+        if key in together:
+            for name, values in row.items():
+                if isinstance(values, list):
+                    together[key][name] = together[key][name] + values
+        else:
+            together[key] = dict(row)
+    return list(together.values())
+
+
+def risk_table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return risk and improvement over KME, with their intervals, of every case, estimator and rule."""
+    rows = joined(results)
+    baselines = losses_by_case("kme", rows)
+    table = []
+    for row in rows:
+        losses, labels = np.array(row["losses"]), {key: row[key] for key in row if key != "losses"}
+        gain = improvement(losses, baselines[case_of(row)])
+        table.append(
+            {
+                **labels,
+                "m": len(losses),
+                **mean_of(losses).columns("risk"),
+                **gain.columns("improvement"),
+            }
+        )
+    return table
+
+
+def losses_by_case(estimator: str, rows: Sequence[Row]) -> dict[tuple[Any, ...], Array]:
+    """Return the losses of one estimator by case, to compare others with."""
+    return {case_of(row): np.array(row["losses"]) for row in rows if row["estimator"] == estimator}
+
+
+def case_of(row: Row) -> tuple[Any, ...]:
+    """Return what a row has in common with those it is compared with: all but estimator, rule and losses."""
+    return tuple(value for key, value in row.items() if key not in ("estimator", "rule", "losses"))

@@ -1,0 +1,98 @@
+"""Tables as lists of rows: choosing rows, and CSV from which every number is read back to the last bit."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from muhat.errors import MuhatError
+from paper._experiment import Row
+
+INTEGER = re.compile(r"-?[0-9]+")
+FLOAT = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|inf)|nan")
+WORDS = {"": None, "True": True, "False": False}
+
+
+def to_csv(rows: Sequence[Row]) -> bytes:
+    """Return a table as CSV: a header of all keys in order of first appearance, None and missing cells empty.
+
+    Examples
+    --------
+    >>> to_csv([{"n": 10, "loss": 0.1}, {"n": 20, "exact": True}]).decode().split()
+    ['n,loss,exact', '10,0.1,', '20,,True']
+    """
+    header = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_written(key, row.get(key)) for key in header] for row in rows)
+    return text.getvalue().encode()
+
+
+def from_csv(content: bytes) -> list[Row]:
+    """Return the rows of a table, each with every key. A string that looks like a number comes back as that number.
+
+    Examples
+    --------
+    >>> from_csv(b"n,loss,exact\\n10,0.1,\\n20,,True\\n")
+    [{'n': 10, 'loss': 0.1, 'exact': None}, {'n': 20, 'loss': None, 'exact': True}]
+    """
+    header, *lines = csv.reader(io.StringIO(content.decode(), newline=""))
+    return [dict(zip(header, map(_read, line), strict=True)) for line in lines]
+
+
+def where(rows: Iterable[Row], **values: object) -> list[Row]:
+    """Return the rows whose columns have the values given.
+
+    Examples
+    --------
+    >>> where([{"n": 10, "loss": 0.1}, {"n": 20, "loss": 0.2}], n=20)
+    [{'n': 20, 'loss': 0.2}]
+    """
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
+def one(rows: Iterable[Row], **values: object) -> Row:
+    """Return the only row whose columns have the values given."""
+    (row,) = where(rows, **values)
+    return row
+
+
+def distinct(rows: Iterable[Row], column: str, order: Iterable[Any] = ()) -> list[Any]:
+    """Return the different values of a column, in the order given or else of appearance.
+
+    Examples
+    --------
+    >>> distinct([{"n": 10}, {"n": 20}, {"n": 10}], "n")
+    [10, 20]
+    """
+    found = dict.fromkeys(row[column] for row in rows)
+    first = [value for value in order if value in found]
+    return [*first, *(value for value in found if value not in first)]
+
+
+def _written(key: str, value: object) -> str:
+    """Return the text of a cell."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return repr(value)
+    raise MuhatError(
+        f"column {key!r}", "a cell must be a string, a number, a boolean or None", repr(value)
+    )
+
+
+def _read(cell: str) -> str | float | bool | None:
+    """Return the value of a cell."""
+    if cell in WORDS:
+        return WORDS[cell]
+    if INTEGER.fullmatch(cell):
+        return int(cell)
+    return float(cell) if FLOAT.fullmatch(cell) else cell
