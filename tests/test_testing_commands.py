@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from muhat import IndependenceTest, TwoSampleTest
 from muhat.__main__ import command_line
 from muhat.cli import _samples
-from muhat.cli._testing import FOUND
+from muhat.cli._options import FOUND
 from muhat.data import open_batches
 from muhat.testing import IndependenceResult, TwoSampleResult
 

@@ -29,6 +29,14 @@ class Note(UserWarning):
     """Something that a user is told without being warned, such as how many rows were dropped as was asked for."""
 
 
+class ColumnWarning(UserWarning):
+    """A warning of columns that may not be features, which it names."""
+
+    def __init__(self, message: str, columns: Iterable[str]) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
+
+
 @contextmanager
 def in_command() -> Iterator[None]:
     """Word options for the command line in sentences made here."""
