@@ -54,7 +54,7 @@ clean:                  ## remove the environments
 	$(PYTHON) -m venv $*
 
 .venv/installed: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[cli]'
+	$(BIN)/python -m pip install --quiet --editable '.[cli,paper]'
 	touch $@
 
 .venv/tested: .venv/bin/python pyproject.toml

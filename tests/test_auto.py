@@ -9,7 +9,7 @@ import pytest
 from catalogue import SEED
 from muhat import Embedding, KernelMean, Nystrom, compare
 from muhat.data import ArraySource, ReservoirSample, places_of
-from muhat.gram._auto import accuracy_on
+from muhat.gram._auto import estimate_accuracy
 from muhat.gram._exact_mean import ExactMeanFeatures
 from muhat.kernels import Gaussian, Laplacian
 
@@ -20,9 +20,9 @@ KERNELS = {"median": Gaussian(), "fine": Gaussian(0.7), "laplacian": Laplacian()
 @pytest.fixture
 def small(monkeypatch):
     """Sizes at which a test is quick: 200 rows are too many for an eigendecomposition, 30 landmarks are usual."""
-    monkeypatch.setattr("muhat.gram._plan.DENSE_UP_TO", 200)
+    monkeypatch.setattr("muhat.gram._plan.MAX_ROWS_DENSE", 200)
     monkeypatch.setattr("muhat.gram._nystrom.DEFAULT_SIZE", 30)
-    monkeypatch.setattr("muhat.gram._auto.LARGER", (60, 120))
+    monkeypatch.setattr("muhat.gram._auto.LANDMARK_COUNTS", (60, 120))
 
 
 def sample(n=N, d=4, seed=SEED):
@@ -44,7 +44,7 @@ class TestTheErrorThatIsMeasured:
         X = sample(2500)
         kernel = KERNELS[name].resolve(X)
         features = Nystrom(m).resolve(kernel, X)
-        accuracy = accuracy_on(features, drawn_from(X))
+        accuracy = estimate_accuracy(features, drawn_from(X))
         assert accuracy.error == pytest.approx(features.error(X), rel=0.15)
         spread = 1 - mean_of(kernel, X).squared_norm()
         assert accuracy.standard_error == pytest.approx(np.sqrt(spread / 2500), rel=0.05)
@@ -55,12 +55,12 @@ class TestTheErrorThatIsMeasured:
         kernel = Gaussian().resolve(X)
         features = Nystrom(60).resolve(kernel, X)
         exact = np.sqrt(features.outside(mean_of(kernel, X, weights / weights.sum())))
-        accuracy = accuracy_on(features, drawn_from(X), weights)
+        accuracy = estimate_accuracy(features, drawn_from(X), weights)
         assert accuracy.error == pytest.approx(exact, rel=0.15)
 
     def test_is_none_where_every_row_is_a_landmark(self):
         X = sample(40)
-        assert accuracy_on(Nystrom(40).resolve(Gaussian(1.0), X), drawn_from(X)).is_enough
+        assert estimate_accuracy(Nystrom(40).resolve(Gaussian(1.0), X), drawn_from(X)).is_sufficient
 
     def test_landmarks_are_found_among_rows_that_repeat(self):
         rows = np.array([[0.0], [1.0], [0.0], [2.0]])
@@ -141,7 +141,7 @@ class TestAuto:
         assert (mu.weights_.shape, mu.approximation_error_) == ((N,), 0.0)
 
     def test_rows_that_cannot_be_paired_get_more_landmarks(self, small, monkeypatch):
-        monkeypatch.setattr("muhat.gram._auto.MOST_PAIRS", 100)
+        monkeypatch.setattr("muhat.gram._auto.MAX_PAIRS_EXACT_MEAN", 100)
         X = sample(d=2)
         mu = KernelMean(kernel=Gaussian(1.5)).fit_batches(np.array_split(X, 4))
         assert mu.gram_.n_components in (60, 120)
@@ -158,7 +158,7 @@ class TestAuto:
     def test_where_the_most_landmarks_are_not_enough_it_warns_and_names_the_ways_out(
         self, small, monkeypatch
     ):
-        monkeypatch.setattr("muhat.gram._auto.MOST_PAIRS", 100)
+        monkeypatch.setattr("muhat.gram._auto.MAX_PAIRS_EXACT_MEAN", 100)
         with pytest.warns(
             UserWarning, match=r"gram='auto': on 120 landmarks, .* more than a tenth; gram=Nystrom"
         ):
@@ -166,8 +166,8 @@ class TestAuto:
         assert mu.gram_ == Nystrom(120)
 
     def test_work_that_cannot_be_paid_for_is_not_begun(self, small, monkeypatch):
-        monkeypatch.setattr("muhat.gram._auto.MOST_PAIRS", 100)
-        monkeypatch.setattr("muhat.gram._auto.MOST_WORK", N * 60**2)
+        monkeypatch.setattr("muhat.gram._auto.MAX_PAIRS_EXACT_MEAN", 100)
+        monkeypatch.setattr("muhat.gram._auto.MAX_LANDMARK_WORK", N * 60**2)
         with pytest.warns(UserWarning, match="on 60 landmarks"):
             assert KernelMean(kernel=Laplacian(1.0)).fit(sample()).gram_ == Nystrom(60)
 

@@ -421,7 +421,7 @@ def test_the_lines_of_python_give_the_same_numbers(table, options):
 
 
 def test_the_lines_of_python_of_the_demonstration_and_of_batches_run(monkeypatch, table):
-    monkeypatch.setattr(command, "DENSE_UP_TO", 1)
+    monkeypatch.setattr(command, "MAX_ROWS_DENSE", 1)
     monkeypatch.setattr(command, "available_memory", lambda: 0.0)
     for arguments in ([], [table]):
         result = json.loads(run("compare", *arguments, "--json", *QUICK).stdout)
@@ -435,7 +435,7 @@ def test_the_lines_of_python_of_the_demonstration_and_of_batches_run(monkeypatch
 
 def test_text_is_parsed_once_where_it_fits_in_memory(monkeypatch, table):
     passes = []
-    monkeypatch.setattr(command, "DENSE_UP_TO", 1)
+    monkeypatch.setattr(command, "MAX_ROWS_DENSE", 1)
     monkeypatch.setattr(
         FileBatches, "_chunks", lambda self, own=FileBatches._chunks: passes.append(1) or own(self)
     )

@@ -17,7 +17,7 @@ from muhat.data import ArraySource, ColumnMoments, StreamSource
 from muhat.datasets import standardized
 from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
-from muhat.gram._plan import DENSE_UP_TO
+from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import Laplacian
 from muhat.selection import REFIT_UP_TO
 
@@ -170,7 +170,7 @@ def test_the_passes_are_as_many_as_are_told(filters, standardize):
 
 
 def test_single_precision_is_compared_in_double():
-    X = sample(DENSE_UP_TO + 1).astype(np.float32)
+    X = sample(MAX_ROWS_DENSE + 1).astype(np.float32)
     comparison = compare([X], filters=["s-kmse"], gram=Nystrom(20))
     assert_same(
         comparison, compare(X.astype(np.float64), filters=["s-kmse"], gram=Nystrom(20)), rtol=1e-6
@@ -188,10 +188,10 @@ def test_a_list_of_data_frames_is_batches_and_a_list_of_lists_is_a_sample():
 
 
 def test_more_rows_than_a_matrix_takes_are_held_by_features_and_it_says_why():
-    comparison = compare(sample(DENSE_UP_TO + 1), filters=["s-kmse"])
+    comparison = compare(sample(MAX_ROWS_DENSE + 1), filters=["s-kmse"])
     assert comparison.gram == "nystrom"
     assert comparison.gram_reason.startswith(
-        f"{DENSE_UP_TO + 1} rows are too many for an eigendecomposition; on 500"
+        f"{MAX_ROWS_DENSE + 1} rows are too many for an eigendecomposition; on 500"
     )
     assert f"(nystrom; {comparison.gram_reason})" in comparison.notes[0]
     assert (

@@ -139,7 +139,7 @@ def test_a_filter_that_is_no_number_is_refused(filter, selection):
 
 def test_a_rate_that_asks_for_endless_iteration_gives_the_empirical_mean():
     mu = KernelMean(kernel=KERNEL, filter="landweber", selection=Rate(1e-30)).fit(X)
-    assert mu.choice_.parameter == Landweber.most
+    assert mu.choice_.parameter == Landweber.max_iterations
     assert mu.choice_.strength < 1e-6
 
 

@@ -223,7 +223,7 @@ def test_partial_fit_says_why_it_is_not_there():
 
 @pytest.mark.parametrize("selection", ["gcv", "loo"])
 def test_auto_never_takes_a_way_that_rule_or_filter_cannot_go(selection, monkeypatch):
-    monkeypatch.setattr("muhat.gram._plan.DENSE_UP_TO", 20)
+    monkeypatch.setattr("muhat.gram._plan.MAX_ROWS_DENSE", 20)
     assert KernelMean(filter=Tikhonov(), selection=selection).fit(X).features_ is not None
     assert KernelMean(filter="componentwise").fit(X).features_ is not None
 

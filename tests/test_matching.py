@@ -51,7 +51,7 @@ def test_products_alone_and_all_landmarks_give_the_same(monkeypatch):
     dense = KernelMeanMatching().fit(SOURCE, TARGET)
     by_products = KernelMeanMatching(gram="blocks").fit(SOURCE, TARGET)
     np.testing.assert_allclose(by_products.weights_, dense.weights_, atol=1e-8)
-    monkeypatch.setattr(_matching, "DENSE_UP_TO", 10)
+    monkeypatch.setattr(_matching, "MAX_ROWS_DENSE", 10)
     on_landmarks = KernelMeanMatching().fit(SOURCE, TARGET)
     assert on_landmarks.gram_ == Nystrom(90)
     np.testing.assert_allclose(on_landmarks.weights_, dense.weights_, atol=1e-3)

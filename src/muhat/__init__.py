@@ -43,7 +43,7 @@ _PUBLIC = {
         *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance", "mmd"),
     ),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
-    "keep": ("save", "load"),
+    "persistence": ("save", "load"),
     "plots": (
         *(
             "MeanDisplay",

@@ -32,7 +32,7 @@ COMMANDS = {
 A new command is a module with a function that Typer can read, and a line here.
 """
 
-REQUIRED_PACKAGES = ("typer", "rich", "matplotlib", "pyarrow")
+REQUIRED_PACKAGES = ("typer", "rich", "matplotlib", "pyarrow", "skops")
 """What ``pip install 'muhat[cli]'`` installs."""
 
 USER_ERROR = 2

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -27,13 +28,43 @@ _THIS_THREAD = threading.local()
 
 
 def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk]) -> list[Found]:
-    """Return ``work`` of every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
+    """Return ``work(chunk)`` of every chunk, computed by one thread per core.
+
+    Every chunk is worked on once, and chunks are begun in order. BLAS uses one thread meanwhile.
+    Where threads cannot start (a browser, a restricted container), the calling thread does the
+    same work in the same order.
+    """
     chunks = list(chunks)
-    if len(chunks) == 1:
-        return [work(chunks[0])]
+    if len(chunks) <= 1:
+        return [work(chunk) for chunk in chunks]
+    waiting = deque(enumerate(chunks))
+    found: dict[int, Found] = {}
+
+    def work_until_done() -> None:
+        while True:
+            try:
+                number, chunk = waiting.popleft()
+            except IndexError:
+                return
+            found[number] = work(chunk)
+
+    n_threads = min(available_cores(), len(chunks))
     limit = partial(setattr, _THIS_THREAD, "cores", 1)
-    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=limit) as threads:
-        return list(threads.map(work, chunks))
+    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(n_threads, initializer=limit) as threads:
+        running = []
+        # The threads that did start do all the work.
+        with suppress(RuntimeError):
+            for _ in range(n_threads):
+                running.append(threads.submit(work_until_done))
+        try:
+            if not running:
+                with limit_cores(1):
+                    work_until_done()
+            for each in running:
+                each.result()
+        finally:
+            waiting.clear()  # after an error, no further chunk is begun
+    return [found[number] for number in range(len(chunks))]
 
 
 def available_cores() -> int:

@@ -18,11 +18,11 @@ from muhat._arrays import Array, rounding
 from muhat._messages import gain_text, sample_size, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
-from muhat._shown import Shown
+from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, checked_masses, checked_sample
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.errors import MuhatError
-from muhat.filters import AUTO, FILTERS, KME, Iteration, Shrinker, name_of
+from muhat.filters import AUTO, FILTERS, KME, Shrinker, name_of
 from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
@@ -222,9 +222,7 @@ class Row:
     @property
     def symbol(self) -> str:
         """The parameter's letter: λ, or t for iterations; empty without a parameter."""
-        return (
-            "" if self.filter.parameterless else "t" if isinstance(self.filter, Iteration) else "λ"
-        )
+        return self.filter.symbol
 
     @property
     def setting(self) -> str:
@@ -256,7 +254,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Reportable, Shown):
+class Comparison(Reportable, HtmlReprMixin):
     """Every filter on one sample, chosen for and scored on one decomposition.
 
     Attributes
@@ -513,6 +511,19 @@ class Comparison(Reportable, Shown):
             "estimators": [row.to_dict() for row in self.rows],
             "stacked": None if self.stacked is None else _json_safe(self.stacked.to_dict()),
         }
+
+    def _summary(self) -> Summary:
+        verdicts = (self.verdict(), self.default_verdict(), self.stacked_verdict())
+        rows = [
+            (row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %")
+            for row in self.rows
+        ]
+        return Summary(
+            " ".join(filter(None, verdicts)),
+            ("estimator", "parameter", "gain over KME, % of its risk", "shrunk"),
+            rows,
+            GOOD if self.helps else NEUTRAL,
+        )
 
     def __getitem__(self, name: str) -> Row:
         return {row.name: row for row in self.rows}[name]

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel, choices_by
 from muhat._radius import HasRadius
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import (
     as_frame,
     check_range,
@@ -42,7 +42,7 @@ from muhat.data._sources import ROWS
 from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
-from muhat.filters import KME
+from muhat.filters import KME, name_of
 from muhat.gram import (
     Accumulation,
     Approximation,
@@ -52,7 +52,7 @@ from muhat.gram import (
     DenseProblem,
     FeatureMap,
 )
-from muhat.gram._auto import as_exact_as_needed
+from muhat.gram._auto import refine_plan
 from muhat.gram._feature_problem import FeatureProblem, Folds
 from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
 from muhat.gram._problem import Problem, Target, TargetWeights
@@ -183,10 +183,10 @@ def solve_source(
     parts.check_enough(rules, drawn.count)
     empty = Accumulation.from_rows(parts.kernel, plan.gram, folds_of_rules(rules), drawn.rows)
     if parts.gram == "auto":
-        learnt = as_exact_as_needed(plan, empty, drawn, source, shrinks=parts.shrinks)
-        if learnt.plan.gram == "dense":
-            return _solve_dense(parts, learnt.plan, source, drawn.rows, points, present)
-        plan, empty = learnt.plan, learnt.accumulation
+        fitted = refine_plan(plan, empty, drawn, source, shrinks=parts.shrinks)
+        if fitted.plan.gram == "dense":
+            return _solve_dense(parts, fitted.plan, source, drawn.rows, points, present)
+        plan, empty = fitted.plan, fitted.accumulation
     accumulated = empty.add_source(source, drawn)
     kernel = accumulated.features.kernel
     target = parts.target_on(kernel, accumulated.features.dimension, points)
@@ -289,7 +289,7 @@ class _AvailableForBatches:
         return MethodType(self.method, estimator)
 
 
-class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
+class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -298,11 +298,11 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are learnt by the median rule by default.
+        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are fitted by the median rule by default.
     filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
-        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the
-        best is taken. ``'auto'`` is F-KMSE, or the plain average where no λ gains: chosen by
+        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'showalter'``, ``'tsvd'``,
+        ``'componentwise'``, or an object. Of a list, the best is taken. ``'auto'`` is F-KMSE, or the plain average where no λ gains: chosen by
         ``LeaveOneOut(bias_factor="auto")``, which was below the plain average in none of 189 cells (docs/selection.md).
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``,
@@ -431,7 +431,7 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
         rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
         array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes, or
-        one where the bandwidth is learnt, they are kept, learnt from together, and averaged without shrinkage. As rows
+        one where the bandwidth is fitted, they are kept, fitted from together, and averaged without shrinkage. As rows
         come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows of a call in
         turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the weights are.
 
@@ -519,6 +519,18 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         how = "" if self.features_ is None else f" by {self.features_.size} features"
         return f"{text} fitted to {self.n_samples_seen_} points{how}: {self.filter_!r}{parameter}, {moved}"
 
+    def _summary(self) -> Summary:
+        kernel = four_digits(repr(self.kernel_))
+        sentence = (
+            f"{four_digits(repr(self.filter_))} on {self.n_samples_seen_:,} rows with {kernel}; "
+            f"{self.gram_reason_}."
+        )
+        rows = []
+        for each in self.choices_:
+            parameter, gain = four_digits(each.parameter), four_digits(float(each.gain))
+            rows.append((name_of(each.filter), parameter, gain, f"{100 * each.strength:.3g} %"))
+        return Summary(sentence, ("filter", "λ or t", "gain over KME", "shrunk"), rows)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
@@ -568,7 +580,7 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         return self._continue(stream)
 
     def _learn_names(self, batches: Iterable[Any]) -> Any:
-        """Return the first batch, of which the names of the features are learnt; a file is not left open."""
+        """Return the first batch, of which the names of the features are fitted; a file is not left open."""
         remaining = iter(batches)
         first = next((frame for frame in map(as_frame, remaining) if not is_empty(frame)), None)
         if first is None:

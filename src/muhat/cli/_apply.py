@@ -34,9 +34,9 @@ from muhat.data import FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
 from muhat.errors import MuhatError
-from muhat.keep import load
 from muhat.kernels import Linear
 from muhat.mean import KernelMean
+from muhat.persistence import load
 from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
 

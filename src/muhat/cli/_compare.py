@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, echo
 
-from muhat import keep
+from muhat import persistence
 from muhat._arrays import available_memory
 from muhat._messages import TINY_PERCENT, rows_text, unknown_name
 from muhat._parts import as_kernel
@@ -48,7 +48,7 @@ from muhat.comparison import Comparison, compare, fit_best, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
 from muhat.filters import FILTERS
-from muhat.gram import APPROXIMATIONS, DENSE_UP_TO, Approximation
+from muhat.gram import APPROXIMATIONS, MAX_ROWS_DENSE, Approximation
 from muhat.kernels import KERNELS, Kernel
 from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
@@ -181,7 +181,7 @@ def compare_command(
         given = {name: options[name] for name in ("selection", "gram") if name in options}
         rows = sample.data if isinstance(sample, DataSet) else sample
         best = fit_best(comparison, rows, feature_names=names_of(sample), **given)
-        keep.save(best, model)
+        persistence.save(best, model)
     lines = compare_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
@@ -250,7 +250,7 @@ def _gram(name: str, features: int | None) -> str | Approximation:
 
 def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:
     """Return a file's rows if they are few, or text that fits in memory; else its batches."""
-    if gram == "dense" or (gram == "auto" and batches.most_rows <= DENSE_UP_TO):
+    if gram == "dense" or (gram == "auto" and batches.most_rows <= MAX_ROWS_DENSE):
         return batches.read()
     size = 8 * batches.most_rows * len(batches.columns)
     if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():

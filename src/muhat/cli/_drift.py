@@ -50,8 +50,8 @@ from muhat.cli._reading import readings_of, sample_names, show_notes
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
 from muhat.errors import MuhatError
-from muhat.keep import load
-from muhat.keep import save as save_model
+from muhat.persistence import load
+from muhat.persistence import save as save_model
 from muhat.plots import figure_of_drift, save
 from muhat.testing import DriftDetector, DriftResult
 

@@ -64,7 +64,7 @@ from muhat.conditional import (
 )
 from muhat.data import DataSet
 from muhat.errors import MuhatError
-from muhat.keep import save as save_model
+from muhat.persistence import save as save_model
 from muhat.plots import figure_of_prediction, save
 from muhat.report import intervals_text
 from muhat.selection import LeaveOneOut

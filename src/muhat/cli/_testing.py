@@ -232,8 +232,7 @@ def independence_command(
         result = test.test(X, Y)
     left_out = left_out_text((), [("", sample.n_dropped, sample.n_dropped + len(sample.numbers))])
     # a text column is one name, whatever the number of its indicators
-    names = {"x_names": tuple(x_names), "y_names": tuple(y_names)}
-    result = replace(result, left_out=left_out, **names)
+    result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
     if report is not None:
         settings = {"x": ", ".join(x_names), "y": ", ".join(y_names), "random_state": random_state}
         result.to_html(
@@ -253,8 +252,8 @@ def independence_command(
             _print_independence(result, size, level)
     figure = None
     if out is not None:
-        shown = [_shown_columns(sample, each) for each in (x_names, y_names)]
-        pair = PairDisplay.from_samples(*shown, names=[x_names, y_names])
+        x_shown, y_shown = _shown_columns(sample, x_names), _shown_columns(sample, y_names)
+        pair = PairDisplay.from_samples(x_shown, y_shown, names=[x_names, y_names])
         figure = figure_of_test(result, pair=pair, level=level)
     _finish(result, figure, out, report, fail_below, as_json)
 
@@ -314,7 +313,8 @@ def _test_large_files(
     ):
         samples = LargeSample(first.columns, x), LargeSample(second.columns, y)
         result = test.test(*samples, names=(first.name, second.name))
-    dropped, columns = [], []
+    dropped = []
+    columns: list[str] = []
     for each in (first, second):
         dropped.append((each.name, len(each.dropped), len(each.dropped) + (each.n or 0)))
         columns += [name for name in each.left_out if name not in reading["drop"]]
@@ -394,14 +394,15 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
         samples.append(read_sample(file, each, one_hot))
     check_same_columns(samples)
     values = values_of(samples)
-    tables, dropped, columns = [], [], []
+    tables, dropped = [], []
+    columns: list[str] = []
     for sample, name in zip(samples, sample_names(files), strict=True):
         table = encoded(sample, samples[0].table.feature_names, values)
         tables.append(replace(table, name=name))
         dropped.append((name, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
         columns += sample.not_numbers
     numbers = samples[0].numbers, samples[1].numbers
-    return _SamplePair(*tables, numbers, left_out_text(columns, dropped))
+    return _SamplePair(tables[0], tables[1], numbers, left_out_text(columns, dropped))
 
 
 def _one_file(
@@ -426,7 +427,7 @@ def _one_file(
         numbers.append(sample.numbers[rows])
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
     left_out = left_out_text(sample.not_numbers, [dropped])
-    return _SamplePair(*tables, (numbers[0], numbers[1]), left_out)
+    return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
 
 
 def groups_in_order(labels: Sequence[str]) -> list[str]:
@@ -499,7 +500,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     return table
 
 
-def _print_unlike_rows(console: Console, one: str, rows: Sequence[int], other: str) -> None:
+def _print_unlike_rows(console: Console, one: str, rows: Array, other: str) -> None:
     listed = ", ".join(str(row + 1) for row in rows[:MAX_NAMED_ROWS])
     print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
 

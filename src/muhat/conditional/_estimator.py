@@ -16,10 +16,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
+from muhat._caches import UnsavedCaches
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import (
     as_frame,
     check_range,
@@ -41,7 +42,6 @@ from muhat.conditional._intervals import (
     checked_place,
     reach_of,
 )
-from muhat.conditional._products import fit_blocks
 from muhat.conditional._streams import Rows
 from muhat.data import (
     ColumnMoments,
@@ -56,14 +56,11 @@ from muhat.data import (
 from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
-from muhat.filters import Filter
-from muhat.gram import Access, Approximation
+from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
+from muhat.gram import Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, Given, KFold, LeaveOneOut
-
-AUTO = ("f-kmse", "iterated-tikhonov", "landweber", "nu-method")
-"""What ``filter="auto"`` chooses from: filters with a cheap exact leave-one-out score."""
+from muhat.selection import GCV, Given, LeaveOneOut
 
 LADDER = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
@@ -86,7 +83,13 @@ TOO_MANY = 20
 
 
 class ConditionalMean(
-    HasKernel, ShownEstimator, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator
+    UnsavedCaches,
+    HasKernel,
+    EstimatorHtmlReprMixin,
+    Reportable,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
@@ -256,9 +259,7 @@ class ConditionalMean(
     def _fit_rows(self, parts: Parts, kernel_y: Kernel, X: Array, y: Array, masses: Array) -> Self:
         """Fit to validated rows in memory."""
         taken = masses > 0
-        self._rows: tuple[Array, Array, Array] | None = (
-            None if parts.gram == "blocks" else (X, y, masses)
-        )
+        self._rows: tuple[Array, Array, Array] | None = (X, y, masses)
         X, masses = _rows(parts.kernel, X, taken), masses[taken]
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
@@ -287,16 +288,12 @@ class ConditionalMean(
                 kernel = Precomputed(kernel(first[:, None]))
             X = _rows(kernel, X, np.isin(np.arange(len(X)), first))
         rows = RegressionRows(X, masses, different, kernel_y, bool(self.fit_intercept))
-        if plan.gram == "blocks":
-            settings = X, masses, rows.targets, rules, rows.has_intercept
-            fits: list[Fit] = [fit_blocks(parts, each, *settings) for each in self._ladder(kernel)]
-        else:
-            fits = [
-                SpectralFit.from_rows(
-                    each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
-                )
-                for each in self._ladder(kernel)
-            ]
+        fits = [
+            SpectralFit.from_rows(
+                each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
+            )
+            for each in self._ladder(kernel)
+        ]
         self.n_copies_ = equal.n_copies if is_copied else 0
         return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
 
@@ -398,9 +395,9 @@ class ConditionalMean(
         ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with
         probability at least 2·confidence − 1, whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021),
         and in practice about ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
-        them from the same rows costs a percent or so where rows are few. With ``gram="blocks"`` folds are left out
-        instead of rows (CV+). After ``fit_batches`` the left-out predictions at x are not known and the prediction
-        itself is taken for each: this is the plain jackknife, for which no coverage is proven.
+        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the left-out
+        predictions at x are not known and the prediction itself is taken for each: this is the plain jackknife, for
+        which no coverage is proven.
 
         ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds of the rows, and its
         residuals on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it
@@ -451,7 +448,7 @@ class ConditionalMean(
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
             needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
-            raise MuhatError(who, needed, "a fit in batches or on gram='blocks'", advice)
+            raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
             needed, advice = (
@@ -659,6 +656,19 @@ class ConditionalMean(
         check_is_fitted(self, "choice_")
         return self._fit.share_explained()
 
+    def _summary(self) -> Summary:
+        where = "" if isinstance(self.kernel_y_, Linear) else " in the RKHS of y"
+        chosen = four_digits(repr(self.choice_.filter))
+        rows = [
+            (name_of(each.filter), four_digits(each.parameter), four_digits(each.score))
+            for each in self.choices_
+        ]
+        return Summary(
+            f"Leave-one-out R² {self.loo_score_:.3g}{where} ({chosen}).",
+            ("filter", "λ or t", "leave-one-out error"),
+            rows,
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
@@ -671,7 +681,7 @@ class ConditionalMean(
         arguments = {
             name: getattr(self, name) for name in ("kernel", "filter", "selection", "gram")
         }
-        parts = Parts.from_arguments("ConditionalMean", **arguments, auto=AUTO)
+        parts = Parts.from_arguments("ConditionalMean", **arguments, auto=CONDITIONAL_AUTO)
         for filter in parts.filters:
             if not isinstance(filter, Filter) or filter.constant:
                 needed, name = (
@@ -681,27 +691,13 @@ class ConditionalMean(
                 raise MuhatError(
                     "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
                 )
-        if parts.gram == "blocks" and any(
-            filter.needs != Access.PRODUCTS for filter in parts.filters
-        ):
-            needed, advice = (
-                "gram='blocks' takes filters that products alone compute",
-                "use 'tikhonov' or 'landweber'",
-            )
-            names = ", ".join(type(filter).__name__ for filter in parts.filters)
-            raise MuhatError("ConditionalMean", needed, names, advice)
-        accepted = (
-            (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
-        )
-        if not isinstance(parts.rule, accepted):
-            names = (
-                "'loo', 'kfold', KFold"
-                if parts.gram == "blocks"
-                else "'loo', 'gcv', LeaveOneOut, GCV"
-            )
-            raise MuhatError(
-                "ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)
-            )
+        if parts.gram == "blocks":
+            needed = "gram must be 'auto', 'dense', 'nystrom' or 'random-features'"
+            advice = "use landmarks, as in gram=Nystrom(1000), for more rows than memory allows"
+            raise MuhatError("ConditionalMean", needed, "'blocks'", advice)
+        if not isinstance(parts.rule, LeaveOneOut | Given | GCV):
+            needed = "selection must be 'loo', 'gcv', LeaveOneOut, GCV, Fixed or Rate"
+            raise MuhatError("ConditionalMean", needed, repr(parts.rule))
         for name in ("fit_intercept", "standardize"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise MuhatError(self, f"{name} must be True or False", repr(getattr(self, name)))

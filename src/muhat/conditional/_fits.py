@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient
+from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
 from muhat.conditional._left_out import LeftOut, Regression
@@ -20,6 +21,7 @@ from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram, FeatureMap
+from muhat.gram._eigen import raised_above_zero, significant_eigenpairs
 from muhat.gram._plan import Plan
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import GCV, Given, LeaveOneOut, Rule
@@ -141,11 +143,11 @@ class Fit(ABC):
 
     def _not_held(self, needed: str) -> str:
         advice = "fit an array with gram='dense', 'nystrom' or 'random-features'"
-        return message("ConditionalMean", needed, "a fit in batches or on gram='blocks'", advice)
+        return message("ConditionalMean", needed, "a fit in batches", advice)
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionRows:
+class RegressionRows(UnsavedCaches):
     """The rows that a regression is fitted to: those of positive mass, x as the kernel sees it."""
 
     X: Array
@@ -213,8 +215,8 @@ class SpectralFit(Fit):
             )
         return fit
 
-    def to_keep(self) -> dict[str, Any]:
-        """Return the attributes that a file holds: n numbers for each output, and no n × n matrix."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: n numbers for each output, and no n × n matrix."""
         if isinstance(self.rows.kernel_y, Linear):
             with suppress(ValueError):  # a filter that jumps, with more rows than are refitted for
                 self.left_out_predictions()
@@ -327,8 +329,7 @@ class Decomposition:
         gram = DenseGram.from_sample(kernel, points, rows.masses)
         gamma, U = np.linalg.eigh(gram.matrix)
         check_semidefinite(gamma)
-        # Kept, though rounded: g_λ is smooth at zero, and new points have more of small components than the sample has.
-        gamma = np.maximum(gamma, gamma[-1] * 1e-30)
+        gamma = raised_above_zero(gamma)
         regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
         return cls(regression, np.sqrt(rows.masses)[:, None] * U)
 
@@ -336,12 +337,10 @@ class Decomposition:
     def _on_features(cls, features: FeatureMap, rows: RegressionRows) -> Decomposition:
         """K ≈ FFᵀ: with DF = U Γ^(1/2) Vᵀ, the coordinates UᵀD k(X, x) are Γ^(1/2) Vᵀ z(x)."""
         F = features(rows.X) * np.sqrt(rows.masses)[:, None]
-        gamma, V = np.linalg.eigh(F.T @ F)
-        kept = gamma > len(F) * rounding(gamma) * gamma[-1]
-        root, V = np.sqrt(gamma[kept]), V[:, kept]
-        regression = Regression(
-            gamma[kept], F @ V / root, rows.masses, rows.targets, rows.has_intercept
-        )
+        gamma, V = significant_eigenpairs(F.T @ F)
+        root = np.sqrt(gamma)
+        U = quotient(F @ V, root)
+        regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
         return cls(regression, V * root)
 
 

@@ -23,6 +23,7 @@ from numpy.polynomial.chebyshev import chebpts1, chebvander
 from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
 from muhat.errors import MuhatError
 from muhat.filters import Filter
+from muhat.gram._eigen import TINY_SHARE
 from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY, REFIT_UP_TO
 from muhat.selection._poles import Interval, Nodes, Poles, poles_to_try
@@ -168,14 +169,8 @@ class LeftOut:
         of_light = float(rest[self.light].min()), float(rest[self.light].max())
         self.interval = Interval.from_spectrum(regression.gamma, of_light, regression.largest_value)
         # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
-        self.spanned = slice(
-            int(
-                np.searchsorted(
-                    regression.gamma, rounding(regression.gamma) * self.interval.largest
-                )
-            ),
-            None,
-        )
+        floor = rounding(regression.gamma) * self.interval.largest
+        self.spanned = slice(int(np.searchsorted(regression.gamma, floor)), None)
 
     def poles_of(self, candidates: Candidates, known: Sequence[Poles] = ()) -> Poles | None:
         """Return poles that are accurate for a filter's whole grid, if there are any; known ones cost least."""
@@ -436,7 +431,7 @@ class Refits:
         diagonal = np.arange(len(root))
         covariance[:, diagonal, diagonal] += regression.gamma
         gamma, V = np.linalg.eigh(covariance / rest)
-        self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * 1e-30), V
+        self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * TINY_SHARE), V
         means = regression.left_out_means[rows, None]
         targets = root[:, None] * (
             regression.projected[:, :-1] - means * regression.projected[:, [-1]]

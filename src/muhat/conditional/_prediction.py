@@ -23,7 +23,7 @@ from muhat.conditional._evaluation import (
 )
 from muhat.data import row_hashes
 from muhat.errors import MuhatError, MuhatTypeError
-from muhat.filters import Iteration, name_of
+from muhat.filters import name_of
 from muhat.kernels import Precomputed
 from muhat.testing._results import short
 
@@ -128,7 +128,7 @@ def _new_predictions(
     """Return fields of the result: predictions of new rows, scored if their y is known."""
     X = _named(model, new)
     ends = model.predict_interval(X, confidence, intervals)
-    found = {
+    found: dict[str, Any] = {
         "intervals": intervals,
         "predicted": model.predict(X),
         "ends": ends,
@@ -234,8 +234,8 @@ class PredictionResult(Reportable):
     def details(self) -> str:
         """The filter and its parameter, and the kernel."""
         model = self.model
-        symbol = "t" if isinstance(model.filter_, Iteration) else "λ"
-        how = f"{name_of(model.filter_)} filter, {setting_text(symbol, model.choice_.parameter)}"
+        setting = setting_text(model.filter_.symbol, model.choice_.parameter)
+        how = f"{name_of(model.filter_)} filter, {setting}"
         return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
 
     def verdict(self) -> str:

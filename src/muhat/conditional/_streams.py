@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient
 from muhat._parts import Parts
 from muhat._validation import check_finite, check_scale
 from muhat.conditional._fits import (
@@ -29,6 +29,7 @@ from muhat.conditional._left_out import LeftOut, PartOfRegression, Whole
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, FeatureMap
+from muhat.gram._eigen import significant_eigenpairs
 from muhat.kernels import Kernel
 from muhat.selection import Rule
 from muhat.selection._base import Candidates
@@ -236,9 +237,7 @@ class _Basis:
     ) -> _Basis:
         """Decompose the covariance."""
         n = sums.n
-        gamma, V = np.linalg.eigh(sums.covariance / n)
-        kept = gamma > n * rounding(gamma) * gamma[-1]
-        gamma, V = gamma[kept], V[:, kept]
+        gamma, V = significant_eigenpairs(sums.covariance / n)
         moved = (
             sums.outputs / n if has_intercept else -offset
         )  # from the offset to what is measured from
@@ -246,7 +245,7 @@ class _Basis:
             [sums.crossed[:, :-1] - sums.crossed[:, -1:] * moved, sums.crossed[:, -1]]
         )
         spread = float((sums.squares / n - 2 * moved * sums.outputs / n + moved**2).sum())
-        projected = (V.T @ crossed / n) / np.sqrt(gamma)[:, None]
+        projected = quotient(V.T @ crossed / n, np.sqrt(gamma)[:, None])
         whole = Whole(n, offset + moved, projected, spread, sums.largest_value)
         variance = float((sums.squares / n - (sums.outputs / n) ** 2).sum())
         return cls(features, columns, gamma, V, has_intercept, whole, variance)
@@ -260,11 +259,9 @@ class _Basis:
         """Return some rows [x, y] in this basis."""
         n, rows = self.whole.n, rows.astype(np.float64)
         x = rows[:, : self.columns]
-        U = (
-            (self.features(x) @ self.V) / np.sqrt(n * self.gamma)
-            if len(rows)
-            else np.empty((0, len(self.gamma)))
-        )
+        U = np.empty((0, len(self.gamma)))
+        if len(rows):
+            U = quotient(self.features(x) @ self.V, np.sqrt(n * self.gamma))
         masses, outputs = np.full(max(len(rows), 1), 1 / n), rows[:, self.columns :]
         return PartOfRegression(
             self.gamma, U, masses, outputs, self.has_intercept, whole=self.whole

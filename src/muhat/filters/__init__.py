@@ -1,46 +1,35 @@
-"""Filters s_λ: what is left of each component of the empirical mean. One small class per estimator of the paper."""
+"""Filters s_λ: how much of each component of the empirical mean an estimator keeps.
 
+There is one small class for each estimator of the paper.
+"""
+
+from muhat._registry import parts_by_name
+from muhat.filters import _spectral
 from muhat.filters._base import Filter, Iteration, Shrinker
-from muhat.filters._spectral import (
-    KME,
-    Componentwise,
-    IteratedTikhonov,
-    Landweber,
-    NuMethod,
-    Showalter,
-    SimpleShrinkage,
-    Tikhonov,
-    TruncatedSVD,
-)
+from muhat.filters._spectral import *  # noqa: F403
 
-FILTERS: dict[str, type[Shrinker]] = {
-    "kme": KME,
-    "s-kmse": SimpleShrinkage,
-    "f-kmse": Tikhonov,
-    "iterated-tikhonov": IteratedTikhonov,
-    "landweber": Landweber,
-    "nu-method": NuMethod,
-    "showalter": Showalter,
-    "tsvd": TruncatedSVD,
-    "componentwise": Componentwise,
-}
+FILTERS: dict[str, type[Shrinker]] = parts_by_name(_spectral)
 """The estimators of the paper, and Showalter's filter, by name."""
 
-ALIASES = {"tikhonov": "f-kmse", "accelerated-landweber": "nu-method"}
-"""Other names of the same."""
+ALIASES = {alias: name for name, kind in FILTERS.items() for alias in kind.aliases}
+"""Other names of the same filters."""
 
-AUTO = ("kme", "f-kmse")
-"""What ``filter="auto"`` chooses from: the plain average, and the filter that was never worse by the rule that it is
-chosen by (``LeaveOneOut(bias_factor="auto")``). The largest of many noisy scores is not a gain."""
+AUTO = tuple(name for name, kind in FILTERS.items() if kind.in_auto)
+"""What ``KernelMean(filter="auto")`` chooses from: the plain average and F-KMSE.
+
+F-KMSE was never worse than the plain average by the rule that chooses between them
+(``LeaveOneOut(bias_factor="auto")``). A longer list would not help: the largest of many noisy
+scores is not a gain."""
+
+CONDITIONAL_AUTO = tuple(name for name, kind in FILTERS.items() if kind.in_conditional_auto)
+"""What ``ConditionalMean(filter="auto")`` chooses from: filters with a cheap exact score."""
 
 
 def name_of(filter: Shrinker) -> str:
-    """Return the name of an estimator of the paper, such as 'f-kmse', or the class's own."""
-    return next(
-        (name for name, kind in FILTERS.items() if type(filter) is kind), type(filter).__name__
-    )
+    """Return the name of an estimator of the paper, such as 'f-kmse', or that of the class."""
+    return filter.name
 
 
-__all__ = ["ALIASES", "AUTO", "FILTERS", "Filter", "Iteration", "Shrinker", "name_of"]
-__all__ += ["KME", "IteratedTikhonov", "Landweber", "SimpleShrinkage", "Tikhonov"]
-__all__ += ["Componentwise", "NuMethod", "Showalter", "TruncatedSVD"]
+__all__ = ["ALIASES", "AUTO", "CONDITIONAL_AUTO", "FILTERS"]
+__all__ += ["Filter", "Iteration", "Shrinker", "name_of"]
+__all__ += _spectral.__all__

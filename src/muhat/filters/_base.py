@@ -14,22 +14,22 @@ from muhat.errors import MuhatError
 from muhat.gram import Access, Components, Problem
 
 GRID_SIZE = 50
-"""How many parameters a default grid has, at most."""
+"""Maximum number of parameters in a default grid."""
 
-FAR = 10.0 ** np.arange(2, 17, 2)
-"""Multiples of γ_max that λ is tried at too: from the last on, what is left of any component is rounding."""
+LARGE_LAMBDA_FACTORS = 10.0 ** np.arange(2, 17, 2)
+"""Multiples of γ_max at the end of a grid of λ; at the last one, all that is left is rounding."""
 
-LEAST_SPREAD = 1e-6
-"""The share of tr A that the spread of the points around their mean is taken to be at least."""
+MIN_SPREAD_SHARE = 1e-6
+"""Lower limit for the spread of the points around their mean, as a share of tr A."""
 
-STEPS_BETWEEN = 3
-"""How many parameters a grid is refined by, on either side of the best."""
+REFINEMENT_STEPS = 3
+"""Number of parameters added between the best one of a grid and each of its neighbours."""
 
-NONE: Array = np.empty(0)
+EMPTY: Array = np.empty(0)
 
 
 def as_numbers(grid: Any) -> Array:
-    """Return a grid as an array of floats, NaN for what is no number."""
+    """Return a grid as an array of floats, a single NaN if it cannot be converted."""
     try:
         return np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError):
@@ -37,16 +37,43 @@ def as_numbers(grid: Any) -> Array:
 
 
 class Shrinker(BaseEstimator, ABC):
-    """A rule that says, component by component, what is left of μ̂ − f*."""
+    """A rule for how much of each component of μ̂ − f* to keep.
+
+    What tables, figures and defaults need to know about it are attributes of its class.
+    """
+
+    name: ClassVar[str] = ""
+    """What users type, such as 'f-kmse'; the name of the class unless it states another."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names that users may type."""
+    label: ClassVar[str] = ""
+    """What figures and tables call it, such as 'F-KMSE'; the name unless it states another."""
+    symbol: ClassVar[str] = "λ"
+    """The letter of its parameter, 't' for a number of iterations; empty without a parameter."""
+    colour: ClassVar[str] = "#999999"
+    """Its colour in figures."""
+    marker: ClassVar[str] = "*"
+    """Its marker in figures, for readers without colours."""
+    in_auto: ClassVar[bool] = False
+    """Whether ``KernelMean(filter="auto")`` considers it."""
+    in_conditional_auto: ClassVar[bool] = False
+    """Whether ``ConditionalMean(filter="auto")`` considers it."""
 
     parameterless: ClassVar[bool] = False
-    """Whether there is nothing to choose."""
+    """Whether it has no parameter to choose."""
     analytic: ClassVar[bool] = False
-    """Whether it is a smooth function of γ, so that its leave-one-out score is cheap."""
+    """Whether it is a smooth function of γ, so that its exact leave-one-out score is cheap."""
     constant: ClassVar[bool] = False
     """Whether it treats all components alike, so that no spectrum is needed."""
     needs: Access = Access.SPECTRUM
-    """What the estimate takes: all eigenpairs, the leading ones, or products with A alone."""
+    """What the estimate is computed from: all eigenpairs, the leading ones, or products with A."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+        if "label" not in vars(cls):
+            cls.label = cls.name
 
     @abstractmethod
     def on(self, components: Components, grid: Array) -> Array:
@@ -54,49 +81,60 @@ class Shrinker(BaseEstimator, ABC):
 
     @abstractmethod
     def at_zero(self, grid: Array) -> Array:
-        """Return s where the sample has no variance, for every parameter."""
+        """Return s at γ = 0, where the sample has no variance: shape (parameters,)."""
 
     def grid(self, problem: Problem) -> Array:
-        """Return the parameters to choose from, if there is something to choose."""
+        """Return the default parameters to choose from: shape (parameters,)."""
         raise NotImplementedError
 
-    def around(self, problem: Problem, grid: Array, index: int) -> Array:
-        """Return parameters between the one at the index and its neighbours, or beyond the end of an open grid."""
-        return NONE
+    def refine_grid(self, problem: Problem, grid: Array, index: int) -> Array:
+        """Return more parameters near the one at the index, or beyond the end of an open grid."""
+        return EMPTY
 
     def check(self, grid: Array) -> Array:
-        """Return a grid given by the user as an array, or refuse it."""
+        """Return a grid given by the user as an array; raise MuhatError if it is invalid."""
         raise NotImplementedError
 
     def bounded_by(self, kappa2: float) -> Shrinker:
-        """Return this shrinker for kernels with k(x, x) ≤ κ², for those whose steps depend on it."""
+        """Return this shrinker for kernels with k(x, x) ≤ κ², which some step sizes depend on."""
         return self
 
 
 class Filter(Shrinker):
     """A function s_λ(γ) of the eigenvalues of A = K/n: γ g_λ(γ) in the paper's letters.
 
-    A filter of your own is a dataclass with one method, ``shrinkage``. If it is smooth it is scored by exact
-    leave-one-out at no extra price: the score checks its own error, and points are left out by refits where it is not.
+    A filter of your own is a dataclass with one method, ``shrinkage``. A smooth one is scored by
+    exact leave-one-out at no extra cost. The score checks its own error and falls back to one refit
+    per row if the filter turns out not to be smooth.
     """
 
     analytic: ClassVar[bool] = True
+
     qualification: float = float("nan")
     """η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η, r_λ = 1 − s_λ."""
+    B: float = float("nan")
+    """Definition 1: |s_λ(γ)| ≤ B on [0, κ²]; NaN where no constant is stated."""
+    C: float = float("nan")
+    """Definition 1: |r_λ(γ)| ≤ C on [0, κ²]; NaN where no constant is stated."""
+
+    def D(self, eta: float, kappa2: float) -> float:
+        """Return D(η) of Definition 1, a bound of |r_λ(γ)| (γ/λ)^η on [0, κ²]; NaN if unknown."""
+        return float("nan")
 
     @property
     def needs(self) -> Access:  # type: ignore[override]
-        """What the estimate takes: a function of γ without jumps is found by products with A alone."""
+        """What the estimate is computed from: for a smooth function of γ, products with A."""
         return Access.PRODUCTS if self.analytic else Access.SPECTRUM
 
     @abstractmethod
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
-        """Return s_λ(γ), what is left of a component with eigenvalue γ."""
+        """Return s_λ(γ), the factor by which a component with eigenvalue γ is multiplied."""
 
     def inverse(self, gamma: Array, parameter: Any) -> Array:
-        """Return g_λ(γ) = (s_λ(γ) − s_λ(0))/γ, the regularised 1/γ; zero at γ = 0, where no component is.
+        """Return g_λ(γ) = (s_λ(γ) − s_λ(0))/γ, the regularised 1/γ; zero at γ = 0.
 
-        A constant filter leaves s_λ(0) of everything, spanned by the sample or not: there is nothing to invert.
+        A constant filter keeps s_λ(0) of everything, also outside of the span of the sample, so
+        that nothing is left to invert.
         """
         at_zero = self.at_zero(np.atleast_1d(parameter))[0]
         return quotient(self.shrinkage(gamma, parameter) - at_zero, np.asarray(gamma))
@@ -112,18 +150,19 @@ class Filter(Shrinker):
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
-        """Return λ from where next to nothing is shrunk to where nothing but the target is left."""
+        """Return λ from almost no shrinkage to so much that only the target is left."""
         largest = problem.largest_eigenvalue or 1.0
-        return np.concatenate(
-            [np.geomspace(least_lambda(problem), 10 * largest, GRID_SIZE), largest * FAR]
-        )
+        usual = np.geomspace(smallest_lambda(problem), 10 * largest, GRID_SIZE)
+        return np.concatenate([usual, largest * LARGE_LAMBDA_FACTORS])
 
-    def around(self, problem: Problem, grid: Array, index: int) -> Array:
+    def refine_grid(self, problem: Problem, grid: Array, index: int) -> Array:
         """Return λ on either side of the one at the index."""
         near = grid[max(index - 1, 0) : index + 2]
         near = near[np.isfinite(near)]
-        parts = [np.geomspace(low, high, STEPS_BETWEEN + 2)[1:-1] for low, high in pairwise(near)]
-        return np.concatenate([NONE, *parts])
+        added = [EMPTY]
+        for low, high in pairwise(near):
+            added.append(np.geomspace(low, high, REFINEMENT_STEPS + 2)[1:-1])
+        return np.concatenate(added)
 
     def check(self, grid: Array) -> Array:
         values = as_numbers(grid)
@@ -140,21 +179,26 @@ class Filter(Shrinker):
         """Return the parameter that acts as λ."""
         return lam
 
-    def products(self, parameter: float) -> float:
-        """Return after how many products with A the estimate is exact: infinite unless s_λ is a polynomial."""
+    def n_products(self, parameter: float) -> float:
+        """Return the number of products with A that make the estimate exact.
+
+        It is infinite unless s_λ is a polynomial.
+        """
         return float("inf")
 
 
-def least_lambda(problem: Problem) -> float:
-    """Return the λ up to which the squared bias, at most λ for each component, is below a tenth of KME's risk."""
+def smallest_lambda(problem: Problem) -> float:
+    """Return the λ at which the squared bias is a tenth of KME's risk.
+
+    The squared bias is at most λ for each component.
+    """
     trace = float(np.mean(problem.trace)) or problem.largest_eigenvalue or 1.0
-    return max(float(np.mean(problem.spread)), LEAST_SPREAD * trace) / (
-        10 * problem.n * problem.rank
-    )
+    spread = max(float(np.mean(problem.spread)), MIN_SPREAD_SHARE * trace)
+    return spread / (10 * problem.n * problem.rank)
 
 
 class Formula(Filter):
-    """A filter whose ``shrinkage`` is one formula, which takes a column of parameters as well as one."""
+    """A filter whose ``shrinkage`` is one formula that broadcasts over parameters."""
 
     def path(self, gamma: Array, grid: Array) -> Array:
         column = grid.reshape(-1, *[1] * np.ndim(gamma))
@@ -164,28 +208,33 @@ class Formula(Filter):
 class Iteration(Filter):
     """A filter whose parameter is the number of iterations t."""
 
-    most: ClassVar[int]
-    """The largest t that can be asked for."""
+    symbol: ClassVar[str] = "t"
+    max_iterations: ClassVar[int]
+    """The largest t that may be asked for."""
 
     def check(self, grid: Array) -> Array:
         values = as_numbers(grid)
-        whole = (values >= 1) & (values <= self.most) & (values == np.floor(values))
-        if values.ndim != 1 or not values.size or not whole.all():
-            needed = f"the number of iterations t must be a whole number from 1 to {self.most:g}, or a list of them"
+        in_range = (values >= 1) & (values <= self.max_iterations)
+        valid = in_range & (values == np.floor(values))
+        if values.ndim != 1 or not values.size or not valid.all():
+            numbers = f"a whole number from 1 to {self.max_iterations:g}, or a list of them"
+            needed = f"the number of iterations t must be {numbers}"
             raise MuhatError(type(self).__name__, needed, str(grid))
         return values.astype(np.int64)
 
     def grid(self, problem: Problem) -> Array:
-        """Return t from 1 up to where next to nothing is shrunk."""
-        return self.up_to(least_lambda(problem))
+        """Return t from 1 up to almost no shrinkage."""
+        return self.grid_down_to(smallest_lambda(problem))
 
-    def up_to(self, lam: float) -> Array:
-        """Return t from 1 up to what acts as λ."""
-        return np.unique(np.geomspace(1, self.from_lambda(lam), GRID_SIZE).round().astype(np.int64))
+    def grid_down_to(self, lam: float) -> Array:
+        """Return t from 1 up to the number of iterations that acts as λ."""
+        steps = np.geomspace(1, self.from_lambda(lam), GRID_SIZE)
+        return np.unique(steps.round().astype(np.int64))
 
-    def around(self, problem: Problem, grid: Array, index: int) -> Array:
-        return np.setdiff1d(super().around(problem, grid, index).round().astype(np.int64), grid)
+    def refine_grid(self, problem: Problem, grid: Array, index: int) -> Array:
+        steps = super().refine_grid(problem, grid, index)
+        return np.setdiff1d(steps.round().astype(np.int64), grid)
 
-    def products(self, parameter: float) -> float:
-        """One product an iteration, and one for the right-hand side."""
+    def n_products(self, parameter: float) -> float:
+        """Return t + 1: one product for each iteration, and one for the right-hand side."""
         return parameter + 1

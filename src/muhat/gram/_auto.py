@@ -1,7 +1,7 @@
-"""``gram="auto"`` beyond what an eigendecomposition takes: as exact as the data deserve.
+"""``gram="auto"`` beyond what an eigendecomposition takes: refine the plan by its error.
 
-KME itself is off by its standard error √((mean k(x, x) − ‖μ̂‖²)/n). An approximation that is off by a tenth of that
-adds half a percent to it, and nobody can tell.
+The empirical mean is off by its standard error √((mean k(x, x) − ‖μ̂‖²)/n) anyway. The error of
+an approximation is kept below a tenth of that, which adds half a percent to it.
 """
 
 from __future__ import annotations
@@ -19,136 +19,183 @@ from muhat.gram._feature_problem import Accumulation
 from muhat.gram._nystrom import Nystrom, NystromFeatures
 from muhat.gram._plan import Plan, access_of, fits_in_memory
 
-ENOUGH = 0.1
-"""The share of KME's standard error that an approximation may be off by."""
+ERROR_SHARE = 0.1
+"""The largest error of an approximation, as a share of the mean's standard error."""
 
-PROBED = 2000
-"""Rows on which it is measured."""
+N_PROBE_ROWS = 2000
+"""The most rows on which that error is estimated."""
 
-MOST_PAIRS, MOST_WORK = 50_000**2, 10**6 * 500**2
-"""Pairs of rows of which the kernel is computed for an exact mean, and rows times squared landmarks that are worked on
-unasked: about half a minute and one."""
+MAX_PAIRS_EXACT_MEAN = 50_000**2
+"""The most pairs of rows of which ``auto`` computes the kernel for an exact mean: half a minute."""
 
-LOST, BEYOND = 0.005, 1.6
-"""The share of KME's risk that shrinkage may lose by landmarks without notice, and how many times the rows that are
-always decomposed are decomposed instead: 8000, for four times the work."""
+MAX_LANDMARK_WORK = 10**6 * 500**2
+"""The most work, rows times squared landmarks, that ``auto`` takes on: about a minute."""
 
-LARGER = (1000, 2000, 4000)
-"""Numbers of landmarks that are tried where 500 are too few."""
+MAX_LOST_GAIN = 0.005
+"""The share of the mean's risk that shrinkage may lose by landmarks without notice."""
+
+DENSE_EXTENSION = 1.6
+"""Where landmarks lose more than that, 1.6 times as many rows are decomposed, for four times the
+work: up to 8000."""
+
+LANDMARK_COUNTS = (1000, 2000, 4000)
+"""Numbers of landmarks to try where 500 are too few."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far the mean on landmarks is from the mean of all rows, and that from the truth, in the norm of the RKHS."""
+    """The error of the mean on landmarks, beside the mean's standard error, in the RKHS norm."""
 
     error: float
     standard_error: float
-    lost: float = 0.0
-    """What shrinking the part that landmarks miss could gain, as a share of KME's risk."""
+    lost_gain: float = 0.0
+    """What shrinking the part that landmarks miss could gain, as a share of the mean's risk."""
 
     @property
     def loses_shrinkage(self) -> bool:
-        """Whether what shrinkage could gain outside of the landmarks is worth a notice."""
-        return self.lost > LOST
+        """Whether shrinkage could gain noticeably outside of the landmarks."""
+        return self.lost_gain > MAX_LOST_GAIN
 
     @property
-    def is_enough(self) -> bool:
+    def is_sufficient(self) -> bool:
         """Whether the error is below a tenth of the standard error."""
-        return self.error <= ENOUGH * self.standard_error
+        return self.error <= ERROR_SHARE * self.standard_error
 
     def __str__(self) -> str:
         if not self.error:
             return "exact"
         share = self.error / self.standard_error if self.standard_error else np.inf
-        return f"off by {self.error:.2g}, {share:.2g} of KME's standard error {self.standard_error:.2g}"
+        standard_error = f"{share:.2g} of KME's standard error {self.standard_error:.2g}"
+        return f"off by {self.error:.2g}, {standard_error}"
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """How the Gram operator is held, and the features it is held by, before the first row is summed up."""
+class FittedPlan:
+    """How the Gram operator is held, with its features, before any row has been summed."""
 
     plan: Plan
     accumulation: Accumulation
 
 
-def as_exact_as_needed(
+def refine_plan(
     plan: Plan, first: Accumulation, drawn: ReservoirSample, source: Source, shrinks: bool = True
-) -> Learnt:
-    """Return landmarks, as many as the error asks for and the work allows; or 500 of them and the exact mean.
+) -> FittedPlan:
+    """Return the plan that keeps the error small enough, at a price that ``auto`` may pay.
 
-    The exact mean takes rows that are in memory, or that were all drawn, and so few that all pairs can be paid for.
-    Where neither is enough, the most landmarks that can be paid for are taken, with a warning. Where the mean is to be
-    shrunk and landmarks miss the part in which that gains, up to 8000 rows are decomposed after all; of more, the
-    reason says what is not seen.
+    In this order: up to 8000 rows are decomposed where landmarks would hide a gain; 500 landmarks
+    with the exact mean, where all pairs of the rows can be computed; more landmarks. If none is
+    accurate enough, the largest affordable number of landmarks is taken, with a warning.
     """
-    features, n = first.features, drawn.count
+    features = first.features
     assert isinstance(features, NystromFeatures)
+    n = drawn.count
     weights = source.weights if isinstance(source, ArraySource) else None
-    accuracy = accuracy_on(features, drawn, weights)
     rows = source.X if isinstance(source, ArraySource) else drawn.rows
+    has_all_rows = len(rows) == n
+    accuracy = estimate_accuracy(features, drawn, weights)
+
     if shrinks and accuracy.loses_shrinkage:
-        few = f"outside of {features.n_components} landmarks"
-        why = f"shrinkage could gain about {100 * accuracy.lost:.2g} % of KME's risk {few}"
-        if len(rows) == n <= BEYOND * _plan.DENSE_UP_TO and fits_in_memory(n, rows.itemsize):
+        gain = f"shrinkage could gain about {100 * accuracy.lost_gain:.2g} % of KME's risk"
+        why = f"{gain} outside of {features.n_components} landmarks"
+        is_affordable = n <= DENSE_EXTENSION * _plan.MAX_ROWS_DENSE
+        if has_all_rows and is_affordable and fits_in_memory(n, rows.itemsize):
             reason = f"{n} rows are many for an eigendecomposition, but {why}"
-            return Learnt(Plan("dense", reason, access_of("dense")), first)
+            return FittedPlan(Plan("dense", reason, access_of("dense")), first)
         plan = replace(plan, reason=f"{plan.reason}; {why}, which is not seen")
-    if not accuracy.is_enough and len(rows) == n and n**2 <= MOST_PAIRS:
-        masses = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-        exact = ExactMeanFeatures(
-            features.kernel, rows, masses, places_of(features.landmarks, rows)
-        )
-        alone = f"on {features.n_components} landmarks alone the mean would be {accuracy}"
-        why = f"{plan.reason}; {alone}: it is computed exactly, from all {n**2:.2g} pairs, and shrunk on landmarks"
-        return Learnt(replace(plan, reason=why), replace(first, features=exact, error=0.0))
+
+    if not accuracy.is_sufficient and has_all_rows and n**2 <= MAX_PAIRS_EXACT_MEAN:
+        return _with_exact_mean(plan, first, rows, weights, accuracy)
+    return _with_more_landmarks(plan, first, drawn, weights, accuracy)
+
+
+def _with_exact_mean(
+    plan: Plan, first: Accumulation, rows: Array, weights: Array | None, accuracy: Accuracy
+) -> FittedPlan:
+    """Return the same landmarks for the shrinkage, and the mean from all pairs of rows."""
+    features = first.features
+    assert isinstance(features, NystromFeatures)
+    n = len(rows)
+    masses = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    places = places_of(features.landmarks, rows)
+    exact = ExactMeanFeatures(features.kernel, rows, masses, places)
+    reason = (
+        f"{plan.reason}; on {features.n_components} landmarks alone the mean would be {accuracy}: "
+        f"it is computed exactly, from all {n**2:.2g} pairs, and shrunk on landmarks"
+    )
+    return FittedPlan(replace(plan, reason=reason), replace(first, features=exact, error=0.0))
+
+
+def _with_more_landmarks(
+    plan: Plan,
+    first: Accumulation,
+    drawn: ReservoirSample,
+    weights: Array | None,
+    accuracy: Accuracy,
+) -> FittedPlan:
+    """Return as many landmarks as the error asks for and the work allows."""
+    features = first.features
+    assert isinstance(features, NystromFeatures)
     gram = plan.gram
-    for m in LARGER:
-        if accuracy.is_enough or n * m**2 > MOST_WORK or 4 * m > len(drawn.rows):
+    n = drawn.count
+    for m in LANDMARK_COUNTS:
+        is_affordable = n * m**2 <= MAX_LANDMARK_WORK and 4 * m <= len(drawn.rows)
+        if accuracy.is_sufficient or not is_affordable:
             break
         gram = Nystrom(m)
         features = gram.resolve(features.kernel, drawn.rows)
-        accuracy = accuracy_on(features, drawn, weights)
+        accuracy = estimate_accuracy(features, drawn, weights)
     m = features.n_components
     why = f"on {m} landmarks, {float(n * m):.2g} kernel values in each pass, the mean is {accuracy}"
-    if not accuracy.is_enough:
-        advice = "gram=Nystrom(m) with more landmarks is nearer; gram='blocks' is exact, for rows in memory"
+    if not accuracy.is_sufficient:
+        advice = (
+            "gram=Nystrom(m) with more landmarks is nearer; "
+            "gram='blocks' is exact, for rows in memory"
+        )
         warnings.warn(
-            f"gram='auto': {why}, more than a tenth; {advice}.", UserWarning, stacklevel=5
+            f"gram='auto': {why}, more than a tenth; {advice}.", UserWarning, stacklevel=6
         )
     plan = replace(plan, gram=gram, reason=f"{plan.reason}; {why}")
-    return Learnt(plan, replace(first, features=features, error=accuracy.error))
+    return FittedPlan(plan, replace(first, features=features, error=accuracy.error))
 
 
-def accuracy_on(
+def estimate_accuracy(
     features: NystromFeatures, drawn: ReservoirSample, weights: Array | None = None
 ) -> Accuracy:
-    """Estimate ‖μ̂ − Pμ̂‖ for the mean of all n rows from some that are no landmarks.
+    """Estimate ‖μ̂ − Pμ̂‖ for the mean of all n rows from rows that are not landmarks.
 
-    With the residual kernel R = k − ⟨z, z⟩, its square is on average E R(x, x′) + E R(x, x)/n: pairs of different rows
-    give the first, and their spread how far that can be told; one standard deviation is added.
+    With the residual kernel R = k − ⟨z, z⟩, the expected square is E R(x, x′) + E R(x, x)/n. Pairs
+    of different rows give the first term; one standard deviation of it is added.
     """
     others = np.setdiff1d(np.arange(len(drawn.rows)), places_of(features.landmarks, drawn.rows))
     if len(others) < 2:
         return Accuracy(0.0, 0.0)
-    others = others[:: -(-len(others) // PROBED)]
+    step = -(-len(others) // N_PROBE_ROWS)
+    others = others[::step]
     rows = drawn.rows[others].astype(np.float64)
-    p = np.ones(len(rows)) if weights is None else weights[drawn.numbers[others]].astype(np.float64)
-    p /= p.sum()
-    size = float(drawn.count) if weights is None else float(weights.sum() ** 2 / (weights**2).sum())
+    if weights is None:
+        p = np.full(len(rows), 1 / len(rows))
+        size = float(drawn.count)
+    else:
+        p = weights[drawn.numbers[others]].astype(np.float64)
+        p /= p.sum()
+        size = float(weights.sum() ** 2 / (weights**2).sum())
     with np.errstate(over="ignore", invalid="ignore"):
         K, Z = features.kernel(rows), features(rows)
         R = K - Z @ Z.T
     if not np.isfinite(R).all():
-        return Accuracy(0.0, 0.0)  # values that overflow are refused as rows are summed up
-    own, residual = p @ np.diagonal(K), p @ np.maximum(np.diagonal(R), 0)
+        return Accuracy(0.0, 0.0)  # values that overflow raise when the rows are summed
+    mean_diagonal = p @ np.diagonal(K)
+    residual = p @ np.maximum(np.diagonal(R), 0)
     np.fill_diagonal(K, 0)
     np.fill_diagonal(R, 0)
     pairs = 1 - p @ p
     deviation = np.sqrt(2 * (p**2 @ R**2 @ p**2)) / pairs
     signal = max(p @ R @ p / pairs, 0)
     squared = signal + deviation + residual / size
-    variance = max(own - p @ K @ p / pairs, 0) / size
-    # What one factor for all that is missed could gain: noise²/(noise + signal), of KME's risk.
+    variance = max(mean_diagonal - p @ K @ p / pairs, 0) / size
+    # What one factor for all that landmarks miss could gain: noise²/(noise + signal).
     noise = max(residual - signal, 0) / size
-    lost = noise**2 / ((noise + signal) * variance) if noise * variance > 0 else 0.0
+    lost = 0.0
+    if noise * variance > 0:
+        lost = noise**2 / ((noise + signal) * variance)
     return Accuracy(float(np.sqrt(squared)), float(np.sqrt(variance)), float(lost))

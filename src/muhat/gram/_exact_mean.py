@@ -1,4 +1,4 @@
-"""Nyström's features and one more, with which the mean of all rows is exact: only how it is shrunk is approximated."""
+"""Nyström features and one more that makes the mean exact; only its shrinkage is approximated."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from muhat.gram._features import FeatureMap
 from muhat.gram._nystrom import NystromFeatures
 from muhat.kernels import Kernel
 
-NOTHING = 1e-12
-"""The share of ‖μ̂‖² up to which what landmarks miss of it is rounding."""
+ROUNDING_SHARE = 1e-12
+"""Share of ‖μ̂‖² up to which the part that landmarks miss counts as rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactMeanFeatures(FeatureMap):
-    """z(x) = (z_L(x), r(x)/‖r‖): the features of landmarks L, and what they miss of the mean, r = μ̂ − P_L μ̂.
+    """z(x) = (z_L(x), r(x)/‖r‖): features of landmarks L, and the rest of the mean r = μ̂ − P_L μ̂.
 
-    These functions span μ̂ = Σ_i w_i k(x_i, ·), so that its projection is μ̂ itself, whatever the kernel. In return the
-    last feature takes the values of the kernel at x and all rows, n² of them in each pass over the sample.
+    These functions span μ̂ = Σ_i w_i k(x_i, ·), so that its projection is μ̂ itself, for every
+    kernel. The last feature needs the kernel at x and all rows: n² values in a pass over them.
     """
 
     kernel: Kernel
@@ -49,7 +49,7 @@ class ExactMeanFeatures(FeatureMap):
         values = self.kernel.product(mean.points, mean.weights)
         inside, whole = landmarks.whitening.T @ values[self.places], float(mean.weights @ values)
         squared = whole - float(inside @ inside)
-        missed = float(np.sqrt(squared)) if squared > NOTHING * whole else np.inf
+        missed = float(np.sqrt(squared)) if squared > ROUNDING_SHARE * whole else np.inf
         vars(self).update(landmarks=landmarks, mean=mean, inside=inside, missed=missed)
         vars(self).update(dtype=landmarks.dtype, precision=landmarks.precision)
         vars(self).update(
@@ -71,7 +71,7 @@ class ExactMeanFeatures(FeatureMap):
         return np.column_stack([Z, (self.mean(X) - Z @ self.inside) / self.missed])
 
     def embedding(self, coordinates: Array) -> Embedding:
-        """Return the function with these coordinates: weights on the rows, those of the landmarks among them."""
+        """Return the function with these coordinates, as weights on all rows."""
         coordinates = self._check_coordinates(coordinates)
         share = coordinates[-1] / self.missed
         weights = share * self.mean.weights

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array, quotient, rounding
+from muhat._arrays import Array, quotient
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
 from muhat.errors import MuhatError
+from muhat.gram._eigen import significant_eigenpairs
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._problem import (
     Access,
@@ -137,7 +138,7 @@ class FeatureProblem(SpectralProblem):
         self.rank = min(self.features.n_components, self.n)
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
         self.mean_weights = sums.mean.sum(axis=0) / mass
-        gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass)
+        gamma, self.V = significant_eigenpairs(sums.covariance.sum(axis=0) / mass)
         mean, effective_size = (
             self.V.T @ self.mean_weights,
             mass**2 / float(sums.squared_masses.sum()),
@@ -207,14 +208,6 @@ class FeatureProblem(SpectralProblem):
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
         shrunk = s * self.components.mean - (s - s_at_zero) * self.components.target
         return self.V @ shrunk
-
-
-def _eigenpairs(covariance: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, ascending, and eigenvectors; those that are rounding errors of zero are left out."""
-    gamma, V = np.linalg.eigh(covariance)
-    kept = gamma > len(gamma) * rounding(gamma) * gamma[-1]
-    kept[-1] = True
-    return np.maximum(gamma[kept], 0), V[:, kept]
 
 
 class _Parts(list[Array]):

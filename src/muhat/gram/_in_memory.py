@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from muhat._arrays import Array, quotient, rounding, slices
 from muhat._validation import check_finite, check_semidefinite, check_values
 from muhat.errors import MuhatError
+from muhat.gram._eigen import without_rounding
 from muhat.gram._problem import (
     Access,
     Components,
@@ -126,11 +127,8 @@ class DenseGram:
         """Return all eigenpairs of A, in double; rounding below zero is zero, a negative eigenvalue is refused."""
         gamma, U = np.linalg.eigh(self.matrix.astype(np.float64, copy=False))
         check_semidefinite(gamma.astype(self.matrix.dtype))
-        # Eigenvalues this small are rounding errors of zero, or of the matrix: no filter may tell them apart.
-        floor = (
-            max(self.matrix.shape[-1] * rounding(gamma), rounding(self.matrix)) * gamma[..., -1:]
-        )
-        return Spectrum.from_pairs(np.where(gamma <= floor, 0, gamma), U, self.masses)
+        gamma = without_rounding(gamma, self.matrix.shape[-1], unit=rounding(self.matrix))
+        return Spectrum.from_pairs(gamma, U, self.masses)
 
 
 @dataclass(eq=False)
@@ -258,9 +256,7 @@ class BlockGram:
             )
             order = np.argsort(gamma)
             gamma, U = gamma[order], U[:, order]
-        # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
-        floor = n * rounding(gamma) * gamma[-1]
-        return Spectrum.from_pairs(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
+        return Spectrum.from_pairs(without_rounding(gamma, n), U, self.masses)
 
 
 @dataclass(eq=False)

@@ -21,6 +21,7 @@ from muhat._validation import (
 )
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
+from muhat.gram._eigen import rounding_floor
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Precomputed
 
@@ -74,7 +75,7 @@ class NystromFeatures(FeatureMap):
         check_values(K, self.kernel)
         gamma, Q = np.linalg.eigh(K)
         check_semidefinite(gamma)
-        kept = gamma > len(K) * rounding(gamma) * gamma[-1]
+        kept = gamma > rounding_floor(gamma, len(K))
         kept[-1] = True  # where k vanishes on all landmarks: one feature that is zero everywhere
         return quotient(Q[:, kept], np.sqrt(np.maximum(gamma[kept], 0)))
 

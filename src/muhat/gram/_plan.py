@@ -1,4 +1,4 @@
-"""How the Gram operator is to be held: as asked, or as the size of the sample and the memory at hand suggest."""
+"""Choose how to hold the Gram operator: as asked, or by the number of rows and the free memory."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ APPROXIMATIONS: dict[str, type[Approximation]] = {
 GRAMS = ("auto", "dense", "blocks", *APPROXIMATIONS)
 """The names of all ways to hold the Gram operator."""
 
-DENSE_UP_TO = 5000
+MAX_ROWS_DENSE = 5000
 """Rows up to which an eigendecomposition takes less than about a minute."""
 
-MATRICES, SHARE = 4, 0.5
-"""How many matrices of all pairs a dense fit holds at its peak, and the share of the memory at hand it may plan on."""
+N_DENSE_MATRICES = 4
+"""How many n × n matrices a dense fit holds at its peak."""
+
+MEMORY_SHARE = 0.5
+"""The share of the free memory that a dense fit may take."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A way to hold the Gram operator, why it was taken, and what it gives."""
+    """A way to hold the Gram operator, the reason for it, and what it gives access to."""
 
     gram: str | Approximation
     reason: str
@@ -39,7 +42,7 @@ class Plan:
 
 
 def access_of(gram: str | Approximation, rows_again: bool = True) -> Access:
-    """Return what a way to hold the Gram operator gives, for rows that can or cannot be passed over again."""
+    """Return what a way to hold the Gram operator gives; ``rows_again``: rows can be read twice."""
     if gram == "blocks":
         return BlockProblem.access
     if gram == "dense":
@@ -48,23 +51,22 @@ def access_of(gram: str | Approximation, rows_again: bool = True) -> Access:
 
 
 def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: int) -> Plan:
-    """Return how the Gram operator of n rows in memory is to be held.
+    """Return how to hold the Gram operator of n rows in memory.
 
-    ``"auto"`` is dense while an eigendecomposition is quick and fits in memory, and Nyström's beyond, with as many
-    landmarks as the error asks for or with the exact mean (``muhat.gram._auto``): all of these give what any rule and
-    filter needs, so that the plan does not depend on rule and filter. ``"blocks"``, exact throughout and slow, is taken
-    where it is asked for.
+    ``"auto"`` is dense while an eigendecomposition is quick and fits in memory. Beyond, it is
+    Nyström's, refined by its error (``muhat.gram._auto``). Both give what every rule and filter
+    needs, so that the plan depends on neither. ``"blocks"`` is exact and slow, and only on request.
     """
     if gram != "auto":
         return Plan(gram, "as asked", access_of(gram))
     if isinstance(kernel, Precomputed):
         return Plan("dense", "the Gram matrix was given", access_of("dense"))
-    if n > DENSE_UP_TO:
+    if n > MAX_ROWS_DENSE:
         return Plan(
             Nystrom(), f"{n} rows are too many for an eigendecomposition", access_of("nystrom")
         )
     if not fits_in_memory(n, itemsize):
-        size = MATRICES * itemsize * n**2 / 2**30
+        size = N_DENSE_MATRICES * itemsize * n**2 / 2**30
         why = (
             f"the matrices of {n} rows take {size:.3g} GiB, more than half of the available memory"
         )
@@ -73,12 +75,12 @@ def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: 
 
 
 def fits_in_memory(n: int, itemsize: int) -> bool:
-    """Whether the matrices of a dense fit to n rows take no more than half of the memory at hand."""
-    return MATRICES * itemsize * n**2 <= SHARE * available_memory()
+    """Whether the matrices of a dense fit to n rows take at most half of the free memory."""
+    return N_DENSE_MATRICES * itemsize * n**2 <= MEMORY_SHARE * available_memory()
 
 
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
-    """Refuse ways to hold the Gram operator, and kernels, that rows in batches cannot have."""
+    """Raise MuhatError for Gram operators and kernels that rows in batches cannot have."""
     if isinstance(kernel, Precomputed):
         raise MuhatError(
             who, "rows that come in batches need a kernel of points", "a precomputed one"
@@ -89,7 +91,7 @@ def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
 
 
 def plan_one_pass(gram: str | Approximation) -> Plan:
-    """Return how the Gram operator of rows that come once is to be held: by features."""
+    """Return how to hold the Gram operator of rows that can be read once: by features."""
     access = access_of("nystrom", rows_again=False)
     if gram == "auto":
         return Plan(

@@ -25,6 +25,10 @@ class Access(Flag):
     ROWS = auto()
     """The rows once more, to leave them out."""
 
+    def __reduce__(self) -> tuple[type[Access], tuple[int]]:
+        """Return how skops saves it: the class and its argument."""
+        return type(self), (self.value,)
+
     def covers(self, need: Access) -> bool:
         """Whether all that is needed is given; whoever has all eigenpairs needs no products and no leading ones."""
         return need in (

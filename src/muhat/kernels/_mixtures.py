@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, rounding, slices
+from muhat._caches import UnsavedCaches
 from muhat._validation import (
     as_two_samples,
     check_semidefinite,
@@ -25,7 +26,7 @@ from muhat.kernels._own import Linear, Polynomial
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture:
+class Mixture(UnsavedCaches):
     """The distribution P = Σ_j π_j N(θ_j, S_j), with its kernel mean in closed form.
 
     The kernels with a closed form are Gaussian, Linear and Polynomial, and, to 1e-10, Matern, RationalQuadratic and

@@ -14,12 +14,11 @@ from muhat.comparison import Comparison, Row
 from muhat.filters import Filter
 from muhat.mean import KernelMean
 from muhat.plots._style import (
-    STYLES,
     TITLE,
     axes_or_new,
+    filter_style,
     logarithmic,
     require_matplotlib,
-    style,
     without_frame,
     zero_is_kme,
 )
@@ -56,7 +55,7 @@ class Curve:
     @property
     def style(self) -> dict[str, Any]:
         """The estimator's own colour and marker, as keywords of matplotlib."""
-        return style(*STYLES.get(self.estimator, ()))
+        return filter_style(self.estimator)
 
 
 class Display:

@@ -9,25 +9,12 @@ from typing import Any
 
 from muhat._files import atomic_write
 from muhat.errors import message
+from muhat.filters import FILTERS, Shrinker
 
-STYLES = {
-    "kme": ("#000000", "o"),
-    "s-kmse": ("#E69F00", "s"),
-    "f-kmse": ("#0072B2", "o"),
-    "iterated-tikhonov": ("#56B4E9", "D"),
-    "landweber": ("#D55E00", "^"),
-    "nu-method": ("#CC79A7", "v"),
-    "showalter": ("#882255", "X"),
-    "tsvd": ("#009E73", "P"),
-    "componentwise": ("#F0E442", "h"),
-}
-"""A colour for each filter, the same in every picture (Okabe and Ito's, and Tol's wine, which colour-blind readers can
-distinguish), and a marker for those who print in black and white."""
+COLOURS = {name: kind.colour for name, kind in FILTERS.items()}
+"""The colour of each filter, the same in every picture.
 
-COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
-
-OTHER_COLOUR, OTHER_MARKER = "#999999", "*"
-"""For a filter of the user's own."""
+They are Okabe and Ito's, and Tol's wine, which colour-blind readers can distinguish."""
 
 TITLE = {"loc": "left", "fontsize": 10}
 """How titles of panels are set."""
@@ -79,9 +66,15 @@ def legend_labels(figure: Any) -> list[str]:
     )
 
 
-def style(colour: str = OTHER_COLOUR, marker: str = OTHER_MARKER) -> dict[str, Any]:
-    """Return a colour and a marker, by default those of a filter of the user's own, as keywords of matplotlib."""
+def style(colour: str = Shrinker.colour, marker: str = Shrinker.marker) -> dict[str, Any]:
+    """Return a colour and a marker as keywords of matplotlib, by default those of an own filter."""
     return {"color": colour, "marker": marker, "markeredgecolor": "black", "markeredgewidth": 0.6}
+
+
+def filter_style(name: str) -> dict[str, Any]:
+    """Return the colour and the marker of the filter with this name, as keywords of matplotlib."""
+    kind = FILTERS.get(name, Shrinker)
+    return style(kind.colour, kind.marker)
 
 
 def axes_or_new(ax: Any) -> Any:

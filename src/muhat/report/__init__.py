@@ -17,7 +17,7 @@ from muhat.report._document import (
 )
 from muhat.report._page import render
 from muhat.report._prediction import intervals_text
-from muhat.report._results import report_of
+from muhat.report._results import report_of, to_html
 
 __all__ = [
     "Axis",
@@ -36,4 +36,5 @@ __all__ = [
     "number",
     "render",
     "report_of",
+    "to_html",
 ]

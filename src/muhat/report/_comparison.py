@@ -9,13 +9,12 @@ import numpy as np
 
 from muhat._messages import TINY_PERCENT, gain_text
 from muhat._python_lines import comparison_lines
+from muhat._summary import GOOD, NEUTRAL
 from muhat.comparison import Comparison, Row, compare
 from muhat.filters import FILTERS
 from muhat.plots import Curve, FilterDisplay, LeaveOneOutDisplay
 from muhat.report._data import Context, count, data_section
 from muhat.report._document import (
-    GOOD,
-    NEUTRAL,
     Axis,
     Bar,
     Bars,
@@ -30,17 +29,8 @@ from muhat.report._document import (
 )
 from muhat.stacking import StackedMean
 
-COLOURS = (
-    "kme",
-    "s-kmse",
-    "f-kmse",
-    "iterated-tikhonov",
-    "landweber",
-    "nu-method",
-    "tsvd",
-    "componentwise",
-)
-"""The filters with a colour of their own."""
+OTHER_COLOUR = 9
+"""The page's colour of a filter of the user's own; each filter of ours has its own before it."""
 
 DECADES = 12
 """How far below the largest eigenvalue the picture of the spectrum goes."""
@@ -167,8 +157,8 @@ def _percent(share: float) -> str:
 
 
 def colour_of(name: str) -> int:
-    """Return the colour of a filter, the same on every page."""
-    return COLOURS.index(name) if name in COLOURS else len(COLOURS)
+    """Return the number of a filter's colour, the same on every page."""
+    return min(list(FILTERS).index(name), OTHER_COLOUR) if name in FILTERS else OTHER_COLOUR
 
 
 def _scores_plot(comparison: Comparison) -> Plot:

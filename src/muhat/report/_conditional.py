@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from muhat._arrays import Array
 from muhat._python_lines import model_lines
+from muhat._summary import GOOD, NEUTRAL, UNSURE
 from muhat.conditional import ConditionalMean, LeftOutFit, copies_text, listed_columns
 from muhat.errors import MuhatTypeError
 from muhat.filters import Iteration, name_of
@@ -18,9 +19,6 @@ from muhat.kernels import Linear
 from muhat.report._comparison import colour_of
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
-    GOOD,
-    NEUTRAL,
-    UNSURE,
     Axis,
     Cell,
     Fact,
@@ -247,8 +245,7 @@ def _facts(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[Fact]:
 
 
 def _setting(choice: Any) -> str:
-    symbol = "t" if isinstance(choice.filter, Iteration) else "λ"
-    return f"{symbol} = {number(choice.parameter)}"
+    return f"{choice.filter.symbol} = {number(choice.parameter)}"
 
 
 def _fans(
@@ -359,9 +356,8 @@ def _scores_plot(model: ConditionalMean, choices: Sequence[Any]) -> Plot:
     series = []
     for each in choices:
         grid = np.asarray(each.grid, dtype=float)
-        is_iteration = isinstance(each.filter, Iteration)
-        places = 1 / grid if is_iteration else grid
-        symbol = "t" if is_iteration else "λ"
+        symbol = each.filter.symbol
+        places = 1 / grid if isinstance(each.filter, Iteration) else grid
         readings = [
             (float(x), float(y), f"{number(y)} at {symbol} = {number(p)}")
             for x, y, p in zip(places, each.scores, grid, strict=True)

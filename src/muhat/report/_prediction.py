@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from muhat._summary import BAD, GOOD, UNSURE
 from muhat.conditional import PredictionResult
 from muhat.conditional._prediction import LEFT_OUT_INTERVALS
 from muhat.report._conditional import conditional_report, new_rows_plot
 from muhat.report._data import Context, count
 from muhat.report._document import (
-    BAD,
-    GOOD,
-    UNSURE,
     Bar,
     Bars,
     Cell,

@@ -269,7 +269,7 @@ class Scored(Rule):
         if not np.isfinite(choice.gain):
             return choice  # no parameter is to be taken
         for _ in range(REFINEMENTS):
-            more = choice.filter.around(scores.problem, choice.grid, choice.index)
+            more = choice.filter.refine_grid(scores.problem, choice.grid, choice.index)
             if not (scores.goes_beyond and choice.strength > NEGLIGIBLE):
                 more = more[more < choice.grid[-1]]
             if not len(more):
@@ -279,7 +279,9 @@ class Scored(Rule):
             if choice.gain - before.gain <= FLAT * max(abs(choice.gain), FLAT * risk):
                 break
         ends = choice.index < len(choice.grid) - 1 or choice.strength <= NEGLIGIBLE
-        beyond = choice.filter.around(scores.problem, choice.grid, choice.index) > choice.grid[-1]
+        beyond = (
+            choice.filter.refine_grid(scores.problem, choice.grid, choice.index) > choice.grid[-1]
+        )
         return replace(choice, has_open_end=not (ends or scores.goes_beyond) and bool(beyond.any()))
 
     def _choice(

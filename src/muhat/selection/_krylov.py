@@ -20,6 +20,7 @@ from muhat._validation import check_semidefinite
 from muhat.errors import MuhatError
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem
+from muhat.gram._eigen import without_rounding
 from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
@@ -134,7 +135,7 @@ class Krylov(Scores):
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
         """Advance until every solution has settled; return an estimate of the relative error of each."""
         exact = [
-            np.array([cast(Filter, each.filter).products(t) for t in each.grid.tolist()])
+            np.array([cast(Filter, each.filter).n_products(t) for t in each.grid.tolist()])
             for each in candidates
         ]
         last = max(float(each.max()) for each in exact)
@@ -301,8 +302,7 @@ class Krylov(Scores):
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
         theta, W = _tridiagonal_eigh(column.alpha[:steps], column.beta[: steps - 1])
         check_semidefinite(theta.astype(self.vectors.dtype))
-        theta = np.where(theta <= steps * self.unit * theta[-1], 0, theta)
-        return _Ritz(theta, W, column.norm * W[0])
+        return _Ritz(without_rounding(theta, steps, steps * self.unit), W, column.norm * W[0])
 
     def _with_zero(self, column: _Column) -> _Ritz | None:
         """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).

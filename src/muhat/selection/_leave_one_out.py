@@ -16,9 +16,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from muhat._arrays import Array, rounding, share_between_cores, slices
+from muhat._arrays import Array, share_between_cores, slices
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, Rows, SpectralProblem
+from muhat.gram._eigen import without_rounding
 from muhat.gram._problem import HeldOut
 from muhat.selection._base import (
     ROUNDED,
@@ -306,7 +307,7 @@ class Without:
         diagonal = np.arange(covariance.shape[-1])
         covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
         gamma, V = np.linalg.eigh(covariance / rest[..., None])
-        gamma = np.where(gamma <= problem.n * rounding(gamma) * gamma[..., -1:], 0, gamma)
+        gamma = without_rounding(gamma, problem.n)
         mean, kappa = (
             (whole.mean[..., None, :] - held_out.mean) / rest,
             np.broadcast_to(held_out.kappa, rest.shape[:1]),

@@ -226,7 +226,7 @@ class Given(Rule):
     def _choice(self, problem: Problem, filter: Shrinker) -> Choice:
         candidates = Candidates(filter, self.parameter(filter, problem.n))
         # Fewer products with A than rows cost less than an eigendecomposition.
-        few = isinstance(filter, Filter) and filter.products(candidates.grid[0]) <= problem.n
+        few = isinstance(filter, Filter) and filter.n_products(candidates.grid[0]) <= problem.n
         by_products = Access.PRODUCTS in problem.access and few and not problem.batch
         if filter.constant or (Access.SPECTRUM in problem.access and not by_products):
             return only_choice(

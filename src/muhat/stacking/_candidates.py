@@ -145,15 +145,21 @@ class NuSteps(Candidate):
         return self.paths(lambda V: sample.product(V) / bound, masses)
 
     def paths(self, product: Callable[[Array], Array], masses: Array) -> list[Array]:
-        """Iterate β ← β + u(β − β') + ω m ⊙ (K/κ²)(m − β) in each column, where m are its masses; K/κ² by products."""
-        method = NuMethod().bounded_by(1.0)
-        before = weights = np.zeros_like(masses)
-        kept = {}
-        for t in range(1, max(self.steps) + 1):
-            u, omega = map(float, method.coefficients(t))
-            step = masses * product(masses - weights)
-            before, weights = weights, weights + u * (weights - before) + omega * step
-            kept[t] = weights
+        """Return the weights after each number of steps, of each column of masses m.
+
+        The ν-method minimises over β with the gradient m ⊙ (K/κ²)(m − β); ``product`` is that with
+        K/κ².
+        """
+        iterates = (
+            NuMethod()
+            .bounded_by(1.0)
+            .iterates(
+                lambda weights: masses * product(masses - weights),
+                np.zeros_like(masses),
+                max(self.steps),
+            )
+        )
+        kept = dict(enumerate(iterates, start=1))
         return [kept[t] for t in self.steps]
 
 

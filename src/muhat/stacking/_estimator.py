@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._caches import UnsavedCaches
 from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (
     check_scale,
     check_semidefinite,
@@ -51,7 +52,7 @@ CLEAR = 2.0
 """Standard errors beyond which a gain is said to be one."""
 
 
-class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
+class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
@@ -235,6 +236,18 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         """Return the gain and its standard error, in percent of the plain mean's risk, and the weights by name."""
         gains = {"improvement": 100 * self.gain_, "standard_error": 100 * self.gain_error_}
         return {**gains, "weights": dict(zip(self.names_, self.weights_.tolist(), strict=True))}
+
+    def _summary(self) -> Summary:
+        gain = gain_text(100 * self.gain_, 100 * self.gain_error_)
+        sentence = (
+            f"Stacked mean of {self.n_samples_seen_:,} rows: estimated gain over the plain average "
+            f"{gain} % of its risk, on held-out rows."
+        )
+        rows = []
+        for place in np.argsort(-self.weights_, kind="stable"):
+            alone = f"{100 * self.gains_[place]:.3g} %"
+            rows.append((self.names_[place], f"{self.weights_[place]:.3f}", alone))
+        return Summary(sentence, ("candidate", "weight", "alone"), rows)
 
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)

@@ -21,7 +21,7 @@ from muhat.selection._base import bias_factor_of
 ROWS = 8192
 """Rows whose waves are held at once."""
 
-DENSE_UP_TO = 2000
+MAX_ROWS_DENSE = 2000
 """Rows up to which the Gram matrix is held; beyond, its products are made from blocks."""
 
 FOLDS = 20
@@ -76,7 +76,7 @@ class Sample:
 
     def product(self, V: Array) -> Array:
         """Return K V."""
-        return self._gram @ V if self.n <= DENSE_UP_TO else self.kernel.product(self.X, V)
+        return self._gram @ V if self.n <= MAX_ROWS_DENSE else self.kernel.product(self.X, V)
 
     @cached_property
     def _gram(self) -> Array:

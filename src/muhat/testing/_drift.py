@@ -14,9 +14,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import p_text, sample_size
+from muhat._messages import p_text, sample_size, shift_text
 from muhat._reportable import Reportable
-from muhat._shown import Shown, ShownEstimator
+from muhat._summary import (
+    BAD,
+    MAX_SUMMARY_ROWS,
+    NEUTRAL,
+    EstimatorHtmlReprMixin,
+    HtmlReprMixin,
+    Summary,
+)
 from muhat._validation import checked_sample, checked_seed, positive, whole_number
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
@@ -27,7 +34,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._pool import TestSample, as_named_source
-from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult
+from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult, shift_header
 from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
 from muhat.testing._wording import change_text
 
@@ -51,7 +58,7 @@ N_BATCHES_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class DriftResult(Shown):
+class DriftResult(HtmlReprMixin):
     """What a detector says of one batch.
 
     Attributes
@@ -146,11 +153,18 @@ class DriftResult(Shown):
         ]
         return {**plain, "features": changed, "verdict": self.verdict()}
 
+    def _summary(self) -> Summary:
+        rows = [
+            (each.name, shift_text(each.shift), f"p = {each.p_value:.2g}") for each in self.features
+        ]
+        header = shift_header("the reference", self.name)
+        return Summary(self.verdict(), header, rows, BAD if self.is_alarm else NEUTRAL)
+
     def __repr__(self) -> str:
         return f"DriftResult({self.verdict()})"
 
 
-class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
+class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     """Test every new batch against one reference, with a bound on false alarms over the detector's whole life.
 
     Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed in advance by its
@@ -360,6 +374,14 @@ class DriftDetector(Reportable, ShownEstimator, BaseEstimator):
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
         found = f"{self.n_alarms_:,} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted: {listed}."
         return " ".join(filter(None, [found, self._too_few_text(), bound]))
+
+    def _summary(self) -> Summary:
+        rows = []
+        for each in self.history_[-MAX_SUMMARY_ROWS:]:
+            finding = "drift" if each.is_alarm else ""
+            rows.append((each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", finding))
+        tone = BAD if self.n_alarms_ else NEUTRAL
+        return Summary(self.verdict(), ("batch", "p", "level", ""), rows, tone)
 
     def _closest_text(self) -> str:
         """Return which batch was closest to its alarm level; empty where none could raise an alarm."""

@@ -14,6 +14,7 @@ from muhat._arrays import Array, quotient, rounding, slices
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
+from muhat.gram._eigen import rounding_floor
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
 from muhat.testing._permutations import NullMoments
@@ -251,7 +252,8 @@ def signed(labels: Array) -> Array:
 
 def is_kept(gamma: Array, n: int, largest: float = 0.0) -> Array:
     """Return which eigenvalues are no rounding errors of zero, of n rows with k(x, x) up to the largest."""
-    return gamma > rounding(gamma) * max(n * gamma[-1], ROUNDING_UNITS * largest)
+    floor = ROUNDING_UNITS * rounding(gamma) * largest
+    return gamma > np.maximum(rounding_floor(gamma, n), floor)
 
 
 def centre(K: Array) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, option, p_value_text
+from muhat._messages import is_at_floor, option, p_value_text, shift_text
 from muhat._reportable import Reportable
-from muhat._shown import Shown
+from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, as_points
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
@@ -73,7 +73,7 @@ def short(kernel: Kernel) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Reportable, Shown):
+class Result(Reportable, HtmlReprMixin):
     """What every test has to say.
 
     Attributes
@@ -154,6 +154,18 @@ class Result(Reportable, Shown):
             "tests": [each.to_dict() for each in self.tests],
             "verdict": self.verdict(level),
         }
+
+    def _summary(self) -> Summary:
+        rows = [
+            ("p-value", self.p_text.removeprefix("p = ").removeprefix("p ")),
+            *self._effect_rows(),
+        ]
+        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        return Summary(self.verdict(), ("", ""), rows, tone)
+
+    def _effect_rows(self) -> list[tuple[str, str]]:
+        """Return the rows of the summary on how large an effect is."""
+        return []
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.details})"
@@ -335,6 +347,15 @@ class TwoSampleResult(Result):
         n, m = (each // self.rows_together for each in (self.n, self.m))
         return f"{n:,} and {m:,} {what} of {self.rows_together} rows"
 
+    def _summary(self) -> Summary:
+        names = getattr(self, "names", DEFAULT_NAMES)  # results saved by earlier versions have none
+        rows = []
+        for each in self.features:
+            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
+            rows.append((each.name, shift_text(each.shift), p))
+        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        return Summary(self.verdict(), shift_header(*names), rows, tone)
+
     @property
     def is_same(self) -> bool:
         """Whether the samples are the same rows, or all rows are equal: no row is then less like the others."""
@@ -443,6 +464,9 @@ class IndependenceResult(Result):
         strength = f"kernel correlation {self.correlation:.2g}, {scale}"
         return f"{x} and {y} are dependent ({rows}; {strength}).{self._on_copies}"
 
+    def _effect_rows(self) -> list[tuple[str, str]]:
+        return [("kernel correlation (0: independent, to 1)", f"{self.correlation:.2g}")]
+
     @property
     def _on_copies(self) -> str:
         """A sentence on rows that are copies, with a space before it; nothing where there are none to speak of."""
@@ -471,6 +495,12 @@ class IndependenceResult(Result):
             "n_copies": self.n_copies,
             "distinct": self.distinct,
         }
+
+
+def shift_header(first: str, second: str) -> tuple[str, str, str]:
+    """Return the titles of a table of columns that differ between two samples."""
+    shift = f"mean of {second} − mean of {first}, in standard deviations"
+    return "column", shift, "p, corrected for all columns"
 
 
 def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:

@@ -15,7 +15,7 @@ from muhat._messages import unknown_name
 from muhat._parts import as_filter
 from muhat._validation import positive
 from muhat.errors import MuhatError, MuhatTypeError
-from muhat.filters import Filter, Iteration, name_of
+from muhat.filters import Filter, name_of
 
 SHARES = (10**-1.0, 10**-1.5, 10**-2.0, 10**-2.5, 10**-3.0)
 """The λ that a filter without a parameter takes, as shares of the largest eigenvalue."""
@@ -113,10 +113,9 @@ class Filtered(Statistic):
 
     def __str__(self) -> str:
         filter = as_filter(self.filter)
-        symbol = "t" if isinstance(filter, Iteration) else "λ"
-        setting = (
-            f", {symbol} = {self.parameter:.3g}" if isinstance(self.parameter, float | int) else ""
-        )
+        setting = ""
+        if isinstance(self.parameter, float | int):
+            setting = f", {filter.symbol} = {self.parameter:.3g}"
         return f"{type(self).__name__}({name_of(filter)}{setting})" + ", unbiased" * self.unbiased
 
 
