@@ -1,4 +1,4 @@
-"""The command line: a table, a verdict and a figure; or one sentence on stderr, and nothing left behind."""
+"""The command line: a table, a verdict, a figure; or one sentence on stderr and no files."""
 
 import errno
 import json
@@ -329,7 +329,8 @@ time.sleep(60)
 
 
 def test_nothing_is_imported_before_ctrl_c_is_caught():
-    code = "import sys; before = {*sys.modules}; import muhat.__main__; print(*sorted({*sys.modules} - before))"
+    code = "import sys; before = {*sys.modules}; import muhat.__main__; "
+    code += "print(*sorted({*sys.modules} - before))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
@@ -340,7 +341,8 @@ def test_nothing_is_imported_before_ctrl_c_is_caught():
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_no_bug(closed):
     write("data.csv", "a,b\n1,2\n3,5\n")
-    command = f"{sys.executable} -m muhat compare {'-' if closed == '<&-' else 'data.csv'} --out figure.png {closed}"
+    file = "-" if closed == "<&-" else "data.csv"
+    command = f"{sys.executable} -m muhat compare {file} --out figure.png {closed}"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "bug" not in result.stderr
     assert "Traceback" not in result.stderr
@@ -387,7 +389,8 @@ def test_the_command_that_moved_says_where_it_is():
 
 
 def test_the_help_of_all_imports_no_command():
-    code = "import sys; from muhat.__main__ import main; sys.argv[1:] = ['--help']\ntry: main()\nfinally: print({})"
+    code = "import sys; from muhat.__main__ import main; sys.argv[1:] = ['--help']"
+    code += "\ntry: main()\nfinally: print({})"
     loaded = "sorted({'matplotlib', 'pyarrow', 'muhat.comparison'} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code.format(loaded)], capture_output=True, text=True, check=True
@@ -596,7 +599,7 @@ def in_batches(monkeypatch):
 
 
 def on_a_terminal(*arguments, interrupt_at=None):
-    """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
+    """Run the command with stderr on a terminal; return exit code, stdout and terminal output."""
     mine, its = pytest.importorskip("pty", reason="a terminal as on POSIX").openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "muhat", "compare", *map(str, arguments)],

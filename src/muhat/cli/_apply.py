@@ -177,7 +177,7 @@ class _AppliedModel:
         return batches
 
     def values(self, batches: Iterable[Array]) -> Iterator[dict[str, Array]]:
-        """Yield the columns to write for each batch, the rows' numbers first if some are dropped."""
+        """Yield the columns to write for each batch, first row numbers if some are dropped."""
         start = 0
         for batch in batches:
             end = start + len(batch)

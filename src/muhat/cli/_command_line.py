@@ -170,7 +170,7 @@ def standard_output() -> Iterator[None]:
 
 
 def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
-    """Return the arguments without ``--traceback``, and whether it was among them, before ``--``."""
+    """Return the arguments without ``--traceback``, and whether it stood before ``--``."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [each for each in arguments[:end] if each != TRACEBACK]
     return options + arguments[end:], TRACEBACK in arguments[:end]

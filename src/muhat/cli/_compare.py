@@ -60,7 +60,7 @@ DEFAULT_FIGURE = Path("muhat-compare.png")
 DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
 
 SHARE_OF_MEMORY = 0.25
-"""A text file is read at once, as parsing is slow, if it takes at most this share of free memory."""
+"""A text file is read at once if it takes at most this share of memory, as parsing is slow."""
 
 QUIET_UP_TO = 1000
 """Up to this number of rows a comparison takes about a second, and no progress is shown."""

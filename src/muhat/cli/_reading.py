@@ -49,7 +49,7 @@ def check_names(who: str, names: Sequence[str]) -> None:
 
 
 def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
-    """Return the names of samples: those of their files, after the folders that distinguish them."""
+    """Return the names of samples: those of their files, with folders if these are equal."""
     short = [file.name if endings else base_name(file) for file in files]
     if len({*short}) == len(files):
         return short

@@ -145,7 +145,7 @@ def indicators(name: str, values: dict[str, list[str]]) -> list[str]:
 
 
 def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[str]]) -> DataSet:
-    """Return a sample with these columns of numbers, and an indicator of each value of text columns.
+    """Return a sample with these columns of numbers and indicators of its text columns.
 
     For a value that is not listed, all indicators are zero.
     """

@@ -370,7 +370,7 @@ def _finish(
     fail_below: float | None,
     as_json: bool,
 ) -> None:
-    """Write the figure, say what was written, and leave with the status that a pipeline waits for."""
+    """Write the figure, print what was written, and exit with the status for pipelines."""
     if out is not None:
         save(figure, out)
     if not as_json:
@@ -440,7 +440,7 @@ def groups_in_order(labels: Sequence[str]) -> list[str]:
 
 
 def _group_name(by: str, value: str) -> str:
-    """Return what a group is called: its value, or the column and the value where that is a number."""
+    """Return the name of a group: its value, or column and value if that is a number."""
     try:
         float(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How well rows are predicted: R² on left-out rows, errors and coverage on new rows, covariate shift."""
+"""How well rows are predicted: left-out R², errors and coverage on new rows, covariate shift."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_TRAINING_ROWS = 5000
 """Rows of a saved model up to which new rows are compared with them."""
 
 SHIFT_LEVEL = 0.01
-"""The p-value of the two-sample test on x up to which new rows are called differently distributed."""
+"""The p-value of the test on x up to which new rows are called differently distributed."""
 
 MAX_NAMED_COLUMNS = 4
 """The most columns that a sentence names."""
@@ -273,7 +273,7 @@ class Evaluation:
 
     @property
     def standing(self) -> str:
-        """How new rows are predicted: ``'far worse'``, ``'worse'`` or ``'as well'`` as left-out ones.
+        """``'far worse'``, ``'worse'`` or ``'as well'``: new rows beside left-out ones.
 
         Squared errors and coverage are compared with their standard errors. R² is not compared: it
         depends on how much the new values vary.

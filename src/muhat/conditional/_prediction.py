@@ -1,4 +1,4 @@
-"""Predictions of rows with intervals, how far they can be trusted, and which features they follow."""
+"""Predictions of rows with intervals, how far to trust them, and which features they follow."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class PredictionResult(Reportable):
 
     @property
     def coverage(self) -> float | None:
-        """The share of new true values in their intervals; None for rows the intervals are made from."""
+        """The share of new true values in their intervals; None for training rows."""
         return None if self.evaluation is None else self.evaluation.coverage
 
     @property
