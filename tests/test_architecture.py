@@ -44,6 +44,7 @@ ORDER = [
     "_radius",
     "mean",
     "stacking",
+    "groups",
     "comparison",
     "density",
     "testing",
@@ -60,7 +61,7 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it."""
 
 PUBLIC = [
-    *("KernelMean", "StackedMean", "compare", "Comparison"),
+    *("KernelMean", "StackedMean", "KernelMeans", "compare", "Comparison"),
     *(
         "Gaussian",
         "Laplacian",

@@ -289,12 +289,13 @@ def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
     if test.distinct:
         for name, n, of in zip(result.names, (result.n, result.m), sizes, strict=True):
             copies.append((name, of - n, of))
-    result = replace(
-        result,
-        numbers_x=pair.numbers[0][result.numbers_x],
-        numbers_y=pair.numbers[1][result.numbers_y],
-        left_out=pair.left_out + left_out_text((), (), copies),
+    at_rows = replace(
+        result.at_rows,
+        numbers_x=pair.numbers[0][result.at_rows.numbers_x],
+        numbers_y=pair.numbers[1][result.at_rows.numbers_y],
     )
+    left_out = pair.left_out + left_out_text((), (), copies)
+    result = replace(result, at_rows=at_rows, left_out=left_out)
     return _TestedSamples(result, (pair.first, pair.second))
 
 

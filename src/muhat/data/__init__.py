@@ -24,7 +24,7 @@ from muhat.data._sources import (
     checked_batch,
     is_empty,
 )
-from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, places_of
+from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, hashed_rows, places_of
 
 __all__ = [
     "BatchError",
@@ -44,6 +44,6 @@ __all__ += [
     "TransformedSource",
     "as_source",
 ]
-__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "places_of"]
+__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "hashed_rows", "places_of"]
 __all__ += ["INDICATOR", "STANDARD_INPUT", "NoColumnError", "RowsError", "Wanted"]
 __all__ += ["base_name", "check_few_values", "indicators_of", "row_hashes", "text_column_of"]
