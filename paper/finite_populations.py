@@ -16,7 +16,6 @@ from muhat._arrays import Array, slices
 from muhat.datasets import load_dataset, standardized
 from muhat.embedding import Element
 from muhat.gram import DenseGram, DenseProblem
-from muhat.gram._random_features import frequency_law
 from muhat.kernels import KERNELS, Kernel, Laplacian, Mixture
 from muhat.mean import KernelMean
 from muhat.plots._style import logarithmic
@@ -302,7 +301,7 @@ class Population:
 
         ⟨f, g⟩ = E conj(F(ω)) G(ω), where F and G are the characteristic functions of the measures behind f and g.
         """
-        omega = frequency_law(self.kernel)(rng, (frequencies, self.X.shape[1]))
+        omega = self.kernel.draw_frequencies(rng, (frequencies, self.X.shape[1]))
         mine = waves(omega, mu.points, mu.weights)  # type: ignore[attr-defined]
         truth, plain = (
             waves(omega, self.X[rows], np.full(len(rows), 1 / len(rows))) for rows in (rest, drawn)
