@@ -27,6 +27,7 @@ from paper import (
 from paper._claims import Claim, Finding
 from paper._experiment import Experiment, Results
 from paper._figures import draw
+from paper._files import ResultsError
 from paper._page import Page, evidence_page
 from paper._results import read_finished, read_results
 from paper._run import reproduce
@@ -80,6 +81,7 @@ __all__ = [
     "Finding",
     "Page",
     "Results",
+    "ResultsError",
     "TaskError",
     "draw",
     "evidence_page",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import Array
+from paper._arrays import Array
 
 Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
 """From a generator and n to the rows of x and of y, or to two samples of n rows."""

@@ -6,13 +6,12 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from muhat._files import atomic_write, check_writable
-from muhat._messages import unknown_name
 from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load_dataset
 from muhat.errors import MuhatError
 from muhat.plots import save
@@ -27,6 +26,7 @@ from paper import (
     read_results,
     reproduce,
 )
+from paper._files import atomic_write, check_writable
 from paper.conditional_accuracy import WINE_QUALITY, wine_quality
 
 FORMATS = (".png", ".svg")
@@ -166,7 +166,11 @@ def reproduce_command(
 
 def _experiment(name: str) -> Experiment:
     if name not in ALL:
-        raise MuhatError(unknown_name("reproduce", name, [*ALL, *GROUPS]))
+        names = [*ALL, *GROUPS]
+        close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+        advice = f"did you mean {close[0]!r}?" if close else ""
+        needed = f"the name must be one of {', '.join(names)}"
+        raise MuhatError("reproduce", needed, repr(name), advice)
     return ALL[name]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.embedding import Element
 from muhat.filters import FILTERS, Shrinker
 from muhat.gram import Components, Problem
@@ -16,6 +15,7 @@ from muhat.mean import KernelMean
 from muhat.selection import GCV, LeaveOneOut
 from muhat.stacking import StackedMean
 from muhat.theory import ExactLosses
+from paper._arrays import Array
 
 PAPER = ("kme", "s-kmse", "f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 """The seven estimators of the paper, in the order of its Table 2."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.filters import FILTERS
-from muhat.plots._style import require_matplotlib, style, without_frame, zero_is_kme
+from paper._arrays import Array
 from paper._estimators import NAMES, display_name
 from paper._experiment import Experiment, Results, Row
+from paper._style import style, without_frame, zero_is_kme
 
 STYLES = {
     **{name: (kind.colour, kind.marker) for name, kind in FILTERS.items()},
@@ -72,7 +72,6 @@ def draw(experiment: Experiment, results: Results) -> Any:
     figure : matplotlib Figure
         For :func:`muhat.plots.save`.
     """
-    require_matplotlib("paper")
     from matplotlib import rc_context
 
     with rc_context(PRINT):

@@ -24,10 +24,10 @@ NO_NUMBERS = (
     "muhat/report",
     "muhat/_reportable.py",
     "paper/__main__.py",
-    "paper/_bars.py",
     "paper/_claims.py",
     "paper/_command.py",
     "paper/_figures.py",
+    "paper/_files.py",
     "paper/_page.py",
     "paper/_progress.py",
 )

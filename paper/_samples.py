@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.datasets import Draw
 from muhat.kernels import Gaussian, Kernel
 from muhat.theory import ExactLosses
+from paper._arrays import Array
 from paper._estimators import EstimatorLosses, stacked_embeddings
 from paper._experiment import Row, Settings, Task
 from paper._statistics import improvement, mean_of

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.testing import IndependenceTest, TwoSampleTest
 from paper._alternatives import DEPENDENCE, DIFFERENCES, Alternative
+from paper._arrays import Array
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, name_rows

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from muhat.datasets import SyntheticFamily
-from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from paper._claims import FAILS, HOLDS, Claim, with_interval
 from paper._estimators import EstimatorLosses, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -28,6 +27,7 @@ from paper._samples import (
     loss_rows,
     risk_table,
 )
+from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, where
 
 ALIKE = 0.5

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.conditional import ConditionalMean
-from muhat.conditional._intervals import calibrated, reach_of
-from muhat.datasets import load_dataset
-from muhat.datasets._loading import search
+from muhat.datasets import find_file, load_dataset
 from muhat.errors import MuhatError
+from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, letter_panels, name_rows, plain_numbers
@@ -27,6 +26,9 @@ WINE_QUALITY = "winequality-red"
 
 FOLDS = 5
 CONFIDENCE = 0.9
+CALIBRATION_SHARE = 1 / 3
+"""The share of rows that conformal intervals are calibrated on."""
+
 SKLEARN, CENTRED = "GridSearchCV(KernelRidge)", "the same, y centred"
 """What the default is compared with."""
 
@@ -39,7 +41,7 @@ MODELS = {"muhat": "#0072B2", "muhat, bandwidth by loo": "#56B4E9", "muhat, kern
 
 def settings(quick: bool) -> Settings:
     """Return the sizes; wine quality is left out where its file is not on this machine."""
-    found = [name for name in SETS if name != "wine-quality" or search(WINE_QUALITY)]
+    found = [name for name in SETS if name != "wine-quality" or find_file(WINE_QUALITY)]
     return {
         "seed": 2014,
         "datasets": ["diabetes", "waves"] if quick else found,
@@ -93,7 +95,7 @@ def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
 
 def wine_quality() -> Array:
     """Return the red wines, their quality last, or refuse a file that does not hold them."""
-    path = search(WINE_QUALITY)
+    path = find_file(WINE_QUALITY)
     try:
         table = np.loadtxt(path or "", delimiter=";", skiprows=1, ndmin=2)
     except (OSError, ValueError) as problem:
@@ -193,8 +195,13 @@ def _conformal(X: Array, y: Array, new: Array) -> Array:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fitted, _, gaps = calibrated(make_pipeline(StandardScaler(), ConditionalMean()), X, y)
-    middle, reach = fitted.predict(new), reach_of("conformal", CONFIDENCE, gaps)
+    order = np.random.default_rng(0).permutation(len(X))
+    held_out, rest = np.split(order, [int(CALIBRATION_SHARE * len(X))])
+    rest = np.sort(rest)
+    fitted = make_pipeline(StandardScaler(), ConditionalMean()).fit(X[rest], y[rest])
+    gaps = np.sort(np.abs(y[held_out] - fitted.predict(X[held_out])))
+    reach = gaps[math.ceil(round(CONFIDENCE * (len(gaps) + 1), 9)) - 1]
+    middle = fitted.predict(new)
     return np.column_stack([middle - reach, middle + reach])
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
-from muhat.conditional._left_out import LeftOut, Regression
+from muhat.conditional import ConditionalMean
 from muhat.filters import Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov
-from muhat.plots._style import without_frame
-from muhat.selection._base import Candidates
+from muhat.selection import LeaveOneOut
+from paper._arrays import Array
 from paper._claims import Finding, decimal
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, letter_panels, style_of
+from paper._style import without_frame
 from paper._tables import one, where
 
 WAVES = 300
@@ -71,13 +71,14 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return the squared errors of every filter, over its whole grid and by leave-one-out, on one sample."""
+    """Return the squared errors of every filter on one sample, over its grid and by leave-one-out."""
     n = task["n"]
     rng = np.random.default_rng([settings["seed"], n, task["sample"]])
     x = rng.random((n,))
     noise = settings["noise"] * rng.standard_normal(n)
     t = np.abs(x[:, None] - x)
-    gamma, U = np.linalg.eigh((1 + 2 * np.pi**2 * (t**2 - t + 1 / 6)) / n)  # Bernoulli's polynomial
+    K = 1 + 2 * np.pi**2 * (t**2 - t + 1 / 6)  # Bernoulli's polynomial
+    gamma, U = np.linalg.eigh(K / n)
     gamma = np.maximum(gamma, gamma[-1] * 1e-16)
     sigma, E = _waves(x)
     onto = sigma[:, None] * (E @ U) / n  # from coordinates in U to those in the eigenfunctions
@@ -85,22 +86,24 @@ def run(settings: Settings, task: Task) -> list[Row]:
     for smoothness in settings["smoothness"]:
         f = target(smoothness)
         y = f @ E + noise
-        regression = Regression(gamma, U, np.full(n, 1 / n), y[:, None], has_intercept=False)
-        scores = LeftOut(regression).scores([Candidates(*each) for each in FILTERS.values()])
-        for (name, (filter, grid)), left_out in zip(FILTERS.items(), scores, strict=True):
+        for name, (filter, grid) in FILTERS.items():
             fitted = onto @ ((filter.path(gamma, grid) / gamma) * (U.T @ y)).T
             errors = ((f[:, None] - fitted) ** 2).sum(axis=0)
-            chosen = float(errors[int(np.argmin(left_out))])
-            rows.append(
-                {
-                    "n": n,
-                    "smoothness": smoothness,
-                    "estimator": name,
-                    "errors": errors.tolist(),
-                    "chosen": chosen,
-                }
-            )
+            chosen = int(np.argmin(_leave_one_out(K, y, filter, grid)))
+            labels = {"n": n, "smoothness": smoothness, "estimator": name}
+            rows.append({**labels, "errors": errors.tolist(), "chosen": float(errors[chosen])})
     return rows
+
+
+def _leave_one_out(K: Array, y: Array, filter: Filter, grid: Array) -> Array:
+    """Return the leave-one-out scores of a filter at every parameter of the grid."""
+    model = ConditionalMean(
+        kernel="precomputed",
+        filter=filter,
+        selection=LeaveOneOut(grid=grid),
+        fit_intercept=False,
+    )
+    return model.fit(K, y).choice_.scores
 
 
 def _waves(x: Array) -> tuple[Array, Array]:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import cauchy, poisson
 
-from muhat._arrays import Array, limit_cores
 from muhat.datasets import SyntheticFamily, at_hand, load_dataset, standardized
 from muhat.filters import KME, SimpleShrinkage, Tikhonov
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.selection import LeaveOneOut
+from paper._arrays import Array
 from paper._claims import Finding, decimal
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import (
@@ -232,7 +232,7 @@ def tasks(settings: Settings) -> list[Task]:
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of KME and of each estimator on the samples of one cell."""
     losses: dict[str, list[float]] = {"kme": [], **{name: [] for name in RULES}}
-    with limit_cores(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a median of zero, on discrete laws
         for truth, problem in _problems(settings, task):
             for name, weights in _estimates(problem):

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from muhat._arrays import Array
-from muhat.plots._style import without_frame
+from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, letter_panels
+from paper._style import without_frame
 from paper._tables import distinct, where
 
 SHAPES = {"isotropic": [1.0, 1.0], "anisotropic": [1.8, 0.2]}

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
-from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from muhat.selection import LeaveOneOut
+from paper._arrays import Array
 from paper._claims import (
     NEXT_TO_NOTHING,
     Claim,
@@ -34,6 +33,7 @@ from paper._figures import (
 )
 from paper._samples import BLOCK, SAMPLINGS, blocks, exact_losses, indices, joined
 from paper._statistics import improvement, mean_of
+from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, where
 
 LONGEST = {"landweber": 100_000, "nu-method": 1000}

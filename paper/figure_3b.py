@@ -11,17 +11,17 @@ from typing import Any, cast
 import numpy as np
 from scipy.linalg import solve
 
-from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.filters import Filter, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
-from muhat.plots._style import logarithmic, without_frame
 from muhat.selection import Choice, LeaveOneOut
+from paper._arrays import Array
 from paper._claims import Claim, Finding, in_one_cell, verdict_for
 from paper._estimators import display_name, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import Line, blank, legend_below, legend_entries, letter_panels, lines
+from paper._style import logarithmic, without_frame
 from paper._tables import distinct, one, where
 
 ESTIMATORS = ("f-kmse", "landweber", "nu-method")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from muhat.datasets import SyntheticFamily
-from muhat.plots._style import logarithmic
 from paper._claims import (
     FAILS,
     HOLDS,
@@ -44,6 +43,7 @@ from paper._samples import (
     stacked_losses,
 )
 from paper._statistics import improvement
+from paper._style import logarithmic
 from paper._tables import distinct, one, where
 
 FILTERS = ("f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")

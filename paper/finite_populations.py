@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from muhat._arrays import Array, slices
 from muhat.datasets import load_dataset, standardized
 from muhat.embedding import Element
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import KERNELS, Kernel, Laplacian, Mixture
 from muhat.mean import KernelMean
-from muhat.plots._style import logarithmic
 from muhat.selection import LeaveOneOut
 from muhat.stacking import StackedMean
+from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell, with_interval
 from paper._estimators import SMOOTH, display_name, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -34,6 +33,7 @@ from paper._figures import (
 )
 from paper._samples import indices, joined
 from paper._statistics import improvement, mean_of
+from paper._style import logarithmic
 from paper._tables import distinct, one, where
 
 SETS = ("ionosphere", "glass", "bodyfat", "housing", "vowel", "vehicle", "wine", "wdbc")
@@ -316,7 +316,9 @@ def waves(omega: Array, points: Array, weights: Array) -> Array:
     of 1e-7 is far below that of any number of frequencies, and they take a fifth of the time.
     """
     found = np.zeros(len(omega), dtype=complex)
-    for rows in slices(0, len(points), max(1, PHASES // len(omega))):
+    size = max(1, PHASES // len(omega))
+    for first in range(0, len(points), size):
+        rows = slice(first, first + size)
         turns = points[rows] @ (omega.T / (2 * np.pi))
         turns -= np.rint(turns)
         angles = (2 * np.pi * turns).astype(np.float32)

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from muhat._arrays import Array
 from muhat.data import open_batches
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Precomputed
 from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest, _two_samples, _units
+from paper._arrays import Array
 from paper._checkpoints import canonical
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task

@@ -13,15 +13,14 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, ttest_1samp
 from sklearn.exceptions import ConvergenceWarning
 
-from muhat._arrays import Array
 from muhat.datasets import NAMES, at_hand, load_dataset, standardized
 from muhat.density import MatchedMixture, kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
-from muhat.plots._style import without_frame
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
 from muhat.stacking import MixedEmbedding
+from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, with_interval
 from paper._estimators import (
     BY_GCV,
@@ -44,6 +43,7 @@ from paper._figures import (
 )
 from paper._samples import joined
 from paper._statistics import mean_of
+from paper._style import without_frame
 from paper._tables import distinct, one, where
 
 CONVERGED = 10**4

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.datasets import Draw, SyntheticFamily
 from muhat.kernels import KERNELS, Gaussian, Kernel, Polynomial
-from muhat.plots._displays import smooth
-from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from muhat.theory import ExactLosses, admissible_fraction
+from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, in_one_cell, with_interval
 from paper._estimators import EstimatorLosses, display_name, filter_named, losses_by_rule
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -43,6 +41,7 @@ from paper._samples import (
     risk_table,
     stacked_losses,
 )
+from paper._style import logarithmic, smooth, without_frame, zero_is_kme
 from paper._tables import distinct, one, where
 
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")

@@ -1,4 +1,4 @@
-"""What a notebook shows: a verdict, a table and a curve, escaped, beside what scikit-learn shows."""
+"""What a notebook shows: a verdict and a table, escaped, beside what scikit-learn shows."""
 
 import re
 import sys
@@ -23,7 +23,8 @@ from muhat import (
     TwoSampleTest,
     compare,
 )
-from muhat.notebook import BADGE_COLOURS, bars, line, summary, with_progress
+from muhat._summary import MAX_SUMMARY_ROWS, TONE_COLOURS
+from muhat.notebook import with_progress
 
 RNG = np.random.default_rng(0)
 EVIL = "<script>alert(1)</script>"
@@ -65,15 +66,16 @@ def parsed(html):
     return ElementTree.fromstring(f"<all>{html}</all>")
 
 
+def summary(shown):
+    return shown._summary().html()
+
+
 @pytest.mark.parametrize("name", [*ESTIMATORS, *RESULTS])
-def test_a_summary_has_a_sentence_a_table_and_a_described_curve(name):
+def test_a_summary_has_a_sentence_and_a_short_table(name):
     page = parsed(summary({**ESTIMATORS, **RESULTS}[name]()))
     assert page.find(".//p").text.endswith((".", ".)"))
-    assert len(page.findall(".//tbody/tr")) >= 1
+    assert 1 <= len(page.findall(".//tbody/tr")) <= MAX_SUMMARY_ROWS
     assert not page.findall(".//script")
-    curves = page.findall(".//svg")
-    assert len(curves) == (name not in ("plain mean", "drift of a batch"))
-    assert all(curve.get("aria-label") == curve.find("title").text for curve in curves)
 
 
 def test_names_of_columns_are_shown_as_they_are():
@@ -88,11 +90,11 @@ def test_the_edge_of_a_verdict_has_the_colour_of_what_was_found():
     def edge(result):
         return re.search(r"border-left:4px solid (#\w+)", summary(result))[1]
 
-    assert edge(RESULTS["two samples"]()) == BADGE_COLOURS["found"]
-    assert edge(RESULTS["drift of a batch"]()) == edge(detector()) == BADGE_COLOURS["bad"]
-    assert edge(RESULTS["independence"]()) == BADGE_COLOURS["neutral"]
+    assert edge(RESULTS["two samples"]()) == TONE_COLOURS["found"]
+    assert edge(RESULTS["drift of a batch"]()) == edge(detector()) == TONE_COLOURS["bad"]
+    assert edge(RESULTS["independence"]()) == TONE_COLOURS["neutral"]
     compared = RESULTS["comparison"]()
-    assert edge(compared) == BADGE_COLOURS["good" if compared.helps else "neutral"]
+    assert edge(compared) == TONE_COLOURS["good" if compared.helps else "neutral"]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -116,51 +118,30 @@ def test_scikit_learn_set_to_text_shows_text():
         assert not hasattr(model, "_repr_html_")
 
 
-def test_curves_of_nothing_are_empty_or_flat():
-    assert line(np.full(5, np.nan), 0, "none") == ""
-    assert line(np.zeros(1), 0, "one") == ""
-    assert "polyline" in line(np.zeros(4), 1, "flat")
-    assert "nan" not in bars(np.zeros(4), "empty", 0.5) + line(
-        np.array([1.0, np.nan, 2.0]), 0, "with a gap"
-    )
-
-
-class Notebook:
-    """As much of IPython as a bar takes."""
-
-    def __init__(self):
-        self.display, self.kernel, self.shown = self, True, []
-
-    def get_ipython(self):
-        return self
-
-    def __getattr__(self, name):
-        return {"HTML": str, "update": self.shown.append}[name]
-
-    def __call__(self, html, display_id):
-        return self
-
-
-def test_a_bar_of_progress_in_a_notebook_counts_rows_in_each_pass(monkeypatch):
-    notebook = Notebook()
-    monkeypatch.setitem(sys.modules, "IPython", notebook)
+def test_a_bar_of_progress_counts_rows_in_each_pass(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     batches = with_progress([X.to_numpy()] * 3, 90)
-    next(iter(batches))  # a look at the first batch is no pass
+    next(iter(batches))  # a look at the first batch is not a pass
+    assert capsys.readouterr().err == ""
     assert [len(list(batches)), len(list(batches))] == [3, 3]
-    first, *_, last = [parsed(html) for html in notebook.shown]
-    assert first.find(".//progress").attrib == {"value": "30", "max": "90"}
-    assert last.find(".//progress").attrib == {"value": "90", "max": "90"}
-    assert last.find("label").text == "pass 2: 90 rows, done "
+    shown = capsys.readouterr().err
+    assert "pass 1: 100%" in shown
+    assert "pass 2: 100%" in shown
+    assert "90.0/90.0" in shown
+    assert "pass 3" not in shown
 
 
-def test_a_line_of_progress_on_a_terminal_and_none_in_a_file(monkeypatch, capsys):
+def test_no_progress_is_written_to_a_file(capsys):
     assert len(list(with_progress([X.to_numpy()]))) == 1
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert len(list(with_progress([X.to_numpy()]))) == 1
-    assert (
-        capsys.readouterr().err.split("\r")[-1].split("\n")[0].rstrip() == "pass 1: 30 rows, done"
-    )
+
+
+def test_without_tqdm_one_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("muhat.notebook.find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match="progress bars need tqdm, got no such package; pip install tqdm"
+    ):
+        with_progress([])
 
 
 def test_names_of_columns_go_through_a_pipeline():

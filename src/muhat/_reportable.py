@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
-from muhat._files import atomic_write, check_writable
+import muhat
 
 
 class Reportable:
-    """A result that ``muhat.report`` has a page for; the page is made from it, and is no part of it."""
+    """A result with a page; ``muhat.report`` makes it, and the result only asks for it."""
 
     def to_html(
         self,
@@ -25,15 +24,17 @@ class Reportable:
     ) -> str:
         """Return the result as one HTML page that needs no network, and write it to a file.
 
+        The same as ``muhat.report.to_html(result, ...)``.
+
         Parameters
         ----------
         path : str or path, default=None
-            Where it is written; nowhere if not given.
+            The file to write, if any.
         data : rows, tuple of them, or mapping of names to rows, default=None
-            The rows that the result is of, as arrays, data frames or what ``read_table`` returns: the page then shows
-            the distribution of every column.
+            The rows of the result, as arrays, data frames or what ``read_table`` returns: the
+            page then shows the distribution of every column.
         code : str, default=''
-            The Python lines that reproduce it; by default what the result knows of them.
+            The Python lines that reproduce it; by default those the result knows.
         settings : mapping, default=None
             Settings that the page lists, such as the seed.
         warnings : sequence of str, default=None
@@ -46,12 +47,14 @@ class Reportable:
         html : str
             The page.
         """
-        if path is not None:
-            check_writable(path)
-        report = import_module("muhat.report")  # which is made of results, and so comes after them
-        page = report.render(
-            report.report_of(self, report.Context(data, code, settings or {}, warnings, level))
+        # the package, which knows all its modules, imports muhat.report when it is asked for
+        page: str = muhat.report.to_html(
+            self,
+            path,
+            data=data,
+            code=code,
+            settings=settings,
+            warnings=warnings,
+            level=level,
         )
-        if path is not None:
-            atomic_write(path, page.encode())
         return page

@@ -16,7 +16,7 @@ from muhat._arrays import Array, rounding
 from muhat._messages import gain_text, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
-from muhat._shown import Shown
+from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, checked_masses, checked_sample
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.errors import MuhatError
@@ -25,8 +25,8 @@ from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProbl
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
 from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_end
-from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
-from muhat.selection._base import ROUNDED, Candidates, bias_factor_on
+from muhat.selection import MAX_ROWS_REFIT, Choice, LeaveOneOut, name_of_rule
+from muhat.selection._base import GAIN_ROUNDING, Candidates, bias_factor_on
 from muhat.selection._leave_one_out import gain_errors
 from muhat.stacking import StackedMean
 
@@ -252,7 +252,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Reportable, Shown):
+class Comparison(Reportable, HtmlReprMixin):
     """Every filter on one sample, chosen for and scored on one decomposition.
 
     Attributes
@@ -404,7 +404,7 @@ class Comparison(Reportable, Shown):
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
             price = f"{self.n} eigendecompositions"
             notes.append(
-                f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {price}."
+                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it takes {price}."
             )
         for row in self.rows:
             if row.selection not in ("", self.selection):
@@ -510,6 +510,19 @@ class Comparison(Reportable, Shown):
             "stacked": None if self.stacked is None else _json_safe(self.stacked.to_dict()),
         }
 
+    def _summary(self) -> Summary:
+        verdicts = (self.verdict(), self.default_verdict(), self.stacked_verdict())
+        rows = [
+            (row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %")
+            for row in self.rows
+        ]
+        return Summary(
+            " ".join(filter(None, verdicts)),
+            ("estimator", "parameter", "gain over KME, % of its risk", "shrunk"),
+            rows,
+            GOOD if self.helps else NEUTRAL,
+        )
+
     def __getitem__(self, name: str) -> Row:
         return {row.name: row for row in self.rows}[name]
 
@@ -525,7 +538,7 @@ def _rows_of(
         cast(SpectralProblem, solution.problem),
         [name_of(choice.filter) for choice in choices],
     )
-    is_risk = risk > ROUNDED * float(problem.trace) * problem.mass_range[1]
+    is_risk = risk > GAIN_ROUNDING * float(problem.trace) * problem.mass_range[1]
     errors, threshold = _errors(solution, scored) if is_risk else ([None] * len(choices), np.inf)
     rows = (
         Row(
@@ -588,7 +601,7 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
         for place, own in enumerate(scored)
         if not own
     }
-    if problem.n > REFIT_UP_TO:
+    if problem.n > MAX_ROWS_REFIT:
         others = {
             place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)
         }

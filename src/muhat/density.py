@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._parts import as_gram, as_kernel
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (
     as_random_state,
     check_is_random_state,
@@ -43,7 +43,7 @@ WINDOW, MEMORY = 20, 100
 learns curvature: where components overlap, ten take ten times the steps."""
 
 
-class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
+class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
     """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean μ_Q is nearest to an estimate of the sample's.
 
     ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the simplex), the means
@@ -246,6 +246,15 @@ class MatchedMixture(ShownEstimator, DensityMixin, BaseEstimator):
     def aic(self, X: Any) -> float:
         """Return Akaike's information criterion on X: the lower, the better."""
         return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
+
+    def _summary(self) -> Summary:
+        state = "converged" if self.converged_ else "stopped"
+        sentence = f"{len(self.weights_)} Gaussians, {state} after {self.n_iter_} steps."
+        rows = []
+        for place in np.argsort(-self.weights_, kind="stable"):
+            mean = ", ".join(f"{each:.3g}" for each in self.means_[place])
+            rows.append((f"{self.weights_[place]:.3f}", f"{self.variances_[place]:.4g}", mean))
+        return Summary(sentence, ("weight", "variance", "mean"), rows)
 
     def _n_parameters(self) -> int:
         """r·d means, r variances and r − 1 weights."""

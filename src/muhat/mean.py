@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel, choices_by
 from muhat._radius import HasRadius
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import (
     as_frame,
     check_range,
@@ -42,7 +42,7 @@ from muhat.data._sources import ROWS
 from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
-from muhat.filters import KME
+from muhat.filters import KME, name_of
 from muhat.gram import (
     Accumulation,
     Approximation,
@@ -60,7 +60,7 @@ from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
 
-LARGE = 1e30
+MAX_WEIGHT_RATIO = 1e30
 """Weights up to which, and down to one over which, sums of their squares stay in the range of a float."""
 
 
@@ -262,7 +262,7 @@ def _chosen(
 
 def warn_of_open_end(choice: Choice) -> None:
     """Warn of a choice at the end of a grid that was too dear to widen."""
-    if choice.has_open_end:
+    if choice.stopped_at_grid_end:
         place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
         advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
         warnings.warn(
@@ -289,7 +289,7 @@ class _AvailableForBatches:
         return MethodType(self.method, estimator)
 
 
-class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
+class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
@@ -458,10 +458,8 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         )
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
-            if not 1 / LARGE < weights.min() <= weights.max() < LARGE:
-                needed = (
-                    f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
-                )
+            if not 1 / MAX_WEIGHT_RATIO < weights.min() <= weights.max() < MAX_WEIGHT_RATIO:
+                needed = f"weights must be between {1 / MAX_WEIGHT_RATIO:g} and {MAX_WEIGHT_RATIO:g}, or zero, to be added up"
                 raise MuhatError(
                     "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
                 )
@@ -518,6 +516,18 @@ class KernelMean(HasKernel, HasRadius, ShownEstimator, BaseEstimator):
         moved = f"{100 * self.choice_.strength:.3g} % shrunk"
         how = "" if self.features_ is None else f" by {self.features_.size} features"
         return f"{text} fitted to {self.n_samples_seen_} points{how}: {self.filter_!r}{parameter}, {moved}"
+
+    def _summary(self) -> Summary:
+        kernel = four_digits(repr(self.kernel_))
+        sentence = (
+            f"{four_digits(repr(self.filter_))} on {self.n_samples_seen_:,} rows with {kernel}; "
+            f"{self.gram_reason_}."
+        )
+        rows = []
+        for each in self.choices_:
+            parameter, gain = four_digits(each.parameter), four_digits(float(each.gain))
+            rows.append((name_of(each.filter), parameter, gain, f"{100 * each.strength:.3g} %"))
+        return Summary(sentence, ("filter", "λ or t", "gain over KME", "shrunk"), rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

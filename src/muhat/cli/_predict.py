@@ -19,6 +19,7 @@ from typer import Argument, Option, echo
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import rows_text, setting_text, unknown_name
+from muhat._summary import BAD, GOOD, UNSURE
 from muhat._validation import positive
 from muhat.cli._apply import check_names
 from muhat.cli._command_line import in_own_words, standard_output
@@ -51,14 +52,13 @@ from muhat.data import DataSet
 from muhat.data._copies import row_hashes
 from muhat.errors import MuhatError
 from muhat.filters import name_of
-from muhat.keep import save as save_model
+from muhat.persistence import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Fact, Report, Section, render, report_of
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
 from muhat.report._conditional import new_rows_plot
 from muhat.report._data import count
-from muhat.report._document import BAD, GOOD, UNSURE
 from muhat.testing._results import short
 
 LISTED = 10

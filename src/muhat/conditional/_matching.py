@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array, slices
 from muhat._parts import HasKernel, as_gram, as_kernel
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import checked_sample, positive, whole_number
 from muhat.conditional._interior_point import QuadraticProgram
 from muhat.embedding import Embedding
@@ -25,7 +25,7 @@ ROWS = 8192
 """How many landmarks stand in for many rows, and rows whose features are computed at once."""
 
 
-class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
+class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """Weights on a source sample whose kernel mean is nearest to that of a target sample.
 
     They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the kernel mean of the
@@ -145,6 +145,15 @@ class KernelMeanMatching(HasKernel, ShownEstimator, BaseEstimator):
         self._check_columns(target)
         Y = checked_sample(self, target, reset=False, name="target").astype(np.float64, copy=False)
         return Embedding(kernel.resolve(np.concatenate([X, Y])), Y, np.full(len(Y), 1 / len(Y)))
+
+    def _summary(self) -> Summary:
+        size = f"effective sample size {self.effective_size_:.4g}"
+        rows = [
+            ("distance left", four_digits(self.distance_)),
+            ("largest weight", four_digits(float(self.weights_.max()))),
+            ("gap", four_digits(self.gap_)),
+        ]
+        return Summary(f"{len(self.weights_):,} weighted rows; {size}.", ("", ""), rows)
 
     def _check_columns(self, target: Any) -> None:
         """Refuse a target of other columns than those of X, or in another order."""

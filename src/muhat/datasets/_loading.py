@@ -208,7 +208,7 @@ def at_hand() -> tuple[str, ...]:
     >>> "glass" in at_hand()
     True
     """
-    return tuple(name for name in NAMES if CATALOGUE[name].place != FOLDER or search(name))
+    return tuple(name for name in NAMES if CATALOGUE[name].place != FOLDER or find_file(name))
 
 
 def wine() -> PublishedDataSet:
@@ -258,7 +258,7 @@ def repository_folder() -> Path | None:
     return root / "data" if in_clone else None
 
 
-def search(name: str, folder: str | os.PathLike[str] | None = None) -> Path | None:
+def find_file(name: str, folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the file of a data set that is not in the package, from the first folder that has it."""
     for place in (folder, os.environ.get(FOLDER_VARIABLE) or None, repository_folder()):
         if place is not None:
@@ -270,7 +270,7 @@ def search(name: str, folder: str | os.PathLike[str] | None = None) -> Path | No
 
 def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
     """Return the file of a data set that is not in the package, or say where to get it and how to name its folder."""
-    path = search(name, folder)
+    path = find_file(name, folder)
     if path is not None:
         return path
     named = folder if folder is not None else os.environ.get(FOLDER_VARIABLE) or None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, rounding
+from muhat._caches import UnsavedCaches
 from muhat._validation import (
     as_two_samples,
     check_semidefinite,
@@ -21,7 +22,7 @@ from muhat.kernels._base import GaussianMeans, Kernel, classes_with, terms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture:
+class Mixture(UnsavedCaches):
     """The distribution P = Σ_j π_j N(θ_j, S_j), with its kernel mean in closed form.
 
     It is known for kernels with ``has_gaussian_means``: Gaussian, Linear and Polynomial, scale

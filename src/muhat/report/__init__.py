@@ -16,7 +16,7 @@ from muhat.report._document import (
     number,
 )
 from muhat.report._page import render
-from muhat.report._results import report_of
+from muhat.report._results import report_of, to_html
 
 __all__ = [
     "Axis",
@@ -34,4 +34,5 @@ __all__ = [
     "number",
     "render",
     "report_of",
+    "to_html",
 ]

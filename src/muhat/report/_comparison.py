@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from muhat._messages import TINY_PERCENT, gain_text
+from muhat._summary import GOOD, NEUTRAL
 from muhat.comparison import Comparison, Row, compare
 from muhat.filters import FILTERS
 from muhat.plots import Curve, FilterDisplay, LeaveOneOutDisplay
 from muhat.report._data import Context, count, data_section
 from muhat.report._document import (
-    GOOD,
-    NEUTRAL,
     Axis,
     Bar,
     Bars,

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from muhat._arrays import Array
+from muhat._summary import GOOD, NEUTRAL, UNSURE
 from muhat.conditional import ConditionalMean
 from muhat.conditional._evaluation import LeftOutFit, copies_text, listed_columns
 from muhat.errors import MuhatTypeError
@@ -18,9 +19,6 @@ from muhat.kernels import Linear
 from muhat.report._comparison import colour_of
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
-    GOOD,
-    NEUTRAL,
-    UNSURE,
     Axis,
     Cell,
     Fact,

@@ -10,13 +10,11 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import unknown_name
+from muhat._summary import BAD, FOUND, GOOD, NEUTRAL, UNSURE
 from muhat.errors import MuhatError
 
-GOOD, BAD, UNSURE, FOUND, NEUTRAL = "good", "bad", "unsure", "found", "neutral"
-"""The kinds of a badge, each with a colour: good news (green), an alarm (red), not clear (amber), something found
-that is neither good nor bad (blue), and nothing found (grey)."""
-
-BADGES = (GOOD, BAD, UNSURE, FOUND, NEUTRAL)
+TONES = (GOOD, BAD, UNSURE, FOUND, NEUTRAL)
+"""The tones of a badge, each with a colour: green, red, amber, blue, grey."""
 
 KINDS = ("line", "points", "bars", "band", "rug", "rule")
 """How a series is drawn."""
@@ -232,5 +230,5 @@ class Report:
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.tone not in BADGES:
-            raise MuhatError(unknown_name("Report, tone", self.tone, BADGES))
+        if self.tone not in TONES:
+            raise MuhatError(unknown_name("Report, tone", self.tone, TONES))

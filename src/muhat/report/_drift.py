@@ -8,10 +8,9 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import shift_text
+from muhat._summary import BAD, NEUTRAL
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
-    BAD,
-    NEUTRAL,
     Axis,
     Bar,
     Bars,

@@ -1,20 +1,24 @@
-"""Which page a result has."""
+"""Which page a result has, and the page as a file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
+from os import PathLike
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from muhat._files import atomic_write, check_writable
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean
 from muhat.errors import MuhatTypeError
 from muhat.report._comparison import comparison_report
 from muhat.report._conditional import conditional_report, pipeline_report
-from muhat.report._data import Context
+from muhat.report._data import LEVEL, Context
 from muhat.report._document import Report
 from muhat.report._drift import drift_report
+from muhat.report._page import render
 from muhat.report._testing import independence_report, two_samples_report
 from muhat.testing import DriftDetector, IndependenceResult, TwoSampleResult
 
@@ -31,6 +35,49 @@ def report_of(result: Any, context: Context) -> Report:
         What the page says beside it.
     """
     raise MuhatTypeError("report_of", "a result that has a page is needed", type(result).__name__)
+
+
+def to_html(
+    result: Any,
+    path: str | PathLike[str] | None = None,
+    *,
+    data: Any = None,
+    code: str = "",
+    settings: Mapping[str, Any] | None = None,
+    warnings: Sequence[str] | None = None,
+    level: float = LEVEL,
+) -> str:
+    """Return a result as one HTML page that needs no network, and write it to a file.
+
+    Parameters
+    ----------
+    result : Comparison, TwoSampleResult, IndependenceResult, DriftDetector, ConditionalMean or Pipeline
+        The result; a pipeline has to end in a conditional mean.
+    path : str or path, default=None
+        The file to write, if any.
+    data : rows, tuple of them, or mapping of names to rows, default=None
+        The rows of the result, as arrays, data frames or what ``read_table`` returns: the page
+        then shows the distribution of every column.
+    code : str, default=''
+        The Python lines that reproduce it; by default those the result knows.
+    settings : mapping, default=None
+        Settings that the page lists, such as the seed.
+    warnings : sequence of str, default=None
+        Warnings that the page shows; an empty list says that there were none.
+    level : float, default=0.05
+        The level of the verdict of a test.
+
+    Returns
+    -------
+    html : str
+        The page.
+    """
+    if path is not None:
+        check_writable(path)
+    page = render(report_of(result, Context(data, code, settings or {}, warnings, level)))
+    if path is not None:
+        atomic_write(path, page.encode())
+    return page
 
 
 report_of.register(Comparison)(comparison_report)

@@ -10,12 +10,11 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import p_value_text, shift_text
+from muhat._summary import FOUND, NEUTRAL
 from muhat.plots import PairDisplay
 from muhat.plots._pair import is_category, most_dependent
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
-    FOUND,
-    NEUTRAL,
     Axis,
     Bar,
     Bars,

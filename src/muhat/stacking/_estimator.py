@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._caches import UnsavedCaches
 from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
-from muhat._shown import ShownEstimator
+from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (
     check_scale,
     check_semidefinite,
@@ -29,7 +30,7 @@ from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
-from muhat.selection._base import LEAST_REST
+from muhat.selection._base import MIN_REMAINING_MASS
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
@@ -50,7 +51,7 @@ CLEAR = 2.0
 """Standard errors beyond which a gain is said to be one."""
 
 
-class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
+class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
@@ -235,6 +236,18 @@ class StackedMean(HasKernel, ShownEstimator, BaseEstimator):
         gains = {"improvement": 100 * self.gain_, "standard_error": 100 * self.gain_error_}
         return {**gains, "weights": dict(zip(self.names_, self.weights_.tolist(), strict=True))}
 
+    def _summary(self) -> Summary:
+        gain = gain_text(100 * self.gain_, 100 * self.gain_error_)
+        sentence = (
+            f"Stacked mean of {self.n_samples_seen_:,} rows: estimated gain over the plain average "
+            f"{gain} % of its risk, on held-out rows."
+        )
+        rows = []
+        for place in np.argsort(-self.weights_, kind="stable"):
+            alone = f"{100 * self.gains_[place]:.3g} %"
+            rows.append((self.names_[place], f"{self.weights_[place]:.3f}", alone))
+        return Summary(sentence, ("candidate", "weight", "alone"), rows)
+
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
@@ -314,6 +327,6 @@ def _check_bandwidth(kernel: Kernel) -> None:
 def _check_heaviest(masses: Array) -> None:
     """Refuse masses that leave nearly nothing when the heaviest row is left out."""
     rest = 1 - float(masses.max())
-    if len(masses) > 1 and rest < LEAST_REST:
-        needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
+    if len(masses) > 1 and rest < MIN_REMAINING_MASS:
+        needed = f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when rows are left out"
         raise MuhatError("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")
