@@ -305,8 +305,7 @@ class Population:
         ⟨f, g⟩ = E conj(F(ω)) G(ω), where F and G are the characteristic functions of the measures
         behind f and g.
         """
-        assert isinstance(self.kernel, Laplacian)  # its frequencies are independent Cauchy numbers
-        omega = rng.standard_cauchy((frequencies, self.X.shape[1])) / float(self.kernel.bandwidth)
+        omega = self.kernel.draw_frequencies(rng, (frequencies, self.X.shape[1]))
         mine = waves(omega, mu.points, mu.weights)  # type: ignore[attr-defined]
         truth, plain = (
             waves(omega, self.X[rows], np.full(len(rows), 1 / len(rows))) for rows in (rest, drawn)

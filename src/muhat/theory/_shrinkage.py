@@ -11,7 +11,7 @@ from muhat._arrays import Array
 from muhat._validation import as_points, positive, whole_number
 from muhat.errors import MuhatError
 from muhat.gram import DenseGram, Gram
-from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
+from muhat.kernels import Kernel, Precomputed
 
 
 def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
@@ -169,24 +169,16 @@ def characteristic_bound(
     """
     A = admissible_fraction(c, beta)
     d = whole_number("characteristic_bound", "d", d)
-    l1_norm = (
-        _l1_norm(kernel, d)
-        if l1_norm is None
-        else positive("characteristic_bound", "l1_norm", l1_norm)
-    )
+    if l1_norm is None:
+        l1_norm = kernel.l1_norm(d)
+        if l1_norm is None:
+            needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
+            raise MuhatError("characteristic_bound", needed, repr(kernel), "pass l1_norm=…")
+    l1_norm = positive("characteristic_bound", "l1_norm", l1_norm)
     share = A * float(kernel.diagonal(np.zeros((1, d)))[0]) / l1_norm
     return CharacteristicBound(
         l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5
     )
-
-
-def _l1_norm(kernel: Kernel, d: int) -> float:
-    """Return ∫|ψ|: (2πσ²)^(d/2) for the Gaussian kernel, (2σ)^d for the Laplacian."""
-    if not isinstance(kernel, Gaussian | Laplacian):
-        needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
-        raise MuhatError("characteristic_bound", needed, repr(kernel), "pass l1_norm=…")
-    sigma = positive(type(kernel).__name__, "bandwidth", kernel.bandwidth)
-    return float((sigma * ((2 * np.pi) ** 0.5 if isinstance(kernel, Gaussian) else 2)) ** d)
 
 
 @dataclass(frozen=True)
