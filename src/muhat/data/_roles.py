@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import option
+from muhat._messages import ColumnWarning, option
 from muhat.data._formats import listed
 
 __all__ = ["warn_of_constants", "warn_of_roles"]
@@ -66,7 +66,7 @@ def _is_sorted(column: Array) -> bool:
     return bool((steps > 0).all() or (steps < 0).all())
 
 
-def _warn_of_role(kind: str, names: Sequence[str]) -> None:
+def _warn_of_role(kind: str, names: list[str]) -> None:
     """Warn of columns, without their file: a column of several files is warned of once."""
     if not names:
         return
@@ -79,7 +79,7 @@ def _warn_of_role(kind: str, names: Sequence[str]) -> None:
     else:
         advice = f"exclude them, as with {drop}, if they are not features"
         sentence = f"columns {found} look like {kind}; {advice}."
-    warnings.warn(sentence, UserWarning, stacklevel=6)
+    warnings.warn(ColumnWarning(sentence, names), stacklevel=6)
 
 
 def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
@@ -97,11 +97,11 @@ def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
     if len(values) < MIN_ROWS_FOR_ROLES:
         return
     is_constant = (values == values[0]).all(axis=0)
-    constant = [repr(name) for name, same in zip(names, is_constant, strict=False) if same]
+    constant = [name for name, same in zip(names, is_constant, strict=False) if same]
     if not constant:
         return
-    subject = f"column {constant[0]} is"
+    subject = f"column {constant[0]!r} is"
     if len(constant) > 1:
-        subject = f"columns {listed(constant)} are"
+        subject = f"columns {listed([repr(name) for name in constant])} are"
     sentence = f"{who}: {subject} constant: the same value in every row."
-    warnings.warn(sentence, UserWarning, stacklevel=4)
+    warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)
