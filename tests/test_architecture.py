@@ -26,6 +26,7 @@ PACKAGE = ROOT / "src" / "muhat"
 ORDER = [
     "errors",
     "_messages",
+    "_python_lines",
     "_registry",
     "_arrays",
     "_caches",

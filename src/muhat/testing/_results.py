@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, p_value_text, shift_text
+from muhat._messages import is_at_floor, option, p_value_text, shift_text
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, as_points
@@ -530,7 +530,7 @@ class IndependenceResult(Result):
         if not self.copies_stand_out:
             return ""
         are = "is an exact copy of another" if self.n_copies == 1 else "are exact copies of others"
-        advice = " (distinct=True drops copies)" if self.copies_can_be_dropped else ""
+        advice = f" ({option('distinct')} drops copies)" if self.copies_can_be_dropped else ""
         return f" {copies} of {self.n:,} rows {are}; p assumes independent rows{advice}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
