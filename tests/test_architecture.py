@@ -28,6 +28,7 @@ ORDER = [
     "_messages",
     "_python_lines",
     "_registry",
+    "_bases",
     "_arrays",
     "_caches",
     "_files",

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from sklearn.base import BaseEstimator
-
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
 from muhat._parts import as_filter
 from muhat._validation import positive
