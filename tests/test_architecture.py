@@ -85,6 +85,7 @@ PUBLIC = [
     *("Nystrom", "RandomFeatures", "Embedding", "MatchedMixture"),
     *(
         "TwoSampleTest",
+        "GroupTest",
         "IndependenceTest",
         "DriftDetector",
         "MMD",

@@ -40,7 +40,7 @@ _PUBLIC = {
     "embedding": ("Embedding",),
     "density": ("MatchedMixture",),
     "testing": (
-        *("TwoSampleTest", "IndependenceTest", "DriftDetector"),
+        *("TwoSampleTest", "GroupTest", "IndependenceTest", "DriftDetector"),
         *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance", "mmd"),
     ),
     "conditional": ("ConditionalMean", "KernelMeanMatching"),
