@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import unknown_name
+from muhat._messages import sample_size, unknown_name
 from muhat._validation import as_array
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
@@ -28,10 +28,10 @@ from muhat.kernels import (
 from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_of_rule
 from muhat.selection._base import Scored
 
-MANY = 10**9
+ANY_N = 10**9
 """More rows than any filter is refitted for: what is refused of so many is refused whatever their number."""
 
-PAIR = np.array([[0.0], [1.0]])
+PROBE_POINTS = np.array([[0.0], [1.0]])
 """Two points on which a kernel's parameters are tried."""
 
 
@@ -170,7 +170,7 @@ class Parts:
             k.positive_semidefinite
         ):  # ours, and proven: what is wrong with its parameters shows on any points
             with np.errstate(all="ignore"):
-                k.resolve(PAIR)(PAIR)
+                k.resolve(PROBE_POINTS)(PROBE_POINTS)
         if np.isfinite(k.bound):
             filters = [each.bounded_by(k.bound) for each in filters]
         for each in filters:
@@ -184,7 +184,7 @@ class Parts:
         parts._check_target()
         return parts
 
-    def rules(self, access: Access, n: int = MANY) -> list[Rule]:
+    def rules(self, access: Access, n: int = ANY_N) -> list[Rule]:
         """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows.
 
         Filters of which the best is to be taken are refused where no one rule can score them all.
@@ -226,7 +226,7 @@ class Parts:
         if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
             advice = "give more rows, or the parameter, as in selection=Fixed(0.1)"
-            raise MuhatError(self.who, needed, f"n_samples = {n}", advice)
+            raise MuhatError(self.who, needed, sample_size(n), advice)
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
         """Return the target f* as an element of the RKHS, or refuse it unless it has that kernel and so many columns.

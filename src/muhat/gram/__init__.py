@@ -4,14 +4,14 @@ from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSum
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem
 from muhat.gram._nystrom import Nystrom, NystromFeatures
-from muhat.gram._plan import APPROXIMATIONS, GRAMS
+from muhat.gram._plan import APPROXIMATIONS, GRAMS, MAX_ROWS_DENSE
 from muhat.gram._problem import (
     Access,
     Components,
+    ConstantFilterScores,
+    EigenbasisRows,
     Gram,
-    LeftOut,
     Problem,
-    Rows,
     SpectralProblem,
     Spectrum,
     Target,
@@ -24,12 +24,13 @@ __all__ += [
     "Access",
     "BlockGram",
     "Components",
+    "ConstantFilterScores",
     "DenseGram",
+    "EigenbasisRows",
     "Gram",
-    "LeftOut",
-    "Rows",
     "Spectrum",
     "Target",
 ]
 __all__ += ["BlockProblem", "DenseProblem", "FeatureProblem", "Problem", "SpectralProblem"]
 __all__ += ["Accumulation", "FeatureSums", "Folds"]
+__all__ += ["MAX_ROWS_DENSE"]

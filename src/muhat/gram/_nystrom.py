@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import Array, quotient, rounding
+from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
 from muhat._validation import (
     as_random_state,
@@ -21,7 +21,6 @@ from muhat._validation import (
 )
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
-from muhat.gram._eigen import rounding_floor
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.kernels import Kernel, Precomputed
 

@@ -10,11 +10,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh
 
-from muhat._arrays import Array, quotient, rounding, slices
+from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
-from muhat.gram._eigen import rounding_floor
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
 from muhat.testing._permutations import NullMoments

@@ -97,7 +97,10 @@ def claims(results: Results) -> list[Claim]:
     found = []
     for condition, inside in ends:
         furthest = max(inside, key=lambda row: abs(row["improvement"]))
-        says = f"The estimator behaves like the empirical one {condition}: within {ALIKE} % of its risk at every n."
+        says = (
+            f"The estimator behaves like the empirical one {condition}: within {ALIKE} % of its "
+            "risk at every n."
+        )
         number = f"furthest at n = {furthest['n']}: {with_interval(furthest)}"
         found.append(
             Claim(
@@ -108,7 +111,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: risk of S-KMSE with λ = c n^(−β) and its improvement over KME, against n."""
+    """Return the figure: risk of S-KMSE with λ = c n^(−β), and its improvement, against n."""
     rows = where(results.rows, sampling=distinct(results.rows, "sampling", SAMPLINGS)[0])
     page = blank(5.2)
     axes = page.subplots(2, 2, sharex=True, sharey="row")

@@ -12,7 +12,7 @@ from paper._claims import Finding, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, name_rows, plain_numbers
 from paper._tables import one
-from paper.levels_of_tests import PEERS
+from paper.experiments.levels_of_tests import PEERS
 
 TESTS: dict[str, Callable[..., Any]] = {
     "default": TwoSampleTest,
@@ -136,9 +136,10 @@ EXPERIMENT = Experiment(
     name="test-times",
     title="how long the tests take on one core",
     text=(
-        "Seconds of the processor for one test of two normal samples in five dimensions, or of independence, with 1999 "
-        "permutations; in brackets, how many statistics. Other packages were timed in an environment of their own with "
-        "fewer permutations; their seconds are scaled up in proportion."
+        "Seconds of the processor for one test of two normal samples in five dimensions, or of "
+        "independence, with 1999 permutations; in brackets, how many statistics. Other packages "
+        "were timed in an environment of their own with fewer permutations; their seconds are "
+        "scaled up in proportion."
     ),
     settings=settings,
     tasks=tasks,

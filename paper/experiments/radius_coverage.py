@@ -1,4 +1,4 @@
-"""Radius: how often the true kernel mean is within the radius of each method, on the paper's family."""
+"""Radius: how often the true kernel mean is within the radius of each method."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return how often each method's radius held, and the sums of radii and errors, over some draws.
+    """Return how often each method's radius held, and the sums of radii and errors.
 
     The bandwidth is the median of another sample of the same mixture, as the bounds are for a
     kernel that was given.
@@ -156,9 +156,9 @@ EXPERIMENT = Experiment(
     name="radius",
     title="coverage of the radius of a kernel mean at 95 %",
     text=(
-        "`KernelMean.radius` on samples from the paper's family of mixtures, a new one for each sample, with the "
-        "Gaussian kernel at the median bandwidth of another sample of the same mixture; the distance to the true mean "
-        "is exact. Whiskers are two standard errors."
+        "`KernelMean.radius` on samples from the paper's family of mixtures, a new one for each "
+        "sample, with the Gaussian kernel at the median bandwidth of another sample of the same "
+        "mixture; the distance to the true mean is exact. Whiskers are two standard errors."
     ),
     settings=settings,
     tasks=tasks,

@@ -73,8 +73,8 @@ EXPERIMENT = Experiment(
     name="figure-2",
     title="the filter functions s_λ(γ) of all estimators",
     text=(
-        "s_λ(γ) = γ g_λ(γ): what each filter leaves of a component with eigenvalue γ, with parameters that act as "
-        "the same λ."
+        "s_λ(γ) = γ g_λ(γ): what each filter leaves of a component with eigenvalue γ, with "
+        "parameters that act as the same λ."
     ),
     settings=settings,
     run=run,
