@@ -307,7 +307,7 @@ muhat.compare(X).to_html("page.html")
 EXPERIMENT = Part(
     (
         Edit(
-            "paper/toy.py",
+            "paper/experiments/toy.py",
             "",
             '''"""A toy."""
 
@@ -340,8 +340,8 @@ EXPERIMENT = Experiment(
 )
 ''',
         ),
-        Edit("paper/__init__.py", "    when_it_pays,\n)", "    toy,\n"),
-        Edit("paper/__init__.py", "*(when_it_pays, table_2)", "toy,\n        "),
+        Edit("paper/experiments/__init__.py", "    when_it_pays,\n)", "    toy,\n"),
+        Edit("paper/experiments/__init__.py", "    table_2,\n)", "    toy,\n"),
     ),
     """
 from paper import EXPERIMENTS, read_results, reproduce

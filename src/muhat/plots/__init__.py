@@ -11,6 +11,7 @@ from muhat.plots._displays import (
 from muhat.plots._drift import DriftDisplay, figure_of_drift
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
+from muhat.plots._prediction import figure_of_prediction
 from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
 from muhat.plots._testing import (
@@ -40,4 +41,4 @@ __all__ += [
     "WitnessAlongDisplay",
     "WitnessDisplay",
 ]
-__all__ += ["figure_of_drift", "figure_of_test"]
+__all__ += ["figure_of_drift", "figure_of_prediction", "figure_of_test"]

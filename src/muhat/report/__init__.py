@@ -16,6 +16,7 @@ from muhat.report._document import (
     number,
 )
 from muhat.report._page import render
+from muhat.report._prediction import intervals_text
 from muhat.report._results import report_of, to_html
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Series",
     "Spark",
     "Table",
+    "intervals_text",
     "number",
     "render",
     "report_of",

@@ -8,6 +8,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import shift_text
+from muhat._python_lines import detector_lines
 from muhat._summary import BAD, NEUTRAL
 from muhat.report._data import Context, Sample, count, data_section
 from muhat.report._document import (
@@ -85,7 +86,7 @@ def drift_report(detector: DriftDetector, context: Context) -> Report:
             context, samples, ["Every batch is tested against these rows.", *encoded]
         ),
         assumptions=_assumptions(detector),
-        code=context.code or _code(detector),
+        code=context.code or detector_lines(detector),
         provenance=Context(settings=settings).provenance(),
     )
 
@@ -241,13 +242,3 @@ def _assumptions(detector: DriftDetector) -> list[str]:
         "Assumed: the rows of the reference and of a batch are independent of each other. In a time series they are "
         "not, and false alarms are more frequent: use block_length.",
     ]
-
-
-def _code(detector: DriftDetector) -> str:
-    lines = ["from muhat import DriftDetector", f"detector = {detector!r}.fit(reference)"]
-    lines += [
-        "for batch in batches:",
-        "    detector.update(batch)",
-        'detector.to_html("report.html")',
-    ]
-    return "\n".join(lines)
