@@ -7,8 +7,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.datasets import Draw, SyntheticFamily
+from muhat.figures._comparison import smooth
 from muhat.kernels import KERNELS, Gaussian, Kernel, Polynomial
-from muhat.plots._displays import smooth
 from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from muhat.theory import ExactLosses, admissible_fraction
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, in_one_cell, with_interval

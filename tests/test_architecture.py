@@ -26,6 +26,7 @@ PACKAGE = ROOT / "src" / "muhat"
 ORDER = [
     "errors",
     "_messages",
+    "_text",
     "_registry",
     "_arrays",
     "_files",
@@ -50,6 +51,7 @@ ORDER = [
     "datasets",
     "keep",
     "notebook",
+    "figures",
     "plots",
     "report",
     "cli",

@@ -20,6 +20,7 @@ from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import rows_text, setting_text, unknown_name
 from muhat._summary import BAD, GOOD, UNSURE
+from muhat._text import count
 from muhat._validation import positive
 from muhat.cli._apply import check_names
 from muhat.cli._command_line import in_own_words, standard_output
@@ -58,7 +59,6 @@ from muhat.report import Bar, Bars, Cell, Context, Fact, Report, Section, render
 from muhat.report import Table as PageTable
 from muhat.report import number as as_text
 from muhat.report._conditional import new_rows_plot
-from muhat.report._data import count
 from muhat.testing._results import short
 
 LISTED = 10

@@ -71,12 +71,6 @@ def style(colour: str = Shrinker.colour, marker: str = Shrinker.marker) -> dict[
     return {"color": colour, "marker": marker, "markeredgecolor": "black", "markeredgewidth": 0.6}
 
 
-def filter_style(name: str) -> dict[str, Any]:
-    """Return the colour and the marker of the filter with this name, as keywords of matplotlib."""
-    kind = FILTERS.get(name, Shrinker)
-    return style(kind.colour, kind.marker)
-
-
 def axes_or_new(ax: Any) -> Any:
     """Return the axes given, or those of a new figure."""
     if ax is not None:
