@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from benchmarks.timing import Ratio, medians
 from muhat import ConditionalMean, KernelMeanMatching, Nystrom
-from muhat.conditional._left_out import LeftOut
+from muhat.conditional._left_out import LeaveOneOutSmoother
 from muhat.selection._base import Candidates
 
 RNG = np.random.default_rng(0)
@@ -28,7 +28,9 @@ def leave_one_out(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
     K, regression = model.kernel_(X) / n, model._fit.regression
     candidates = [Candidates(choice.filter, choice.grid) for choice in model.choices_]
     ours, eigh = medians(
-        lambda: LeftOut(regression).scores(candidates), lambda: np.linalg.eigh(K), rounds=rounds
+        lambda: LeaveOneOutSmoother(regression).scores(candidates),
+        lambda: np.linalg.eigh(K),
+        rounds=rounds,
     )
     count = sum(len(each.grid) for each in candidates)
     yield Ratio(

@@ -1,7 +1,8 @@
-"""The paper's experiments, one file each, with their runner and the page that sets them beside the paper's claims.
+"""The paper's experiments, one file each, with their runner and the pages of evidence.
 
-The theorems are functions of ``muhat.theory``, the samples are in ``muhat.datasets``. To add an experiment,
-write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else in muhat imports this package.
+The theorems are functions of ``muhat.theory``, the samples are in ``muhat.datasets``. To add an
+experiment, write a file with an ``EXPERIMENT`` and name it in the list below. Nothing else in muhat
+imports this package.
 """
 
 from paper import (
@@ -27,6 +28,7 @@ from paper import (
 from paper._claims import Claim, Finding
 from paper._experiment import Experiment, Results
 from paper._figures import draw
+from paper._files import ResultsError
 from paper._page import Page, evidence_page
 from paper._results import read_finished, read_results
 from paper._run import reproduce
@@ -52,8 +54,9 @@ PAGES: dict[str, Page] = {
         },
         title="The stacked mean: the evidence",
         preface=(
-            "What `StackedMean` and the default `KernelMean()` gain over the plain average on real data, on mixtures "
-            "fitted to them and on hard laws, by `python -m paper stacking`. Results are as they came out."
+            "What `StackedMean` and the default `KernelMean()` gain over the plain average on real "
+            "data, on mixtures fitted to them and on hard laws, by `python -m paper stacking`. "
+            "Results are as they came out."
         ),
     ),
     "conditional-evidence": Page(
@@ -62,7 +65,9 @@ PAGES: dict[str, Page] = {
             for module in (conditional_accuracy, conditional_saturation, radius_coverage)
         },
         title="Conditional means and the radius: the evidence",
-        preface="`ConditionalMean` and `KernelMean.radius`, measured by `python -m paper conditional`.",
+        preface=(
+            "`ConditionalMean` and `KernelMean.radius`, measured by `python -m paper conditional`."
+        ),
     ),
     "tests-evidence": Page(
         {module.EXPERIMENT.name: module.EXPERIMENT for module in TESTS},
@@ -70,7 +75,7 @@ PAGES: dict[str, Page] = {
         preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
     ),
 }
-"""The pages of results, by the names of their files; those after the first are of what the paper does not have."""
+"""The pages of results, by the names of their files; only the first is on the paper itself."""
 
 __all__ = [
     "EXPERIMENTS",
@@ -80,6 +85,7 @@ __all__ = [
     "Finding",
     "Page",
     "Results",
+    "ResultsError",
     "TaskError",
     "draw",
     "evidence_page",

@@ -1,30 +1,21 @@
-"""The folder of results: a checkpoint for each finished task, and a lock that lets in one run at a time."""
+"""A file for each finished task, so that a run that was killed is resumed."""
 
 import hashlib
 import json
-import os
-import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from muhat._files import FileError, atomic_write
-from muhat.errors import MuhatTypeError
 from paper._experiment import Row, Task
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None
+from paper._files import atomic_write, make_folder
 
 CHECKPOINTS = ".checkpoints"
-TEMPORARY = re.compile(r"\.muhat-[0-9a-f]{16}")
-DIGITS = 16
+"""The folder of all checkpoints, among the results."""
+
+DIGEST_LENGTH = 16
+"""Characters of a digest in the name of a folder."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +28,7 @@ class FinishedTask:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The finished tasks of one experiment with its settings, versions and source code: a file for each."""
+    """The finished tasks of one experiment with its settings, versions and source code."""
 
     folder: Path
 
@@ -45,11 +36,11 @@ class Checkpoints:
     def from_dependencies(cls, results: Path, name: str, *dependencies: object) -> "Checkpoints":
         """Return the checkpoints of tasks that depend on all this and on nothing else."""
         digest = hashlib.sha256(canonical(dependencies).encode()).hexdigest()
-        return cls(results / CHECKPOINTS / f"{name}-{digest[:DIGITS]}")
+        return cls(results / CHECKPOINTS / f"{name}-{digest[:DIGEST_LENGTH]}")
 
     def make_folder(self) -> None:
         """Make the folder they are in."""
-        _make(self.folder)
+        make_folder(self.folder)
 
     def write(self, number: int, task: Task, finished: FinishedTask) -> None:
         """Write the checkpoint of a task."""
@@ -57,7 +48,7 @@ class Checkpoints:
         atomic_write(self._path(number), as_json(content).encode())
 
     def read(self, number: int, task: Task) -> FinishedTask | None:
-        """Return a task from its checkpoint, None if there is none, or one that is broken or of another task."""
+        """Return a task from its checkpoint; None if it is missing, broken or of another task."""
         try:
             content = json.loads(self._path(number).read_bytes())
             if canonical(content["task"]) == canonical(task):
@@ -77,7 +68,7 @@ class Checkpoints:
 
 
 def as_json(content: object, *, sort_keys: bool = False) -> str:
-    """Return content as JSON, NumPy's numbers and arrays as plain ones."""
+    """Return content as JSON, with NumPy's numbers and arrays as plain ones."""
     return json.dumps(content, sort_keys=sort_keys, default=_plain)
 
 
@@ -95,52 +86,4 @@ def canonical(content: object) -> str:
 def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise MuhatTypeError(f"JSON cannot hold a {type(value).__name__}")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Make a folder and lock it against other runs; the system unlocks it however this one ends."""
-    _make(folder)
-    if fcntl is None:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        _lock(descriptor, folder)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        needed, reason = (
-            "a folder that can be written to is needed",
-            problem.strerror or str(problem),
-        )
-        raise FileError(str(folder), needed, reason, "name another") from problem
-
-
-def _lock(descriptor: int, folder: Path) -> None:
-    assert fcntl is not None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        needed, advice = (
-            "one run at a time can write its results here",
-            "wait for the first or name another folder",
-        )
-        raise FileError(str(folder), needed, "a second one", advice) from None
-    except OSError:  # a file system that has no locks
-        pass
-
-
-def delete_unfinished(folder: Path) -> None:
-    """Delete the files that killed runs were writing."""
-    for path in (*folder.glob(".muhat-*"), *folder.glob(f"{CHECKPOINTS}/*/.muhat-*")):
-        if TEMPORARY.fullmatch(path.name):
-            with suppress(OSError):
-                path.unlink()
+    raise TypeError(f"JSON cannot hold a {type(value).__name__}")

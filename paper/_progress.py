@@ -1,26 +1,48 @@
-"""What a run reports while it goes on."""
+"""What a run prints: a line for each experiment and, on a terminal, a bar meanwhile."""
+
+import sys
+from datetime import timedelta
+from typing import TextIO
+
+from tqdm import tqdm
 
 
 class Progress:
-    """What a run reports to; this one shows nothing. A run enters it as a context and leaves it at the end."""
+    """Print a line on stderr for each experiment; a run calls the methods as it proceeds."""
 
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
 
     def started(self, name: str, tasks: int, finished: int) -> None:
-        """An experiment was started; ``finished`` of its tasks have a checkpoint of an interrupted run."""
+        """Draw a bar on a terminal; ``finished`` of the tasks have a checkpoint already."""
+        self.bar = tqdm(
+            desc=name,
+            total=tasks,
+            initial=finished,
+            file=self.stream,
+            disable=None,  # unless the stream is a terminal
+            leave=False,
+        )
 
     def task_done(self) -> None:
-        """One more task of this experiment has its checkpoint."""
+        """Move the bar: one more task has its checkpoint."""
+        self.bar.update()
 
     def written(self, name: str, table: str, seconds: float) -> None:
-        """Its table was written, after so many seconds of work."""
+        """Print where the table is, and how many seconds of work are in it."""
+        self.bar.close()
+        self._print(f"{name}: {table} ({timedelta(seconds=round(seconds))} of work)")
 
     def skipped(self, name: str, *, same_source: bool) -> None:
-        """Its results are there; they may be from before the source code was changed."""
+        """Print that the table was there; it may be from before the source code was changed."""
+        note = "" if same_source else ", by source code that has changed since"
+        self._print(f"{name}: already computed{note}")
 
     def interrupted(self, name: str, tasks: int, finished: int) -> None:
-        """Ctrl-C was pressed when ``finished`` of the tasks had a checkpoint."""
+        """Print after Ctrl-C how far it came and how to resume."""
+        self.bar.close()
+        done = f"{finished} of {tasks} tasks finished"
+        self._print(f"{name}: interrupted, {done}; the same command resumes")
+
+    def _print(self, line: str) -> None:
+        print(line, file=self.stream, flush=True)

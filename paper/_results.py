@@ -1,4 +1,4 @@
-"""The files of a finished experiment: its table as CSV and, beside it, settings and provenance as JSON."""
+"""The files of a finished experiment: its table as CSV, and settings and provenance as JSON."""
 
 import hashlib
 import json
@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from muhat import __version__
-from muhat._files import FileError, atomic_write
 from paper._experiment import Experiment, Results, Row
+from paper._files import ResultsError, atomic_write
 from paper._tables import from_csv, to_csv
 
 
 def write_results(folder: Path, name: str, rows: Sequence[Row], about: dict[str, Any]) -> None:
-    """Write the table, and then settings and provenance with a digest of the table: only with both is it finished."""
+    """Write the table, and then settings and provenance with a digest of the table.
+
+    Only with both is the experiment finished.
+    """
     table = to_csv(rows)
     atomic_write(table_path(folder, name), table)
     content = json.dumps({**about, "sha256": _sha256(table)}, indent=2, ensure_ascii=False)
@@ -34,7 +37,7 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
 
     Raises
     ------
-    FileError
+    ResultsError
         If they are missing or were changed since.
     """
     place = table_path(Path(folder), name)
@@ -43,15 +46,15 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
         about = dict(json.loads(_about_path(Path(folder), name).read_bytes()))
     except (OSError, ValueError, TypeError) as problem:
         advice = f"compute them first with: python -m paper {name}"
-        raise FileError(
+        raise ResultsError(
             str(place), f"the results of {name} are needed", "none", advice
         ) from problem
     if about.get("sha256") != _sha256(table):
         needed, advice = f"the table of {name} as it was computed is needed", "compute it again"
-        raise FileError(str(place), needed, "a file that was changed since", advice)
+        raise ResultsError(str(place), needed, "a file that was changed since", advice)
     if not {"settings", "seconds", "versions"} <= about.keys():
         needed, advice = f"the settings of {name} are needed beside its table", "compute it again"
-        raise FileError(str(_about_path(Path(folder), name)), needed, "none", advice)
+        raise ResultsError(str(_about_path(Path(folder), name)), needed, "none", advice)
     return Results(about.pop("settings"), from_csv(table), about)
 
 
@@ -61,7 +64,7 @@ def read_finished(
     """Return the results of those experiments that have some by this version of muhat, by name."""
     found = {}
     for experiment in experiments:
-        with suppress(FileError):
+        with suppress(ResultsError):
             results = read_results(folder, experiment.name)
             same_version = results.provenance["versions"].get("muhat") == __version__
             if same_version and results.settings.keys() == experiment.settings(False).keys():

@@ -1,8 +1,8 @@
 """Running experiments: what is finished stays finished, however a run ends."""
 
 import json
-import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from numbers import Integral
@@ -10,33 +10,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from joblib import effective_n_jobs
+from joblib import cpu_count
 
-from muhat._files import FileError, check_writable
-from muhat.errors import MuhatError, message
-from paper._checkpoints import (
-    Checkpoints,
-    FinishedTask,
-    as_json,
-    canonical,
-    delete_unfinished,
-    locked,
-)
+from muhat.errors import MuhatError
+from paper._checkpoints import Checkpoints, FinishedTask, as_json, canonical
 from paper._experiment import Experiment, Results, Settings, Task
+from paper._files import ResultsError, check_writable, locked
 from paper._progress import Progress
 from paper._provenance import Provenance
 from paper._results import read_results, table_path, write_results
-from paper._workers import (
-    TaskCall,
-    TaskError,
-    in_processes,
-    process_pool,
-)
+from paper._workers import TaskCall, TaskError, in_processes, process_pool
 
 ALL_CORES = -1
-
-EXTRA = "pip install 'muhat[paper]'"
-"""What brings the packages that show progress."""
+"""The number of jobs that stands for one per core."""
 
 
 def reproduce(
@@ -51,8 +37,9 @@ def reproduce(
 ) -> None:
     """Run experiments and write a table for each, resuming an interrupted run.
 
-    Each finished task is written to a checkpoint at once. A run that was killed is resumed by the same call: nothing
-    finished is computed twice, and the tables are the same to the last bit, whatever the number of processes.
+    Each finished task is written to a checkpoint at once. The same call resumes a run that was
+    killed: nothing finished is computed twice, and the tables are the same to the last bit,
+    whatever the number of processes.
 
     Parameters
     ----------
@@ -63,19 +50,20 @@ def reproduce(
     quick : bool, default=False
         Run the small version of each experiment.
     again : bool, default=False
-        Compute experiments whose results are there already, and write over results of other settings. Checkpoints of
-        an interrupted run are used also then.
+        Compute experiments whose results are there already, and replace results of other settings.
+        Checkpoints of an interrupted run are used also then.
     n_jobs : int, default=-1
         How many tasks run at a time, each in a process of its own; -1 for one per core.
     progress : Progress, optional
-        What is shown of the run; by default a bar or lines on stderr.
+        What is shown of the run; by default lines on stderr, and a bar on a terminal.
     then : callable, optional
         Called at the end, while no other run can write to the folder.
 
     Raises
     ------
-    FileError
-        If the folder cannot be written to, another run is writing there, or it has results of other settings.
+    ResultsError
+        If the folder cannot be written to, another run is writing there, or it has results of
+        other settings.
     TaskError
         If a task cannot be computed; it names the experiment and the task.
     KeyboardInterrupt
@@ -83,18 +71,15 @@ def reproduce(
     """
     place = Path(folder)
     jobs = _job_count(n_jobs)
-    with locked(place), progress or _on_stderr() as shown:
-        delete_unfinished(place)
-        for experiment in experiments:
-            check_writable(table_path(place, experiment.name))
+    shown = progress or Progress()
+    with locked(place):
         provenance = Provenance.from_process(place)
-        runs = [
-            _Run.from_experiment(experiment, place, quick, provenance) for experiment in experiments
-        ]
-        if not again:
-            for run in runs:
+        runs = [_Run.from_experiment(each, place, quick, provenance) for each in experiments]
+        for run in runs:
+            check_writable(table_path(place, run.experiment.name))
+            if not again:
                 run.check_settings()
-        with process_pool(min(jobs, max((len(run.tasks) for run in runs), default=1))) as pool:
+        with process_pool(jobs) as pool:
             for run in runs:
                 there = None if again else run.results()
                 if there is None:
@@ -105,20 +90,6 @@ def reproduce(
                 run.checkpoints.delete()
         if then is not None:
             then()
-
-
-def _on_stderr() -> Progress:
-    """Return what shows the progress on stderr, by packages that the theorems and the data sets do without."""
-    try:
-        from paper._bars import progress_on
-    except ImportError as problem:
-        needed, advice = (
-            "running the experiments needs packages that are not part of the core",
-            EXTRA,
-        )
-        got = f"no {str(problem.name).split('.')[0]}"
-        raise ImportError(message("paper", needed, got, advice), name=problem.name) from problem
-    return progress_on(sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -136,7 +107,10 @@ class _Run:
     def from_experiment(
         cls, experiment: Experiment, folder: Path, quick: bool, provenance: Provenance
     ) -> "_Run":
-        """Return the run of an experiment. Settings and tasks pass through JSON, so that files hold all there is."""
+        """Return the run of an experiment.
+
+        Settings and tasks pass through JSON, so that files hold all there is.
+        """
         settings = _through_json(experiment.settings(quick))
         tasks = _through_json(experiment.tasks(settings))
         dependencies = (settings, provenance.versions, provenance.source)
@@ -144,36 +118,29 @@ class _Run:
         return cls(experiment, folder, settings, tasks, provenance, checkpoints)
 
     def check_settings(self) -> None:
-        """Refuse to write over finished results of other settings, of any version: a quick run loses no full one."""
+        """Raise ResultsError where results of other settings, of any version, would be lost."""
         try:
             there = read_results(self.folder, self.experiment.name)
-        except FileError:
+        except ResultsError:
             return
-        if canonical(there.settings) != canonical(self.settings):
-            needed = f"a folder without results of {self.experiment.name} that have other settings is needed"
-            got, advice = (
-                "one that has some",
-                "name another by --out, or write over them with --again",
-            )
-            raise FileError(str(self.folder), needed, got, advice)
+        if not self._has_these_settings(there):
+            name = self.experiment.name
+            needed = f"a folder without results of {name} that have other settings is needed"
+            advice = "name another by --out, or write over them with --again"
+            raise ResultsError(str(self.folder), needed, "one that has some", advice)
 
     def results(self) -> Results | None:
-        """Return the results that are there, if they are of these settings and this version of muhat."""
+        """Return the results that are there, if of these settings and this version of muhat."""
         try:
             there = read_results(self.folder, self.experiment.name)
-            same_version = (
-                there.provenance["versions"]["muhat"] == self.provenance.versions["muhat"]
-            )
-        except (FileError, LookupError, TypeError):
+            version = there.provenance["versions"]["muhat"]
+        except (ResultsError, LookupError, TypeError):
             return None
-        return (
-            there
-            if same_version and canonical(there.settings) == canonical(self.settings)
-            else None
-        )
+        is_current = version == self.provenance.versions["muhat"]
+        return there if is_current and self._has_these_settings(there) else None
 
-    def compute(self, pool: Any, progress: Progress) -> None:
-        """Compute the tasks that have no checkpoint, in a pool, and write the results."""
+    def compute(self, pool: ProcessPoolExecutor, progress: Progress) -> None:
+        """Compute the tasks that have no checkpoint, and write the results."""
         name = self.experiment.name
         missing = [number for number, finished in enumerate(self._finished()) if finished is None]
         progress.started(name, len(self.tasks), len(self.tasks) - len(missing))
@@ -186,7 +153,9 @@ class _Run:
             raise
         progress.written(name, str(table_path(self.folder, name)), seconds)
 
-    def _compute_tasks(self, numbers: list[int], pool: Any, progress: Progress) -> None:
+    def _compute_tasks(
+        self, numbers: list[int], pool: ProcessPoolExecutor, progress: Progress
+    ) -> None:
         """Compute some of the tasks and write a checkpoint for each as it is finished."""
         if not numbers:
             return
@@ -207,25 +176,23 @@ class _Run:
 
     def _write(self) -> float:
         """Write the results and return the seconds of work in them."""
+        name = self.experiment.name
         finished = [task for task in self._finished() if task is not None]
         if len(finished) < len(self.tasks):
-            raise TaskError(
-                f"{self.experiment.name}: checkpoints cannot be read again; start the run again."
-            )
+            raise TaskError(f"{name}: checkpoints cannot be read again; start the run again.")
         rows = self.experiment.table(self.settings, [task.rows for task in finished])
-        seconds = sum(task.seconds for task in finished)
         about = {
-            "name": self.experiment.name,
+            "name": name,
             "title": self.experiment.title,
             "settings": self.settings,
+            **asdict(self.provenance),
+            "seconds": sum(task.seconds for task in finished),
         }
-        write_results(
-            self.folder,
-            self.experiment.name,
-            rows,
-            {**about, **asdict(self.provenance), "seconds": seconds},
-        )
-        return seconds
+        write_results(self.folder, name, rows, about)
+        return float(about["seconds"])
+
+    def _has_these_settings(self, results: Results) -> bool:
+        return canonical(results.settings) == canonical(self.settings)
 
 
 def _through_json(content: Any) -> Any:
@@ -234,15 +201,9 @@ def _through_json(content: Any) -> Any:
 
 
 def _job_count(n_jobs: int) -> int:
-    """Return how many tasks run at a time, or refuse a number that is none."""
-    if (
-        isinstance(n_jobs, bool)
-        or not isinstance(n_jobs, Integral)
-        or not (n_jobs >= 1 or n_jobs == ALL_CORES)
-    ):
-        raise MuhatError(
-            "reproduce",
-            "n_jobs must be a whole number from 1, or -1 for all cores",
-            repr(n_jobs),
-        )
-    return int(effective_n_jobs(n_jobs))
+    """Return how many tasks run at a time."""
+    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if not is_whole or not (n_jobs >= 1 or n_jobs == ALL_CORES):
+        needed = "n_jobs must be a whole number from 1, or -1 for all cores"
+        raise MuhatError("reproduce", needed, repr(n_jobs))
+    return int(cpu_count() if n_jobs == ALL_CORES else n_jobs)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from muhat._arrays import Array
+from paper._arrays import Array
 
 LEVEL = 0.95
 """The confidence of every interval."""

@@ -1,46 +1,32 @@
-"""Tasks computed in parallel, by joblib's processes on this machine.
+"""Tasks computed in parallel by processes of this machine, each on one core.
 
-joblib's loky pool starts the processes, gives each one thread, and notices one that died. Three things are by hand,
-because it does not do them:
-
-- Its workers outlive a parent that is killed: an idle one waits for minutes, a busy one finishes its task. Ours hold
-  the reading end of a pipe whose writing end only the parent has, and end when it closes, whatever ended the parent.
-- Ctrl-C goes to all processes of a terminal, and workers of a pool print a traceback each. Ours ignore it, and are
-  started while it is blocked, so that none hears it before it can ignore it. The pool's own thread that feeds them is
-  waited for: cut off at the end of the process, it may leave a semaphore, which joblib warns about.
-- ``joblib.Parallel`` with one job computes in the process that calls it, where BLAS has other threads and so other
-  last bits. We use the pool itself, also for one worker.
+A worker outlives a parent that is killed, and a busy one finishes its task first. Ours hold the
+reading end of a pipe whose writing end only the parent has. They end when it closes: because the
+parent closed it, after Ctrl-C or a task that failed, or because the parent is gone.
 """
 
 import os
 import signal
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import Pipe, resource_tracker
+from multiprocessing import Pipe, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_any
 from time import perf_counter
-from typing import Any, TypeAlias
 
-from joblib.externals.loky import ProcessPoolExecutor
+from threadpoolctl import threadpool_limits
 
-from muhat._arrays import BLAS_ON_ONE_THREAD
 from paper._checkpoints import FinishedTask
 from paper._experiment import Experiment, Settings, Task
 from paper._provenance import source_digest
 
-FEEDER, FEEDER_SECONDS = "QueueFeederThread", 10
-"""What multiprocessing calls the thread that gives tasks to workers, and how long it is waited for."""
-
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
-)
-"""The environment of a worker, so that its libraries are loaded with one thread."""
+ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
+"""The environment of a worker: muhat and joblib then use one core."""
 
 
 class TaskError(RuntimeError):
@@ -64,21 +50,17 @@ class TaskCall:
         return f"{self.experiment.name}, task {self.number} {self.task}"
 
     def compute(self) -> FinishedTask:
-        """Compute the task, on one thread."""
+        """Compute the task, with BLAS on one thread, so that its last bits are always the same."""
         if own_source() != self.source:
-            reason = "this worker has other source code of muhat than the run was started with"
+            reason = "this worker has other source code than the run was started with"
             raise TaskError(f"{self}: {reason}; start the run again.")
         start = perf_counter()
         try:
-            with BLAS_ON_ONE_THREAD:
+            with threadpool_limits(limits=1):
                 rows = self.experiment.run(self.settings, self.task)
         except Exception as problem:
             raise TaskError(f"{self}: {type(problem).__name__}: {problem}") from problem
         return FinishedTask(rows, perf_counter() - start)
-
-
-Computing: TypeAlias = Generator[tuple[TaskCall, FinishedTask], None, None]
-"""Tasks as they are finished, in any order."""
 
 
 @cache
@@ -89,48 +71,41 @@ def own_source() -> str:
 
 @contextmanager
 def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give processes of this machine, started with the first task; at the end they end at once, whatever they do."""
-    others, pool = set(threading.enumerate()), None
+    """Give processes that start with the first tasks; after an error they end at once."""
     alive, held_by_parent = Pipe(duplex=False)
+    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _start_worker, (alive,))
     try:
-        with _interrupts_deferred():
-            start = {"initializer": _start_worker, "initargs": (alive,), "env": ONE_THREAD}
-            pool = ProcessPoolExecutor(n_jobs, timeout=None, **start)
         yield pool
+    except BaseException:
+        held_by_parent.close()
+        raise
     finally:
-        with _interrupts_deferred():
-            held_by_parent.close()
-            alive.close()
-            if pool is not None:
-                pool.shutdown()
-            for thread in set(threading.enumerate()) - others:
-                if thread.name == FEEDER:
-                    thread.join(FEEDER_SECONDS)
+        pool.shutdown()
+        held_by_parent.close()
+        alive.close()
 
 
-def in_processes(calls: Sequence[TaskCall], pool: ProcessPoolExecutor) -> Computing:
-    """Yield tasks as the processes of a pool finish them; those that measure times are run one at a time.
-
-    When the iteration ends early, the others end with the pool. They are not cancelled, because joblib before 1.6
-    prints a traceback if workers end while the pool has cancelled tasks.
-    """
-    alone = calls[0].experiment.alone
+def in_processes(
+    calls: Sequence[TaskCall], pool: ProcessPoolExecutor
+) -> Generator[tuple[TaskCall, FinishedTask], None, None]:
+    """Yield tasks as they are finished; those that measure times are computed one at a time."""
+    groups = [[call] for call in calls] if calls[0].experiment.alone else [calls]
     try:
-        for together in [[call] for call in calls] if alone else [calls]:
+        for group in groups:
             with _interrupts_deferred():
-                futures = {pool.submit(call.compute): call for call in together}
+                futures = {pool.submit(call.compute): call for call in group}
             for future in as_completed(futures):
                 yield futures[future], future.result()
     except BrokenProcessPool as problem:
         reason = "a worker process was ended from outside, perhaps for want of memory"
-        raise TaskError(
-            f"{calls[0].experiment.name}: {reason}; what was finished is kept."
-        ) from problem
+        message = f"{calls[0].experiment.name}: {reason}; what was finished is kept."
+        raise TaskError(message) from problem
 
 
 def _start_worker(alive: Connection) -> None:
-    """Set up a worker."""
+    """Set up a worker: one core, no Ctrl-C, and an end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(ONE_CORE)
     threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
 
 
@@ -142,25 +117,17 @@ def _end_with_parent(alive: Connection) -> None:
 
 @contextmanager
 def _interrupts_deferred() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of the block, where the system can; processes started in it do not get it.
+    """Let Ctrl-C wait while workers are started, where the system can.
 
-    In the main thread a handler keeps it, whichever thread gets it; the signal mask is what new processes inherit.
+    A terminal sends it to all processes. Workers inherit the mask, so that none prints a traceback
+    before it can ignore Ctrl-C.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    handler: Any = signal.getsignal(signal.SIGINT)
-    received: list[bool] = []
-    is_kept = callable(handler) and threading.current_thread() is threading.main_thread()
-    if is_kept:
-        signal.signal(signal.SIGINT, lambda *_: received.append(True))
-    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it is started, and would be by the first worker
+    resource_tracker.ensure_running()  # the first worker would start it, which lifts the mask
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if is_kept:
-            signal.signal(signal.SIGINT, handler)
-        if received:
-            handler(signal.SIGINT, None)

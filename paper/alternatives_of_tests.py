@@ -1,13 +1,13 @@
-"""How often the tests find what simple tests look for, and what these miss: power beside plain tests of our own."""
+"""Power of the default tests beside plain tests of our own: what each finds, and misses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.testing import IndependenceTest, TwoSampleTest
 from paper._alternatives import DEPENDENCE, DIFFERENCES, Alternative
+from paper._arrays import Array
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, name_rows
@@ -98,7 +98,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 def plain_dependence(
     X: Array, Y: Array, n_permutations: int, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Return the p-values of distance covariance and of HSIC, both from the same permutations of the rows of Y."""
+    """Return the p-values of distance covariance and of HSIC, from the same permutations."""
     orders = [rng.permutation(len(X)) for _ in range(n_permutations)]
     x, y = (distances(_scaled(rows)) for rows in (X, Y))
     pairs = {"distance covariance": (x, y), "HSIC": (gaussian(x), gaussian(y))}
@@ -113,7 +113,7 @@ def plain_dependence(
 def plain_difference(
     X: Array, Y: Array, n_permutations: int, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Return the p-values of the energy test and of MMD, both from the same permutations of the labels."""
+    """Return the p-values of the energy test and of MMD, from the same permutations."""
     labels = np.concatenate([np.full(len(X), 1 / len(X)), np.full(len(Y), -1 / len(Y))])
     orders = [labels] + [rng.permutation(labels) for _ in range(n_permutations)]
     W = np.stack(orders)
@@ -144,7 +144,7 @@ def distances(rows: Array) -> Array:
 
 
 def gaussian(D: Array) -> Array:
-    """Return a Gaussian kernel at distances, σ² the median of their squares over pairs, or one where that is zero."""
+    """Return a Gaussian kernel at distances; σ² is the median of their squares, or one if zero."""
     variance = np.median(D[np.triu_indices(len(D), 1)] ** 2) or 1.0
     return np.exp(-(D**2) / (2 * variance))
 
@@ -201,7 +201,10 @@ def findings(results: Results) -> list[Finding]:
                     f"{_signed(float(np.mean(list(gaps.values()))))} in the mean of {len(gaps)}; "
                     f"least {_signed(gaps[least])} ({least}), most {_signed(gaps[most])} ({most})"
                 )
-                what = f"{problem}, {kind} alternatives: power of the default less that of the better plain test."
+                what = (
+                    f"{problem}, {kind} alternatives: power of the default less that of the better "
+                    "plain test."
+                )
                 found.append(Finding(what, number))
     return found
 
@@ -266,12 +269,13 @@ EXPERIMENT = Experiment(
     name="test-alternatives",
     title="how often the tests find smooth and other differences, beside plain tests",
     text=(
-        "Pairs that depend on each other, and two samples of n rows each that differ, in ways that are in many data "
-        "(linear, monotone, logistic, counts, heavy tails; shifts, one column of ten, scale, correlation) and in ways "
-        "that simple tests miss. Power at level 0.05 of `IndependenceTest()` and `TwoSampleTest()`, beside distance "
-        "covariance and HSIC, the energy test and MMD, each by a few plain lines of its own with as many permutations, "
-        "on columns scaled to mean 0 and variance 1. Every test sees the same draws; ± is a standard error, "
-        "and differences between tests on the same draws have smaller ones."
+        "Pairs that depend on each other, and two samples of n rows each that differ, in ways that "
+        "are in many data (linear, monotone, logistic, counts, heavy tails; shifts, one column of "
+        "ten, scale, correlation) and in ways that simple tests miss. Power at level 0.05 of "
+        "`IndependenceTest()` and `TwoSampleTest()`, beside distance covariance and HSIC, the "
+        "energy test and MMD, each by a few plain lines of its own with as many permutations, on "
+        "columns scaled to mean 0 and variance 1. Every test sees the same draws; ± is a standard "
+        "error, and differences between tests on the same draws have smaller ones."
     ),
     settings=settings,
     tasks=tasks,

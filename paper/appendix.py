@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from muhat.datasets import SyntheticFamily
-from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from paper._claims import FAILS, HOLDS, Claim, with_interval
 from paper._estimators import EstimatorLosses, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -28,6 +27,7 @@ from paper._samples import (
     loss_rows,
     risk_table,
 )
+from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, where
 
 ALIKE = 0.5
@@ -97,7 +97,10 @@ def claims(results: Results) -> list[Claim]:
     found = []
     for condition, inside in ends:
         furthest = max(inside, key=lambda row: abs(row["improvement"]))
-        says = f"The estimator behaves like the empirical one {condition}: within {ALIKE} % of its risk at every n."
+        says = (
+            f"The estimator behaves like the empirical one {condition}: within {ALIKE} % of its "
+            "risk at every n."
+        )
         number = f"furthest at n = {furthest['n']}: {with_interval(furthest)}"
         found.append(
             Claim(
@@ -108,7 +111,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: risk of S-KMSE with λ = c n^(−β) and its improvement over KME, against n."""
+    """Return the figure: risk of S-KMSE with λ = c n^(−β), and its improvement, against n."""
     rows = where(results.rows, sampling=distinct(results.rows, "sampling", SAMPLINGS)[0])
     page = blank(5.2)
     axes = page.subplots(2, 2, sharex=True, sharey="row")

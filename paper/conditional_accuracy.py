@@ -1,18 +1,17 @@
-"""Accuracy: the default conditional mean against a grid search of kernel ridge regression, and its intervals."""
+"""Accuracy: the default conditional mean against grid searches of kernel ridge regression."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.conditional import ConditionalMean
-from muhat.conditional._intervals import calibrated, reach_of
-from muhat.datasets import load_dataset
-from muhat.datasets._loading import search
+from muhat.datasets import find_file, load_dataset
 from muhat.errors import MuhatError
+from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, letter_panels, name_rows, plain_numbers
@@ -23,10 +22,13 @@ SETS = ("housing", "bodyfat", "diabetes", "friedman", "waves", "wine-quality")
 """Four real data sets and two that are made up."""
 
 WINE_QUALITY = "winequality-red"
-"""The file of red wines (Cortez and others 2009, UCI Machine Learning Repository) in the folder that --data names."""
+"""The file of red wines (Cortez and others 2009, UCI Machine Learning Repository)."""
 
 FOLDS = 5
 CONFIDENCE = 0.9
+CALIBRATION_SHARE = 1 / 3
+"""The share of rows that conformal intervals are calibrated on."""
+
 SKLEARN, CENTRED = "GridSearchCV(KernelRidge)", "the same, y centred"
 """What the default is compared with."""
 
@@ -39,7 +41,7 @@ MODELS = {"muhat": "#0072B2", "muhat, bandwidth by loo": "#56B4E9", "muhat, kern
 
 def settings(quick: bool) -> Settings:
     """Return the sizes; wine quality is left out where its file is not on this machine."""
-    found = [name for name in SETS if name != "wine-quality" or search(WINE_QUALITY)]
+    found = [name for name in SETS if name != "wine-quality" or find_file(WINE_QUALITY)]
     return {
         "seed": 2014,
         "datasets": ["diabetes", "waves"] if quick else found,
@@ -93,17 +95,20 @@ def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
 
 def wine_quality() -> Array:
     """Return the red wines, their quality last, or refuse a file that does not hold them."""
-    path = search(WINE_QUALITY)
+    path = find_file(WINE_QUALITY)
     try:
         table = np.loadtxt(path or "", delimiter=";", skiprows=1, ndmin=2)
     except (OSError, ValueError) as problem:
-        needed = f"{WINE_QUALITY}.csv of the UCI Machine Learning Repository, separated by semicolons, is needed"
+        needed = (
+            f"{WINE_QUALITY}.csv of the UCI Machine Learning Repository, separated by semicolons, "
+            "is needed"
+        )
         raise MuhatError("accuracy", needed, "none" if path is None else str(path)) from problem
     return table
 
 
 def split(settings: Settings, task: Task) -> tuple[Array, Array, Array, Array]:
-    """Return a split's features and targets for training, and those for testing; features standardized by the first."""
+    """Return features and targets for training, and for testing; standardized by the first."""
     rng = np.random.default_rng([settings["seed"], SETS.index(task["dataset"]), task["split"]])
     X, y = regression_data(task["dataset"], rng)
     order = rng.permutation(len(X))[: settings["most_rows"]]
@@ -157,7 +162,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def _sklearn(X: Array, y: Array, new: Array, model: ConditionalMean, every: int) -> Array:
-    """Return the predictions of scikit-learn's grid search as it is; of the λ, one of ``every`` so many is tried."""
+    """Return the predictions of scikit-learn's grid search; every ``every``-th λ is tried."""
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.model_selection import GridSearchCV
 
@@ -169,7 +174,7 @@ def _sklearn(X: Array, y: Array, new: Array, model: ConditionalMean, every: int)
 
 
 def centred(X: Array, y: Array, new: Array, model: ConditionalMean, every: int) -> Array:
-    """Return those of a better one: y measured from its mean, and λ, not the ridge nλ, kept from folds to all rows.
+    """Return the predictions of a better grid search: y is centred, and λ, not nλ, is kept.
 
     Each fold has one eigendecomposition for all λ.
     """
@@ -189,12 +194,17 @@ def centred(X: Array, y: Array, new: Array, model: ConditionalMean, every: int) 
 
 
 def _conformal(X: Array, y: Array, new: Array) -> Array:
-    """Return conformal intervals, the features standardized anew without the rows that calibrate."""
+    """Return conformal intervals, the features standardized without the rows that calibrate."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fitted, _, gaps = calibrated(make_pipeline(StandardScaler(), ConditionalMean()), X, y)
-    middle, reach = fitted.predict(new), reach_of("conformal", CONFIDENCE, gaps)
+    order = np.random.default_rng(0).permutation(len(X))
+    held_out, rest = np.split(order, [int(CALIBRATION_SHARE * len(X))])
+    rest = np.sort(rest)
+    fitted = make_pipeline(StandardScaler(), ConditionalMean()).fit(X[rest], y[rest])
+    gaps = np.sort(np.abs(y[held_out] - fitted.predict(X[held_out])))
+    reach = gaps[math.ceil(round(CONFIDENCE * (len(gaps) + 1), 9)) - 1]
+    middle = fitted.predict(new)
     return np.column_stack([middle - reach, middle + reach])
 
 
@@ -205,7 +215,7 @@ def pinball(y: Array, quantiles: Array) -> float:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return each model's errors with paired differences to the grid search, and each interval's coverage."""
+    """Return each model's errors with paired differences, and each interval's coverage."""
     rows = [row for rows in results for row in rows]
     errors = [{"method": None, **row} for row in rows if "error" in row]
     covered = [row for row in rows if "coverage" in row]
@@ -256,8 +266,8 @@ def findings(results: Results) -> list[Finding]:
             ),
             (
                 "centred",
-                "the same grid search, helped: y is centred, as `KernelRidge` has no intercept, and λ is scaled from "
-                "the folds to all rows",
+                "the same grid search, helped: y is centred, as `KernelRidge` has no intercept, "
+                "and λ is scaled from the folds to all rows",
             ),
         )
     ]
@@ -279,7 +289,7 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _accuracy(results: Results, key: str, what: str) -> Finding:
-    """Return the differences under a key, with 95 % intervals, and on how many sets these leave zero out."""
+    """Return differences with 95 % intervals, and on how many sets these leave zero out."""
     rows = [one(results.rows, dataset=name, model="muhat") for name in results.settings["datasets"]]
     better = sum(row[f"{key}_high"] < 0 for row in rows)
     worse = sum(row[f"{key}_low"] > 0 for row in rows)
@@ -382,13 +392,13 @@ EXPERIMENT = Experiment(
     name="accuracy",
     title="predictions and intervals on real data, beside a grid search of kernel ridge regression",
     text=(
-        "`ConditionalMean()` on twenty random splits of real and of two made-up data sets, 30 % held out, at most "
-        "800 rows a split, features standardized. The grid searches have the same kernel and the same λ and five "
-        "folds; the figure is beside the one with y centred. "
-        "Housing's median value, the percentage of body fat from measurements (without density), diabetes' "
-        "progression; Friedman's first function, and waves with noise that grows; the quality of red wines where "
-        "`--data` names a folder with UCI's winequality-red.csv. Whiskers "
-        "are 95 % intervals of paired differences, and two standard errors of coverage."
+        "`ConditionalMean()` on twenty random splits of real and of two made-up data sets, 30 % "
+        "held out, at most 800 rows a split, features standardized. The grid searches have the "
+        "same kernel and the same λ and five folds; the figure is beside the one with y centred. "
+        "Housing's median value, the percentage of body fat from measurements (without density), "
+        "diabetes' progression; Friedman's first function, and waves with noise that grows; the "
+        "quality of red wines where `--data` names a folder with UCI's winequality-red.csv. "
+        "Whiskers are 95 % intervals of paired differences, and two standard errors of coverage."
     ),
     settings=settings,
     tasks=tasks,

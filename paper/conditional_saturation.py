@@ -1,4 +1,4 @@
-"""Saturation: ridge stops improving with the smoothness of the target, filters of higher qualification do not."""
+"""Saturation: ridge stops gaining from a smooth target, filters of higher qualification do not."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
-from muhat.conditional._left_out import LeftOut, Regression
+from muhat.conditional import ConditionalMean
 from muhat.filters import Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov
-from muhat.plots._style import without_frame
-from muhat.selection._base import Candidates
+from muhat.selection import LeaveOneOut
+from paper._arrays import Array
 from paper._claims import Finding, decimal
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, letter_panels, style_of
+from paper._style import without_frame
 from paper._tables import one, where
 
 WAVES = 300
-"""Cosines and sines that the error is measured in; beyond, the kernel's eigenvalues are below 1e-5."""
+"""Cosines and sines that the error is measured in; the next eigenvalues are below 1e-5."""
 
 EDGE = 0.55
 """f_j = j^(−β−0.55): just inside the space of smoothness β."""
@@ -71,13 +71,14 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return the squared errors of every filter, over its whole grid and by leave-one-out, on one sample."""
+    """Return the squared errors of every filter on one sample, at all parameters and the chosen."""
     n = task["n"]
     rng = np.random.default_rng([settings["seed"], n, task["sample"]])
     x = rng.random((n,))
     noise = settings["noise"] * rng.standard_normal(n)
     t = np.abs(x[:, None] - x)
-    gamma, U = np.linalg.eigh((1 + 2 * np.pi**2 * (t**2 - t + 1 / 6)) / n)  # Bernoulli's polynomial
+    K = 1 + 2 * np.pi**2 * (t**2 - t + 1 / 6)  # Bernoulli's polynomial
+    gamma, U = np.linalg.eigh(K / n)
     gamma = np.maximum(gamma, gamma[-1] * 1e-16)
     sigma, E = _waves(x)
     onto = sigma[:, None] * (E @ U) / n  # from coordinates in U to those in the eigenfunctions
@@ -85,26 +86,28 @@ def run(settings: Settings, task: Task) -> list[Row]:
     for smoothness in settings["smoothness"]:
         f = target(smoothness)
         y = f @ E + noise
-        regression = Regression(gamma, U, np.full(n, 1 / n), y[:, None], has_intercept=False)
-        scores = LeftOut(regression).scores([Candidates(*each) for each in FILTERS.values()])
-        for (name, (filter, grid)), left_out in zip(FILTERS.items(), scores, strict=True):
+        for name, (filter, grid) in FILTERS.items():
             fitted = onto @ ((filter.path(gamma, grid) / gamma) * (U.T @ y)).T
             errors = ((f[:, None] - fitted) ** 2).sum(axis=0)
-            chosen = float(errors[int(np.argmin(left_out))])
-            rows.append(
-                {
-                    "n": n,
-                    "smoothness": smoothness,
-                    "estimator": name,
-                    "errors": errors.tolist(),
-                    "chosen": chosen,
-                }
-            )
+            chosen = int(np.argmin(_leave_one_out(K, y, filter, grid)))
+            labels = {"n": n, "smoothness": smoothness, "estimator": name}
+            rows.append({**labels, "errors": errors.tolist(), "chosen": float(errors[chosen])})
     return rows
 
 
+def _leave_one_out(K: Array, y: Array, filter: Filter, grid: Array) -> Array:
+    """Return the leave-one-out scores of a filter at every parameter of the grid."""
+    model = ConditionalMean(
+        kernel="precomputed",
+        filter=filter,
+        selection=LeaveOneOut(grid=grid),
+        fit_intercept=False,
+    )
+    return model.fit(K, y).choice_.scores
+
+
 def _waves(x: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues and, at x, the eigenfunctions of k(x, y) = 1 + 2 Σ j⁻² cos 2πj(x − y) on the circle."""
+    """Return eigenvalues and eigenfunctions of k(x, y) = 1 + 2 Σ j⁻² cos 2πj(x − y), at x."""
     j = np.arange(1, WAVES + 1)
     E = np.ones((2 * WAVES + 1, len(x)))
     E[1::2], E[2::2] = (np.sqrt(2) * wave(2 * np.pi * np.outer(j, x)) for wave in (np.cos, np.sin))
@@ -112,14 +115,14 @@ def _waves(x: Array) -> tuple[Array, Array]:
 
 
 def target(smoothness: float) -> Array:
-    """Return the coordinates of a function of that smoothness β, Σ_j f_j²/γ_j^β < ∞, with norm one."""
+    """Return the coordinates of a function of smoothness β, Σ_j f_j²/γ_j^β < ∞, with norm one."""
     f = np.zeros(2 * WAVES + 1)
     f[1::2] = np.arange(1, WAVES + 1) ** (-smoothness - EDGE)
     return f / np.linalg.norm(f)
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the risk at the best parameter of each n, and by leave-one-out, and the slopes against n of both."""
+    """Return risks at the best parameter and by leave-one-out, and their slopes against n."""
     groups: dict[tuple[int, str, int], list[Row]] = {}
     for row in (row for rows in results for row in rows):
         groups.setdefault((row["smoothness"], row["estimator"], row["n"]), []).append(row)
@@ -155,7 +158,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def slope(rows: Sequence[Row]) -> Row:
-    """Return minus the slope of log risk against log n, by least squares, with its standard error."""
+    """Return minus the slope of log risk against log n, with its standard error."""
     x = np.log([row["n"] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     y, errors = (
@@ -166,13 +169,13 @@ def slope(rows: Sequence[Row]) -> Row:
 
 
 def rate(smoothness: float, qualification: float) -> float:
-    """Return the exponent of the squared error's rate n^(−b/(b + p)), b = min(β, 2·qualification), p = 1/2."""
+    """Return b/(b + 1/2), the exponent of the rate, with b = min(β, 2·qualification)."""
     b = min(smoothness, 2 * qualification)
     return b / (b + 0.5)
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return how the rate of each filter rises with the smoothness of the target, beside what theory says."""
+    """Return how the rate of each filter rises with the smoothness, beside what theory says."""
     largest = max(row["n"] for row in where(results.rows, quantity="risk"))
     risks = {
         name: one(
@@ -191,7 +194,10 @@ def findings(results: Results) -> list[Finding]:
         theory = rate(4, FILTERS[name][0].qualification) - rate(2, FILTERS[name][0].qualification)
         number = f"{decimal(gain, 3)} ± {error:.3f} (theory: {decimal(theory, 3)})"
         if name != "f-kmse":
-            number += f"; at n = {largest} its risk is {100 * risks[name] / risks['f-kmse']:.0f} % of ridge's"
+            number += (
+                f"; at n = {largest} its risk is {100 * risks[name] / risks['f-kmse']:.0f} % of "
+                "ridge's"
+            )
         what = f"{NAMES[name]}: the slope of its risk at smoothness 4 less that at smoothness 2."
         found.append(Finding(what, number))
     return found
@@ -258,10 +264,11 @@ EXPERIMENT = Experiment(
     name="saturation",
     title="how fast filters learn targets of smoothness 1, 2 and 4",
     text=(
-        "Regression on the circle with k(x, y) = 1 + 2 Σ j⁻² cos 2πj(x − y), whose eigenfunctions are cosines and "
-        "sines and whose eigenvalues are j⁻², so that the smoothness β of a target Σ f_j e_j, Σ f_j² j^(2β) < ∞, and "
-        "the squared error are known exactly. The best rate is n^(−β/(β + 1/2)); a filter of qualification η has that "
-        "of β = 2η at most. Lines are at the best parameter of each n; bands are two standard errors."
+        "Regression on the circle with k(x, y) = 1 + 2 Σ j⁻² cos 2πj(x − y), whose eigenfunctions "
+        "are cosines and sines and whose eigenvalues are j⁻², so that the smoothness β of a target "
+        "Σ f_j e_j, Σ f_j² j^(2β) < ∞, and the squared error are known exactly. The best rate is "
+        "n^(−β/(β + 1/2)); a filter of qualification η has that of β = 2η at most. Lines are at "
+        "the best parameter of each n; bands are two standard errors."
     ),
     settings=settings,
     tasks=tasks,

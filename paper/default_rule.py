@@ -1,8 +1,8 @@
-"""Default rule: the risk of ``KernelMean()`` beside KME's, on laws where shrinkage helps and where it can do harm.
+"""Default rule: the risk of ``KernelMean()`` beside KME's, also where shrinkage can do harm.
 
-Losses are exact: in closed form for Gaussian mixtures, by enumeration for discrete laws and for continuous ones that
-are laid out on nodes; for data sets, rows are drawn without replacement and the loss is estimated, without bias, by
-those that were not drawn.
+Losses are exact: in closed form for Gaussian mixtures, by enumeration for discrete laws and for
+continuous ones that are laid out on nodes; for data sets, rows are drawn without replacement and
+the loss is estimated, without bias, by those that were not drawn.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import cauchy, poisson
 
-from muhat._arrays import Array, limit_cores
 from muhat.datasets import SyntheticFamily, at_hand, load_dataset, standardized
 from muhat.filters import KME, SimpleShrinkage, Tikhonov
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.selection import LeaveOneOut
+from paper._arrays import Array
 from paper._claims import Finding, decimal
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import (
@@ -56,7 +56,7 @@ TITLES = {"default": "KernelMean()", "f-kmse": "F-KMSE", "s-kmse": "S-KMSE"}
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the loss of an estimate on a sample takes: μ_P at its points, and ‖μ_P‖², for one kernel."""
+    """What the loss of an estimate takes: μ_P at the sample's points, and ‖μ_P‖²."""
 
     values: Array
     squared_norm: float
@@ -64,7 +64,7 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """A law on points with masses, whose kernel mean is a sum; or rows of which it is estimated without bias."""
+    """A law on points with masses; or rows that estimate a kernel mean without bias."""
 
     points: Array
     masses: Array
@@ -232,7 +232,7 @@ def tasks(settings: Settings) -> list[Task]:
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of KME and of each estimator on the samples of one cell."""
     losses: dict[str, list[float]] = {"kme": [], **{name: [] for name in RULES}}
-    with limit_cores(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a median of zero, on discrete laws
         for truth, problem in _problems(settings, task):
             for name, weights in _estimates(problem):
@@ -272,7 +272,7 @@ def _loss(problem: DenseProblem, weights: Array, truth: Truth) -> float:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the gain over KME's risk of each estimator in each cell, in percent, with its standard error."""
+    """Return the gain over KME of each estimator and cell, in percent, with its standard error."""
     rows = []
     for cell in results:
         plain = np.array(cell[0]["losses"])
@@ -301,7 +301,7 @@ def _text(on: Any) -> str:
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Return, for each estimator, its mean gain, its worst cell, and in how many it is clearly below KME."""
+    """Return each estimator's mean gain, worst cell, and number of cells clearly below KME."""
     found = []
     for name in dict.fromkeys(row["estimator"] for row in rows):
         own = [row for row in rows if row["estimator"] == name]
@@ -322,15 +322,15 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return the mean gain of each estimator, its worst cell, and in how many cells it does harm."""
+    """Return each estimator's mean gain, its worst cell, and in how many cells it does harm."""
     found = []
     for row in summary(results.rows):
         worst = row["worst"]
         where_worst = f"{worst['law']} {worst['on']}, n = {worst['n']:g}, σ² × {worst['share']:g}"
         number = (
             f"mean gain {_with_error(row['mean'], row['error'])} %; least "
-            f"{_with_error(worst['gain'], worst['error'])} % ({where_worst}); clearly more than 0.5 % below the "
-            f"plain average in {row['harmed']} of {row['cells']} cells"
+            f"{_with_error(worst['gain'], worst['error'])} % ({where_worst}); clearly more than "
+            f"0.5 % below the plain average in {row['harmed']} of {row['cells']} cells"
         )
         found.append(
             Finding(f"{TITLES[row['estimator']]}: gain over the plain average's risk.", number)
@@ -362,7 +362,7 @@ def details(results: Results) -> str:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: the gain in every cell, sorted by that of F-KMSE, a panel for each bandwidth."""
+    """Return the figure: the gain in every cell, sorted by F-KMSE's, by bandwidth."""
     shares = distinct(results.rows, "share")
     drawn = blank(3.2)
     axes = drawn.subplots(1, len(shares), squeeze=False)[0]
@@ -384,15 +384,20 @@ def figure(results: Results) -> Any:
 
 EXPERIMENT = Experiment(
     name="default-rule",
-    title="the risk of KernelMean() beside that of the plain average, also where shrinkage can do harm",
+    title=(
+        "the risk of KernelMean() beside that of the plain average, also where shrinkage can do "
+        "harm"
+    ),
     text=(
-        "Not in the paper. `KernelMean()` takes the plain average or F-KMSE, by leave-one-out with the squared bias "
-        "counted D/(D − 2) times, where D = (tr Σ)²/tr Σ² of the centred covariance; beside it F-KMSE and S-KMSE by "
-        "plain leave-one-out. The kernel is Gaussian, with σ² a share of the median rule's on each sample. Laws: "
-        "discrete ones (levels with their probabilities, Poisson), normal ones, columns that are half zeros, Cauchy, a "
-        "noisy ring, the paper's family, and rows of the bundled data sets without replacement. Losses "
-        "‖μ − μ_P‖² are exact for all but the data sets, where the rows that were not drawn estimate them without "
-        "bias. The rule was chosen on other samples of 162 of these 189 cells."
+        "Not in the paper. `KernelMean()` takes the plain average or F-KMSE, by leave-one-out with "
+        "the squared bias counted D/(D − 2) times, where D = (tr Σ)²/tr Σ² of the centred "
+        "covariance; beside it F-KMSE and S-KMSE by plain leave-one-out. The kernel is Gaussian, "
+        "with σ² a share of the median rule's on each sample. Laws: discrete ones (levels with "
+        "their probabilities, Poisson), normal ones, columns that are half zeros, Cauchy, a noisy "
+        "ring, the paper's family, and rows of the bundled data sets without replacement. Losses "
+        "‖μ − μ_P‖² are exact for all but the data sets, where the rows that were not drawn "
+        "estimate them without bias. The rule was chosen on other samples of 162 of these 189 "
+        "cells."
     ),
     settings=settings,
     tasks=tasks,

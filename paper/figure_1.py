@@ -1,8 +1,9 @@
 """Figure 1: the geometry of shrinkage, isotropic and anisotropic, computed.
 
-x ~ N(θ, Σ) in the plane. Shrinking x to (1−α)x brings it closer to θ exactly if x is outside of the circle with centre
-θ/(2−α) and radius ‖θ‖/(2−α). Shrinking along one direction u alone, to x − α⟨x, u⟩u, changes the risk by
-α²(uᵀΣu + ⟨θ, u⟩²) − 2α uᵀΣu, least at α = uᵀΣu/(uᵀΣu + ⟨θ, u⟩²): as in Theorem 2, component by component.
+x ~ N(θ, Σ) in the plane. Shrinking x to (1−α)x brings it closer to θ exactly if x is outside of the
+circle with centre θ/(2−α) and radius ‖θ‖/(2−α). Shrinking along one direction u alone, to x − α⟨x,
+u⟩u, changes the risk by α²(uᵀΣu + ⟨θ, u⟩²) − 2α uᵀΣu, least at α = uᵀΣu/(uᵀΣu + ⟨θ, u⟩²): as in
+Theorem 2, component by component.
 """
 
 from functools import cache
@@ -11,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from muhat._arrays import Array
-from muhat.plots._style import without_frame
+from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, letter_panels
+from paper._style import without_frame
 from paper._tables import distinct, where
 
 SHAPES = {"isotropic": [1.0, 1.0], "anisotropic": [1.8, 0.2]}
@@ -46,7 +47,7 @@ def settings(quick: bool) -> Settings:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return, for θ in every direction, how probable it is that shrinking helps, and what shrinking along it gains."""
+    """Return the probability that shrinking helps, and its gain, for θ in every direction."""
     rows = []
     for shape, variances in settings["shapes"].items():
         for degrees in np.linspace(0, 90, settings["angles"]).tolist():
@@ -71,12 +72,12 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def _gain(alpha: float, variance: float, length: float, risk: float) -> float:
-    """Return by what share of the whole risk shrinking by α lowers it, where the estimate varies by the variance."""
+    """Return the share of the whole risk that shrinking by α saves along one direction."""
     return (2 * alpha * variance - alpha**2 * (variance + length**2)) / risk
 
 
 def probability_closer(theta: Array, variances: Array, alpha: float) -> float:
-    """Return P(‖(1−α)x − θ‖ < ‖x − θ‖) for x ~ N(θ, diag(variances)): that x is outside of the circle, by quadrature.
+    """Return P(‖(1−α)x − θ‖ < ‖x − θ‖) for x ~ N(θ, diag(variances)), by quadrature.
 
     Examples
     --------
@@ -118,13 +119,16 @@ def claims(results: Results) -> list[Claim]:
         f"shrinking along θ gains {min(gain[shape]):.1f} to {max(gain[shape]):.1f} % of the risk"
         for shape in spread
     )
-    says = "For an isotropic Gaussian shrinkage has the same effect in every direction, for an anisotropic one not."
+    says = (
+        "For an isotropic Gaussian shrinkage has the same effect in every direction, for an "
+        "anisotropic one not."
+    )
     same = np.ptp(gain["isotropic"]) < 1e-9 < np.ptp(gain["anisotropic"])
     return [Claim("Figure 1", says, number, HOLDS if same else FAILS)]
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: the x that shrinking brings closer to θ, and how much depends on the direction of θ."""
+    """Return the figure: the x that shrinking brings closer to θ, and the effect by direction."""
     drawn = blank(2.75)
     grid = drawn.add_gridspec(2, 3, width_ratios=[1.12, 1.12, 1])
     shapes = results.settings["shapes"]
@@ -146,7 +150,7 @@ def figure(results: Results) -> Any:
 
 
 def _plane(ax: Any, variances: Any, length: float, alpha: float, reach: float) -> None:
-    """Draw θ, the origin, and the density of x ~ N(θ, Σ), in one colour within the circle and in another outside."""
+    """Draw θ, the origin, and the density of x ~ N(θ, Σ), inside and outside the circle."""
     from matplotlib.patches import Circle, Ellipse, Rectangle
 
     theta = (length * np.cos(np.radians(DIRECTION)), length * np.sin(np.radians(DIRECTION)))
@@ -203,8 +207,8 @@ EXPERIMENT = Experiment(
     name="figure-1",
     title="the geometry of shrinkage, isotropic and anisotropic",
     text=(
-        "x ~ N(θ, Σ) in the plane. Shaded: where shrinking by α brings x closer to θ. On the right, how that "
-        "depends on the direction of θ."
+        "x ~ N(θ, Σ) in the plane. Shaded: where shrinking by α brings x closer to θ. On the "
+        "right, how that depends on the direction of θ."
     ),
     settings=settings,
     run=run,

@@ -5,10 +5,10 @@ from typing import Any, cast
 import numpy as np
 
 from muhat.filters import Filter
-from muhat.plots._style import logarithmic, without_frame
 from paper._estimators import PAPER, display_name, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, letter_panels, style_of
+from paper._style import logarithmic, without_frame
 from paper._tables import distinct, where
 
 
@@ -73,8 +73,8 @@ EXPERIMENT = Experiment(
     name="figure-2",
     title="the filter functions s_λ(γ) of all estimators",
     text=(
-        "s_λ(γ) = γ g_λ(γ): what each filter leaves of a component with eigenvalue γ, with parameters that act as "
-        "the same λ."
+        "s_λ(γ) = γ g_λ(γ): what each filter leaves of a component with eigenvalue γ, with "
+        "parameters that act as the same λ."
     ),
     settings=settings,
     run=run,

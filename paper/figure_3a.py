@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
-from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from muhat.selection import LeaveOneOut
+from paper._arrays import Array
 from paper._claims import (
     NEXT_TO_NOTHING,
     Claim,
@@ -34,10 +33,11 @@ from paper._figures import (
 )
 from paper._samples import BLOCK, SAMPLINGS, blocks, exact_losses, indices, joined
 from paper._statistics import improvement, mean_of
+from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, where
 
 LONGEST = {"landweber": 100_000, "nu-method": 1000}
-"""The last iteration: λ = 1/t and 1/t², about 1e-5 and 1e-6, far below the average eigenvalue 1/n."""
+"""The last iteration: λ = 1/t and 1/t² are far below the average eigenvalue 1/n."""
 
 FEW = 10
 """Iterations that we call a few."""
@@ -65,7 +65,7 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return the losses at every iteration of a block of samples, and the iteration that leave-one-out chooses."""
+    """Return the losses at every iteration of a block of samples, and the chosen iterations."""
     family = SyntheticFamily(settings["d"], redraw=task["sampling"] == "redrawn")
     exact = exact_losses(family.draw(indices(task), settings["n"], settings["seed"]))
     sampling = task["sampling"]
@@ -96,7 +96,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def iterations(last: int) -> Array:
-    """Return every iteration up to 100, as the ν-method swings from one to the next, and then 20 in each decade."""
+    """Return every iteration up to 100, where the ν-method swings, and then 20 in each decade."""
     return np.union1d(
         np.arange(1, min(last, 100) + 1),
         np.geomspace(1, last, 1 + round(20 * np.log10(last))).round().astype(int),
@@ -104,7 +104,7 @@ def iterations(last: int) -> Array:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return risk, improvement over KME and how often leave-one-out stops there, for every iteration."""
+    """Return risk, improvement and how often leave-one-out stops there, for every iteration."""
     rows = joined(results)
     baselines = {
         row["sampling"]: np.array(row["losses"]) for row in rows if row["estimator"] == "kme"
@@ -126,7 +126,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return the claims: stopping is shrinking, the best iteration comes early, and running on returns to KME."""
+    """Return the claims: stopping shrinks, the best stop is early, running on returns to KME."""
     found, place = [], "Figure 3a"
     ends = [_Curve.from_results(results, name, sampling) for name, sampling in _iterated(results)]
     names = list(dict.fromkeys(end.estimator for end in ends))
@@ -142,11 +142,15 @@ def claims(results: Results) -> list[Claim]:
     found.append(Claim(place, says, number, holding(lambda each: each.best["improvement_low"] > 0)))
     says = f"Its optimal value is attained within just a few iterations (here: at most {FEW})."
     number = in_one_cell(
-        f"{each.label} best t = {each.best['t']}, leave-one-out stops at {each.median_stop} in the median"
+        f"{each.label} best t = {each.best['t']}, leave-one-out stops at {each.median_stop} in the "
+        "median"
         for each in ends
     )
     found.append(Claim(place, says, number, holding(lambda each: each.best["t"] <= FEW)))
-    says = f"Running on returns to the empirical estimator, and is never worse (but for {NEXT_TO_NOTHING} %)."
+    says = (
+        "Running on returns to the empirical estimator, and is never worse (but for "
+        f"{NEXT_TO_NOTHING} %)."
+    )
     number = in_one_cell(
         f"{each.label} at least {with_interval(each.worst_after)} (t = {each.worst_after['t']}), "
         f"at the end {with_interval(each.rows[-1])}"
@@ -208,7 +212,7 @@ class _Curve:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: improvement against the iterations, and below it where leave-one-out stops."""
+    """Return the figure: improvement against iterations, and where leave-one-out stops."""
     samplings = distinct(results.rows, "sampling", SAMPLINGS)
     iterative = [row for row in results.rows if row["estimator"] != "kme"]
     drawn = blank(3.9)
@@ -253,8 +257,8 @@ EXPERIMENT = Experiment(
     name="figure-3a",
     title="risk of Landweber and the ν-method against the number of iterations",
     text=(
-        "Risk against the number of iterations, and where leave-one-out stops. The paper's figure has no scale that "
-        "we could compare with; the claims are in the table above."
+        "Risk against the number of iterations, and where leave-one-out stops. The paper's figure "
+        "has no scale that we could compare with; the claims are in the table above."
     ),
     settings=settings,
     tasks=tasks,

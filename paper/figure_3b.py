@@ -1,7 +1,7 @@
-"""Figure 3b: run time against the sample size, with the parameter known and with choosing it, the paper's way and ours.
+"""Figure 3b: run time against n, with the parameter known and with choosing it in two ways.
 
-Without an exact score for all at once, choosing takes a matrix inverse for each λ (F-KMSE), or an iteration on every
-left-out sample (Landweber, ν-method). Times are of one core.
+Without an exact score for all at once, choosing takes a matrix inverse for each λ (F-KMSE), or an
+iteration on every left-out sample (Landweber, ν-method). Times are of one core.
 """
 
 import time
@@ -11,31 +11,31 @@ from typing import Any, cast
 import numpy as np
 from scipy.linalg import solve
 
-from muhat._arrays import Array
 from muhat.datasets import SyntheticFamily
 from muhat.filters import Filter, Landweber, NuMethod, Tikhonov
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian
-from muhat.plots._style import logarithmic, without_frame
 from muhat.selection import Choice, LeaveOneOut
+from paper._arrays import Array
 from paper._claims import Claim, Finding, in_one_cell, verdict_for
 from paper._estimators import display_name, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import Line, blank, legend_below, legend_entries, letter_panels, lines
+from paper._style import logarithmic, without_frame
 from paper._tables import distinct, one, where
 
 ESTIMATORS = ("f-kmse", "landweber", "nu-method")
 WAYS = ("parameter known", "choosing, the paper's way", "choosing, ours")
 
 POWERS = {2: "top", 3: "bottom"}
-"""Of n: what the slopes of run times are compared with, and the side of its name that is at its end."""
+"""Powers of n that slopes are compared with, and the side of the name at its end."""
 
 SPAN, CLEARANCE = 3, 8
 """Over how many sizes the slopes are drawn, and how many times under the fastest."""
 
 
 def settings(quick: bool) -> Settings:
-    """Return the sizes: as many candidates for each estimator, and the repetitions whose median is taken."""
+    """Return the sizes: candidates for each estimator, and repetitions to take the median of."""
     sizes = [50, 100] if quick else [50, 100, 200, 400, 800, 1600]
     return {
         "seed": 2014,
@@ -57,7 +57,7 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return the times of one estimator, done one way, and the parameter that leave-one-out chooses."""
+    """Return the times of one estimator, done one way, and the parameter that is chosen."""
     n, name = task["n"], task["estimator"]
     (draw,) = SyntheticFamily(settings["d"]).draw([0], n, settings["seed"])
     gram = DenseGram.from_sample(Gaussian().resolve(draw.X), draw.X)
@@ -116,10 +116,10 @@ def iterated(gram: DenseGram, filter: Landweber | NuMethod, t: int) -> Array:
 
 
 def scores_by_inverting(K: Array, grid: Array) -> Array:
-    """Return F-KMSE's exact leave-one-out scores with an inverse (K + cI)⁻¹, c = (n−1)λ, for each λ.
+    """Return F-KMSE's exact leave-one-out scores by an inverse (K + cI)⁻¹ for each λ.
 
-    Without point i, ‖μ^(−i)‖² is the sum of all entries of K³(K + cI)⁻² = K − 2c + 3c²(K + cI)⁻¹ − c³(K + cI)⁻² over
-    (n−1)², and (K + cI)⁻¹e follows from the inverse of the whole by one column.
+    Without point i, ‖μ^(−i)‖² is the sum of all entries of K³(K + cI)⁻² = K − 2c + 3c²(K + cI)⁻¹ −
+    c³(K + cI)⁻² over (n−1)², and (K + cI)⁻¹e follows from the inverse of the whole by one column.
     """
     n = len(K)
     row_sums, diagonal = K.sum(axis=1), np.diagonal(K)
@@ -140,7 +140,7 @@ def scores_by_inverting(K: Array, grid: Array) -> Array:
 
 
 def scores_by_iterating(K: Array, filter: Landweber | NuMethod, last: int) -> Array:
-    """Return the exact leave-one-out scores of t = 1..last by iterating on all n left-out samples, a column each."""
+    """Return the exact leave-one-out scores of t = 1..last by iterating on n left-out samples."""
     n = len(K)
     right = (K.sum(axis=1)[:, None] - K) / (n - 1)  # in column i, K_(−i) times the masses 1/(n−1)
     weights, before, products = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
@@ -180,7 +180,10 @@ def claims(results: Results) -> list[Claim]:
     for way in dict.fromkeys(row["way"] for row in rows):
         times = {row["estimator"]: row for row in where(rows, way=way)}
         peer = times.pop("f-kmse")
-        says = f"Landweber and the ν-method are more efficient than F-KMSE ({way}, n = {n}; quartiles in brackets)."
+        says = (
+            f"Landweber and the ν-method are more efficient than F-KMSE ({way}, n = {n}; quartiles "
+            "in brackets)."
+        )
         number = in_one_cell(
             f"{display_name(name)}{_at(row)} {_times_as_fast(row, peer)}"
             for name, row in times.items()
@@ -196,11 +199,12 @@ def findings(results: Results) -> list[Finding]:
     rows = where(results.rows, n=n)
     _, slow, fast = WAYS
     names = dict.fromkeys(row["estimator"] for row in rows)
-    number = in_one_cell(
-        f"{display_name(name)} "
-        f"{_times_as_fast(one(rows, estimator=name, way=fast), one(rows, estimator=name, way=slow))}"
-        for name in names
-    )
+    cells = []
+    for name in names:
+        ours = one(rows, estimator=name, way=fast)
+        theirs = one(rows, estimator=name, way=slow)
+        cells.append(f"{display_name(name)} {_times_as_fast(ours, theirs)}")
+    number = in_one_cell(cells)
     what = (
         "All exact leave-one-out scores from one decomposition, against computing them one by one"
     )
@@ -222,7 +226,7 @@ def _times_as_fast(row: Row, peer: Row) -> str:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: median seconds with quartiles against n, a panel for each way of getting there."""
+    """Return the figure: median seconds with quartiles against n, a panel for each way."""
     ways, sizes = distinct(results.rows, "way", WAYS), sorted(distinct(results.rows, "n"))
     page = blank(2.9)
     axes = page.subplots(1, len(ways), sharex=True, sharey=True, squeeze=False)[0]
@@ -257,9 +261,9 @@ EXPERIMENT = Experiment(
     name="figure-3b",
     title="run time against n, F-KMSE the paper's way and ours",
     text=(
-        "Times of one core. *Parameter known*: one linear system for F-KMSE, t products for the others. *The "
-        "paper's way*: a matrix inverse for each λ, or the iteration on all left-out samples. *Ours*: one "
-        "eigendecomposition and sums of resolvents."
+        "Times of one core. *Parameter known*: one linear system for F-KMSE, t products for the "
+        "others. *The paper's way*: a matrix inverse for each λ, or the iteration on all left-out "
+        "samples. *Ours*: one eigendecomposition and sums of resolvents."
     ),
     settings=settings,
     tasks=tasks,

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from muhat.datasets import SyntheticFamily
-from muhat.plots._style import logarithmic
 from paper._claims import (
     FAILS,
     HOLDS,
@@ -44,6 +43,7 @@ from paper._samples import (
     stacked_losses,
 )
 from paper._statistics import improvement
+from paper._style import logarithmic
 from paper._tables import distinct, one, where
 
 FILTERS = ("f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
@@ -59,7 +59,7 @@ DIMENSIONS = [1, 2, 5, 10, 20, 50, 100]
 """The dimensions that are labelled."""
 
 OFF_SCALE = 1.0
-"""A line that is everywhere this many times farther below KME than the best is above it is noted, not drawn."""
+"""A line this many times farther below KME than the best is above it is noted, not drawn."""
 
 
 def settings(quick: bool) -> Settings:
@@ -97,7 +97,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return risk and improvement of every case, and the improvement over S-KMSE with the paper's rule."""
+    """Return risk and improvement of every case, and the improvement over S-KMSE."""
     rows = joined(results)
     simple = losses_by_case("s-kmse", [row for row in rows if row["rule"] == "paper"])
     gains = [
@@ -108,7 +108,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return the claims: improvement against dimension, the filters against S-KMSE, and truncated SVD."""
+    """Return the claims: gains by dimension, filters against S-KMSE, and truncated SVD."""
     dimensions, typical = results.settings["dimensions"], typical_dimension(results)
     ends = [(next(d for d in dimensions if d > 1), typical), (typical, max(dimensions))]
     found = []
@@ -164,7 +164,10 @@ def _truncation(rows: list[Row], sampling: str) -> Claim:
     gains = {name: one(rows, estimator=name) for name in SHRINKING}
     mine = gains.pop("tsvd")
     other = min(gains.values(), key=lambda row: float(row["improvement"]))
-    says = f"Truncated SVD still gains, but less than the others (mixture {sampling}, d = {mine['d']})."
+    says = (
+        f"Truncated SVD still gains, but less than the others (mixture {sampling}, d = "
+        f"{mine['d']})."
+    )
     number = in_one_cell([with_interval(mine), f"the least of the others {with_interval(other)}"])
     if mine["improvement"] >= other["improvement"] or mine["improvement"] < -NEXT_TO_NOTHING:
         return Claim("Figure 3c", says, number, FAILS)
@@ -181,7 +184,10 @@ def _stacked(rows: list[Row], sampling: str) -> list[Finding]:
         return []
     best = {row["d"]: _best_of_paper(where(rows, d=row["d"])) for row in mine}
     number = in_one_cell(f"d = {row['d']}: {_against(row, best[row['d']])}" for row in mine)
-    what = "Improvement of the stacked mean over KME, against the best estimator of the paper there, in hindsight"
+    what = (
+        "Improvement of the stacked mean over KME, against the best estimator of the paper there, "
+        "in hindsight"
+    )
     return [Finding(f"{what} (mixture {sampling}).", number)]
 
 
@@ -209,7 +215,7 @@ def _gap(rows: list[Row], name: str, low_d: int, high_d: int) -> Row:
 
 
 def details(results: Results) -> str:
-    """Return the improvements of all estimators and rules at one dimension, for both ways of drawing the mixture."""
+    """Return the improvements of all estimators and rules at one dimension."""
     d, samplings = typical_dimension(results), results.settings["samplings"]
     lines = [f"| d = {d} | rule | " + " | ".join(f"mixture {each}" for each in samplings) + " |"]
     lines.append("|---|---|" + "---|" * len(samplings))
@@ -223,7 +229,7 @@ def details(results: Results) -> str:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: improvement against the dimension with parameters chosen, and below it with the loss known."""
+    """Return the figure: improvement against the dimension, chosen and with the loss known."""
     samplings = distinct(results.rows, "sampling", SAMPLINGS)
     drawn = blank(5.6)
     axes = drawn.subplots(2, len(samplings), sharex=True, sharey="row", squeeze=False)
@@ -254,7 +260,7 @@ def figure(results: Results) -> Any:
 
 
 def far_below(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
-    """Return the estimators and rules that are far below KME all along, with the note that replaces them."""
+    """Return the estimators and rules that are far below KME, with the note for the legend."""
     scale = max([1e-3, *(row["improvement"] for row in rows)])
     return {
         (
@@ -270,9 +276,9 @@ EXPERIMENT = Experiment(
     name="figure-3c",
     title="improvement over KME against the dimension, d from 1 to 100",
     text=(
-        "100 (R − R_λ)/R, n = 50, with the paper's rules, with ours, and with an oracle that knows the loss and "
-        "bounds what any rule could reach. Where one mixture serves all samples, intervals are those of that "
-        "mixture: another one for the same d gives other values."
+        "100 (R − R_λ)/R, n = 50, with the paper's rules, with ours, and with an oracle that knows "
+        "the loss and bounds what any rule could reach. Where one mixture serves all samples, "
+        "intervals are those of that mixture: another one for the same d gives other values."
     ),
     settings=settings,
     tasks=tasks,

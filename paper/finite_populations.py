@@ -1,4 +1,4 @@
-"""What estimators gain where nobody can tune to it: real rows without replacement, fitted mixtures, hard laws."""
+"""What estimators gain on data nobody tuned to: real rows, fitted mixtures, hard laws."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from muhat._arrays import Array, slices
 from muhat.datasets import load_dataset, standardized
 from muhat.embedding import Element
 from muhat.gram import DenseGram, DenseProblem
-from muhat.gram._random_features import frequency_law
 from muhat.kernels import KERNELS, Kernel, Laplacian, Mixture
 from muhat.mean import KernelMean
-from muhat.plots._style import logarithmic
 from muhat.selection import LeaveOneOut
 from muhat.stacking import StackedMean
+from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell, with_interval
 from paper._estimators import SMOOTH, display_name, filter_named
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -35,6 +33,7 @@ from paper._figures import (
 )
 from paper._samples import indices, joined
 from paper._statistics import improvement, mean_of
+from paper._style import logarithmic
 from paper._tables import distinct, one, where
 
 SETS = ("ionosphere", "glass", "bodyfat", "housing", "vowel", "vehicle", "wine", "wdbc")
@@ -50,7 +49,7 @@ FAMILIES = {
 KERNEL_NAMES = {"gaussian": "Gaussian", "laplacian": "Laplacian"}
 
 SHOWN = ("stacked", "default", "f-kmse", "s-kmse", "best")
-"""The estimators of the tables; the best filter is the one that gained most in a cell, which nobody knows before."""
+"""The estimators of the tables; the best filter is the one that gained most in a cell."""
 
 NOT_FILTERS = ("kme", "default", "stacked")
 
@@ -136,13 +135,14 @@ HARD: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "rounded": _rounded,
     "tight clusters": _tight_clusters,
 }
-"""Laws that are unkind to shrinkage, to smooth fits or to bandwidths; the first three have a few values only."""
+"""Laws that are hard for shrinkage, smooth fits or bandwidths; the first three have few values."""
 
 
 def settings(quick: bool) -> Settings:
-    """Return the laws, kernels and sizes; ``samples`` says how many samples there are of each size n.
+    """Return the laws, kernels and sizes; ``samples`` is the number of samples by size n.
 
-    ``population`` is how many rows of a hard law are drawn once, to draw samples from: three times n if that is more.
+    ``population`` is how many rows of a hard law are drawn once, to draw samples from: three times
+    n if that is more.
     """
     kernels = [["gaussian", 1.0], ["gaussian", 0.25], ["gaussian", 0.1], ["laplacian", 1.0]]
     return {
@@ -178,7 +178,8 @@ def tasks(settings: Settings) -> list[Task]:
 def _cells(settings: Settings, n: int) -> list[tuple[str, str, tuple[str, float]]]:
     """Return family, law and kernel of the cells of one size.
 
-    A set has at least twice as many rows as are drawn. A mixture has no closed form under the Laplacian kernel.
+    A set has at least twice as many rows as are drawn. A mixture has no closed form under the
+    Laplacian kernel.
     """
     gaussian = [each for each in settings["kernels"] if each[0] == "gaussian"]
     if n >= settings["large_from"]:
@@ -231,7 +232,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Measured:
-    """‖μ − μ_P‖² and E(μ(z) − μ_P(z))², z ~ P, of some estimates: exact, or estimated without bias."""
+    """‖μ − μ_P‖² and E(μ(z) − μ_P(z))², z ~ P: exact, or estimated without bias."""
 
     losses: Array
     values: Array
@@ -239,13 +240,14 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Rows, some of which are drawn without replacement; the others tell the loss of what is estimated from these.
+    """Rows of which some are drawn without replacement; the others measure the loss.
 
-    The rows that were not drawn, y_1 … y_M, are new draws from whatever the rows come from. With
-    U = mean k(y_j, y_l) over j ≠ l, which estimates ‖μ_P‖² without bias, ‖μ‖² − 2 mean μ(y_j) + U estimates the loss
-    ‖μ − μ_P‖² without bias. In the same way the mean over j of μ(y_j)² − 2 μ(y_j) mean_l k(y_j, y_l)
-    + mean_{l ≠ l'} k(y_j, y_l) k(y_j, y_l'), where l and l' differ from j, estimates E(μ(z) − μ_P(z))². A loss
-    of one sample that is estimated so may be below zero; means over samples are what counts.
+    The rows that were not drawn, y_1 … y_M, are new draws from whatever the rows come from. With U
+    = mean k(y_j, y_l) over j ≠ l, which estimates ‖μ_P‖² without bias, ‖μ‖² − 2 mean μ(y_j) + U
+    estimates the loss ‖μ − μ_P‖² without bias. In the same way the mean over j of μ(y_j)² − 2
+    μ(y_j) mean_l k(y_j, y_l) + mean_{l ≠ l'} k(y_j, y_l) k(y_j, y_l'), where l and l' differ from
+    j, estimates E(μ(z) − μ_P(z))². A loss of one sample that is estimated so may be below zero;
+    means over samples are what counts.
 
     Attributes
     ----------
@@ -298,11 +300,12 @@ class Population:
     def _excess(
         self, mu: Element, drawn: Array, rest: Array, frequencies: int, rng: np.random.Generator
     ) -> float:
-        """Return the loss of an estimate less that of the plain mean, on random frequencies: without bias.
+        """Return the loss of an estimate less that of the plain mean, without bias.
 
-        ⟨f, g⟩ = E conj(F(ω)) G(ω), where F and G are the characteristic functions of the measures behind f and g.
+        ⟨f, g⟩ = E conj(F(ω)) G(ω), where F and G are the characteristic functions of the measures
+        behind f and g.
         """
-        omega = frequency_law(self.kernel)(rng, (frequencies, self.X.shape[1]))
+        omega = self.kernel.draw_frequencies(rng, (frequencies, self.X.shape[1]))
         mine = waves(omega, mu.points, mu.weights)  # type: ignore[attr-defined]
         truth, plain = (
             waves(omega, self.X[rows], np.full(len(rows), 1 / len(rows))) for rows in (rest, drawn)
@@ -313,11 +316,14 @@ class Population:
 def waves(omega: Array, points: Array, weights: Array) -> Array:
     """Return Σ_j w_j exp(iω·x_j) at the rows ω.
 
-    The angles are reduced to one turn in double precision, their cosines and sines are of single precision: their error
-    of 1e-7 is far below that of any number of frequencies, and they take a fifth of the time.
+    The angles are reduced to one turn in double precision, their cosines and sines are of single
+    precision: their error of 1e-7 is far below that of any number of frequencies, and they take a
+    fifth of the time.
     """
     found = np.zeros(len(omega), dtype=complex)
-    for rows in slices(0, len(points), max(1, PHASES // len(omega))):
+    size = max(1, PHASES // len(omega))
+    for first in range(0, len(points), size):
+        rows = slice(first, first + size)
         turns = points[rows] @ (omega.T / (2 * np.pi))
         turns -= np.rint(turns)
         angles = (2 * np.pi * turns).astype(np.float32)
@@ -353,7 +359,7 @@ def rows_of(family: str, law: str, size: int, seed: int) -> Array:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return the losses and errors of values of all estimators on a block of samples of one cell."""
+    """Return losses and errors of values of all estimators on a block of samples."""
     family, law, n, seed = task["family"], task["law"], task["n"], settings["seed"]
     rows = rows_of(family, law, max(settings["population"], 3 * n), seed)
     kernel = kernel_for(rows, task["kernel"], task["share"])
@@ -391,7 +397,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return risk, improvement over KME in both losses and the reported gain of every cell and estimator."""
+    """Return risk, improvement in both losses and reported gain, by cell and estimator."""
     rows = joined(results)
     plain = {_case(row): row for row in rows if row["estimator"] == "kme"}
     found = []
@@ -428,7 +434,7 @@ def _case(row: Row) -> tuple[Any, ...]:
 
 
 def _reported(row: Row, true: float, realized: Array) -> Row:
-    """Return the gain that the estimator reports, in percent, and how often two of its errors reach the true one.
+    """Return the gain that the estimator reports, and how often two errors reach the true one.
 
     ``realized`` is the gain on each sample; its mean is the true gain.
     """
@@ -449,7 +455,7 @@ def best_filter(rows: Sequence[Row], **cell: object) -> Row:
 
 
 def mean_row(rows: Sequence[Row]) -> Row:
-    """Return the mean improvements of laws with their intervals; the laws have samples of their own."""
+    """Return the mean improvements of laws, whose samples are independent, with intervals."""
     found = dict(rows[0])
     for name in ("improvement", "improvement_of_values"):
         value = float(np.mean([row[name] for row in rows]))
@@ -461,7 +467,7 @@ def mean_row(rows: Sequence[Row]) -> Row:
 
 
 def over_laws(rows: Sequence[Row]) -> list[Row]:
-    """Return the mean over the laws of each family, of every estimator that is shown, kernel, bandwidth and n."""
+    """Return means over the laws of each family, by estimator, kernel, bandwidth and n."""
     found = []
     keys = ("family", "kernel", "share", "n")
     for place in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
@@ -477,7 +483,7 @@ def over_laws(rows: Sequence[Row]) -> list[Row]:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return the mean improvements of each family at one sample size, and what the stacked mean says of itself."""
+    """Return the mean improvements of each family, and what the stacked mean reports itself."""
     sizes = distinct(results.rows, "n")
     n = min(sizes, key=lambda size: abs(size - MAIN_SIZE))
     means, found = over_laws(where(results.rows, n=n)), []
@@ -494,7 +500,10 @@ def findings(results: Results) -> list[Finding]:
         worst = min(where(results.rows, estimator=name), key=lambda row: row["improvement"])
         cells = where(results.rows, estimator=name)
         below = sum(row["improvement_high"] < 0 for row in cells)
-        number = f"{with_interval(worst)} ({_cell(worst)}); {below} of {len(cells)} cells have intervals below zero"
+        number = (
+            f"{with_interval(worst)} ({_cell(worst)}); {below} of {len(cells)} cells have "
+            "intervals below zero"
+        )
         found.append(
             Finding(f"{display_name(name)}: the cell with the least improvement over KME.", number)
         )
@@ -518,7 +527,7 @@ def _cell(row: Row) -> str:
 
 
 def details(results: Results) -> str:
-    """Return the means over the laws in both losses, the hard laws one by one, and reported gains beside the truth."""
+    """Return tables: means over laws in both losses, the hard laws, reported gains."""
     parts = [note_of_size(results), _means(results)]
     hard = where(results.rows, family="hard")
     parts += [_hard_laws(hard)] if hard else []
@@ -534,8 +543,8 @@ def note_of_size(results: Results) -> str:
 def _means(results: Results) -> str:
     names = [f"{display_name(name)}: {loss}" for name in SHOWN for loss in ("norm", "values")]
     lines = [
-        "Improvement over KME in %, mean over the laws, with its standard error: in the norm, ‖μ − μ_P‖², and of the "
-        "values, E(μ(z) − μ_P(z))².\n",
+        "Improvement over KME in %, mean over the laws, with its standard error: in the norm, ‖μ "
+        "− μ_P‖², and of the values, E(μ(z) − μ_P(z))².\n",
         f"| laws | kernel | n | {' | '.join(names)} |",
         "|---" * (len(names) + 3) + "|",
     ]
@@ -553,7 +562,7 @@ def _means(results: Results) -> str:
 
 
 def _with_error(row: Row, column: str) -> str:
-    """Return a number with its standard error, which is about half of what its 95 % interval reaches."""
+    """Return a number with its standard error, about half the reach of its 95 % interval."""
     return f"{decimal(row[column], 1)} ± {decimal((row[f'{column}_high'] - row[column]) / 2, 1)}"
 
 
@@ -561,7 +570,10 @@ def _hard_laws(rows: Sequence[Row]) -> str:
     """Return the improvement in the norm on every hard law, of the stacked mean and the default."""
     cells = dict.fromkeys((row["kernel"], row["share"], row["n"]) for row in rows)
     lines = [
-        "The hard laws one by one, improvement over KME in ‖μ − μ_P‖² in %: stacked mean / default.\n",
+        (
+            "The hard laws one by one, improvement over KME in ‖μ − μ_P‖² in %: stacked mean / "
+            "default.\n"
+        ),
         f"| law | {' | '.join(_title(*cell) for cell in cells)} |",
         "|---" * (len(cells) + 1) + "|",
     ]
@@ -583,10 +595,12 @@ def _reported_gains(results: Results) -> str:
     """Return what the stacked mean reports, beside what it gains."""
     stacked = where(results.rows, estimator="stacked")
     lines = [
-        "What the stacked mean reports of itself (`gain_`, mean over laws and samples, in %), beside what it gains; "
-        "its `gain_error_` beside the scatter of `gain_` from sample to sample; and in how many samples two "
-        "`gain_error_` around `gain_` hold the true mean gain, and the gain on that sample.\n",
-        "| laws | kernel | n | reported | true | error reported | scatter | hold the mean gain | hold the sample's |",
+        "What the stacked mean reports of itself (`gain_`, mean over laws and samples, in %), "
+        "beside what it gains; its `gain_error_` beside the scatter of `gain_` from sample to "
+        "sample; and in how many samples two `gain_error_` around `gain_` hold the true mean "
+        "gain, and the gain on that sample.\n",
+        "| laws | kernel | n | reported | true | error reported | scatter "
+        "| hold the mean gain | hold the sample's |",
         "|---" * 9 + "|",
     ]
     for family, kernel, share, n in dict.fromkeys(
@@ -620,7 +634,7 @@ def _reported_gains(results: Results) -> str:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: mean improvement over the laws against n, by family, kernel and bandwidth."""
+    """Return the figure: mean improvement against n, by family, kernel and bandwidth."""
     means = over_laws(results.rows)
     families = distinct(means, "family", FAMILIES)
     kernels = list(dict.fromkeys((row["kernel"], row["share"]) for row in means))
@@ -652,21 +666,24 @@ EXPERIMENT = Experiment(
     name="finite-populations",
     title="improvement over KME on real sets without replacement, fitted mixtures and hard laws",
     text=(
-        "Not in the paper. Three families of laws. **Real sets**: n of the N standardised rows of a data set are drawn "
-        "without replacement, N at least 2n, and the loss is measured by the rows that were not drawn, which are new "
-        "draws from whatever the set comes from: ‖μ‖² − 2 mean μ(y_j) + mean k(y_j, y_l), j ≠ l, estimates "
-        "‖μ − μ_P‖² without bias. **Mixtures**: five Gaussians that EM (scikit-learn's `GaussianMixture`) fits to each "
-        "set; samples are independent draws, and the loss is in closed form. **Hard laws**: 1,500 rows of a law (3n if "
-        "that is more) are drawn once, samples of n from these without replacement, measured as the real sets. Every "
-        "estimator knows the kernel, whose σ² is a share of the median rule's on all rows. KME is the plain average; "
-        "the default is `KernelMean()`; S-KMSE, F-KMSE and the other filters choose by leave-one-out, and the best "
-        "filter in hindsight is the one that gained most in a cell, which nobody knows in advance. Two losses: "
-        "‖μ − μ_P‖², the squared error in the RKHS, and E(μ(z) − μ_P(z))², the squared error of the values at new "
-        "draws z. Improvement is in percent of KME's, by means of paired losses; an interval is for new samples from "
-        "the same law. Under the Laplacian kernel the stacked mean has thousands of points: its loss less KME's is "
-        "measured on random frequencies, new ones for each sample, without bias. Numbers of samples were set by the "
-        "time at hand, exponential and lognormal columns were added after a review found harm there, and everything "
-        "that was measured is shown."
+        "Not in the paper. Three families of laws. **Real sets**: n of the N standardised rows of "
+        "a data set are drawn without replacement, N at least 2n, and the loss is measured by the "
+        "rows that were not drawn, which are new draws from whatever the set comes from: ‖μ‖² − 2 "
+        "mean μ(y_j) + mean k(y_j, y_l), j ≠ l, estimates ‖μ − μ_P‖² without bias. **Mixtures**: "
+        "five Gaussians that EM (scikit-learn's `GaussianMixture`) fits to each set; samples are "
+        "independent draws, and the loss is in closed form. **Hard laws**: 1,500 rows of a law (3n "
+        "if that is more) are drawn once, samples of n from these without replacement, measured as "
+        "the real sets. Every estimator knows the kernel, whose σ² is a share of the median rule's "
+        "on all rows. KME is the plain average; the default is `KernelMean()`; S-KMSE, F-KMSE and "
+        "the other filters choose by leave-one-out, and the best filter in hindsight is the one "
+        "that gained most in a cell, which nobody knows in advance. Two losses: ‖μ − μ_P‖², the "
+        "squared error in the RKHS, and E(μ(z) − μ_P(z))², the squared error of the values at new "
+        "draws z. Improvement is in percent of KME's, by means of paired losses; an interval is "
+        "for new samples from the same law. Under the Laplacian kernel the stacked mean has "
+        "thousands of points: its loss less KME's is measured on random frequencies, new ones for "
+        "each sample, without bias. Numbers of samples were set by the time at hand, exponential "
+        "and lognormal columns were added after a review found harm there, and everything that was "
+        "measured is shown."
     ),
     settings=settings,
     tasks=tasks,

@@ -1,4 +1,4 @@
-"""How often the tests reject where there is nothing to find: each test on each route, under each null hypothesis."""
+"""Levels of the tests: how often each rejects, on each route, under each null hypothesis."""
 
 import json
 import tempfile
@@ -12,11 +12,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from muhat._arrays import Array
 from muhat.data import open_batches
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Precomputed
 from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest, _two_samples, _units
+from paper._arrays import Array
 from paper._checkpoints import canonical
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -48,7 +48,7 @@ def _categories(rng: np.random.Generator) -> Pair:
 
 
 def _copies(rng: np.random.Generator) -> Pair:
-    """Return rows that come from the same few points, so that both groups have copies of one another's rows."""
+    """Return rows from the same few points, so that the groups share copies of rows."""
     points = rng.normal(size=(15, 2))
     return points[rng.integers(15, size=24)], points[rng.integers(15, size=24)]
 
@@ -107,7 +107,7 @@ def _in_batches(X: Array, Y: Array, options: dict[str, Any]) -> float:
 
 @contextmanager
 def _sums_from_few_rows() -> Iterator[None]:
-    """Let the tests hold sums over batches only, as they do beyond 20,000 rows, for samples of any size."""
+    """Let the tests use sums over batches only, as beyond 20,000 rows, at any sample size."""
     with (
         mock.patch.object(_two_samples, "MAX_SINGLE_ROWS", 16),
         mock.patch.object(_units, "MAX_SINGLE_ROWS", 16),
@@ -292,7 +292,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the share of draws that each cell rejects, and how far above the level it is, in standard errors."""
+    """Return the share of draws that each cell rejects, and its distance from the level."""
     rows, found = [row for rows in results for row in rows], []
     for number, (test, route, null) in enumerate(settings["cells"]):
         some = where(rows, cell=number)
@@ -331,8 +331,9 @@ def findings(results: Results) -> list[Finding]:
     largest = max(rows, key=lambda row: row["z"])
     above = [row for row in rows if row["z"] > 3]
     number = (
-        f"{decimal_z(largest)} standard errors ({largest['rejected']:.4f}: {_name(largest)}); the largest of "
-        f"{len(rows)} independent standard normal numbers is {largest_expected(len(rows)):.1f} in the mean"
+        f"{decimal_z(largest)} standard errors ({largest['rejected']:.4f}: {_name(largest)}); the "
+        f"largest of {len(rows)} independent standard normal numbers is "
+        f"{largest_expected(len(rows)):.1f} in the mean"
     )
     names = "; ".join(f"{_name(row)}: {row['rejected']:.3f}" for row in above) or "none"
     return [
@@ -357,12 +358,15 @@ def _name(row: Row) -> str:
 
 
 def details(results: Results) -> str:
-    """Return the table of routes and null hypotheses, and other packages' levels where they were measured."""
+    """Return the table of routes and null hypotheses, and levels of other packages."""
     nulls = distinct(results.rows, "null", NULLS)
     error = max(row["error"] for row in results.rows)
     lines = [
         *note_of_size(results, settings(False)),
-        f"P(p ≤ {LEVEL}) under each null hypothesis; the standard error of a cell is {error:.4f}.\n",
+        (
+            f"P(p ≤ {LEVEL}) under each null hypothesis; the standard error of a cell is "
+            f"{error:.4f}.\n"
+        ),
         f"| test | route | {' | '.join(nulls)} |",
         "|---" * (len(nulls) + 2) + "|",
     ]
@@ -383,8 +387,8 @@ def _of_peers() -> str:
     """Return the levels of other packages' tests, as far as they were measured."""
     found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
     lines = [
-        "Other packages' tests on two samples from one distribution (`benchmarks/peers/measure.py`, in an environment "
-        "of their own):\n",
+        "Other packages' tests on two samples from one distribution "
+        "(`benchmarks/peers/measure.py`, in an environment of their own):\n",
         f"| samples | test | draws | permutations | p ≤ {LEVEL} | p = 0 |",
         "|---" * 6 + "|",
     ]
@@ -443,16 +447,18 @@ EXPERIMENT = Experiment(
     name="test-levels",
     title="how often the tests reject where there is nothing to find, on every route",
     text=(
-        "Both samples are drawn from one distribution, or x and y independently of each other, and the share of "
-        "p-values up to 0.05 is counted, for each public test on each route that it takes by itself or by an option. "
-        "Samples have 24 rows each (30 of categories, 12 and 36 where n ≠ m) and 19 permutations, with which 0.05 is "
-        "the only level that is attained exactly; the drift detector takes 39 or stops early, and its first batch, "
-        "which is what is counted, has the level 0.05. “Copies” are rows of both groups drawn from the same 15 points, "
-        "for independence x and y from 10 points each; in place of n ≠ m, independence has one column and ten. Routes "
-        "by option take three Gaussian kernels, so that a draw takes milliseconds; routes that only read rows in "
-        "another way are run under two null hypotheses. “Sums only” is what happens beyond 20,000 rows, forced on few; "
-        "“kernel function” is a Python function as the kernel, “precomputed” a Gram matrix. With ties and after an "
-        "early stop fewer than 5 % may be rejected. Cells share no draws."
+        "Both samples are drawn from one distribution, or x and y independently of each other, and "
+        "the share of p-values up to 0.05 is counted, for each public test on each route that it "
+        "takes by itself or by an option. Samples have 24 rows each (30 of categories, 12 and 36 "
+        "where n ≠ m) and 19 permutations, with which 0.05 is the only level that is attained "
+        "exactly; the drift detector takes 39 or stops early, and its first batch, which is what "
+        "is counted, has the level 0.05. “Copies” are rows of both groups drawn from the same 15 "
+        "points, for independence x and y from 10 points each; in place of n ≠ m, independence has "
+        "one column and ten. Routes by option take three Gaussian kernels, so that a draw takes "
+        "milliseconds; routes that only read rows in another way are run under two null "
+        "hypotheses. “Sums only” is what happens beyond 20,000 rows, forced on few; “kernel "
+        "function” is a Python function as the kernel, “precomputed” a Gram matrix. With ties and "
+        "after an early stop fewer than 5 % may be rejected. Cells share no draws."
     ),
     settings=settings,
     tasks=tasks,

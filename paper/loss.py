@@ -1,4 +1,4 @@
-"""The measure itself: the closed-form loss against Monte Carlo, and KME's risk against its analytic value."""
+"""The measure itself: the closed-form loss against Monte Carlo, KME's risk against theory."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -39,7 +39,7 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
-    """Return one estimator's loss in both ways, or KME's losses on a block of samples under one kernel."""
+    """Return one estimator's loss in both ways, or KME's losses on a block of samples."""
     family = SyntheticFamily(settings["d"], redraw=False)
     (pilot,) = family.draw([PILOT], settings["n"], settings["seed"])
     bandwidth = median_bandwidth(pilot.X)
@@ -52,7 +52,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
-    """Return the loss of one estimate in closed form and by averages over draws Y of ‖f‖² − 2f(Y) + k(Y, Y′)."""
+    """Return a loss in closed form and by averages over draws Y of ‖f‖² − 2f(Y) + k(Y, Y′)."""
     (draw,) = SyntheticFamily(settings["d"], redraw=False).draw(
         [0], settings["n"], settings["seed"]
     )
@@ -75,7 +75,7 @@ def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return, for each quantity, its exact value and the average of draws or samples with its interval."""
+    """Return the exact value of each quantity, and the average of draws with its interval."""
     rows = [row for rows in results for row in rows]
     table = [
         {
@@ -114,8 +114,9 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Section 5",
             "The loss has a closed form for Gaussian mixtures.",
-            f"{inside} of {len(losses)} estimators' losses in the 95 % interval of {losses[0]['draws']:,} draws; "
-            f"the furthest at {max(map(abs, reach)):.2f} half-widths (it holds below 2)",
+            f"{inside} of {len(losses)} estimators' losses in the 95 % interval of "
+            f"{losses[0]['draws']:,} draws; the furthest at {max(map(abs, reach)):.2f} "
+            "half-widths (it holds below 2)",
             HOLDS if max(map(abs, reach)) < 2 else FAILS,
         ),
         Claim(
@@ -128,7 +129,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: Monte Carlo averages minus exact values, in half-widths of their intervals."""
+    """Return the figure: Monte Carlo averages minus exact values, in half-widths."""
     rows = results.rows
     drawn = blank(0.8 + 0.24 * len(rows), width=5.0)
     ax = drawn.subplots()
@@ -153,8 +154,9 @@ EXPERIMENT = Experiment(
     name="loss",
     title="the closed-form loss against Monte Carlo, and KME's risk against its analytic value",
     text=(
-        "Everything below is measured by the loss ‖μ_λ − μ‖² in closed form. Here it stands against averages over "
-        "draws, and KME's average loss, under one mixture and one fixed bandwidth, against its analytic risk."
+        "Everything below is measured by the loss ‖μ_λ − μ‖² in closed form. Here it stands "
+        "against averages over draws, and KME's average loss, under one mixture and one fixed "
+        "bandwidth, against its analytic risk."
     ),
     settings=settings,
     tasks=tasks,

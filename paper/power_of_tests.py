@@ -1,4 +1,4 @@
-"""How often the tests find a difference or a dependence: the cells of MMDAgg's, FUSE's and HSICAgg's authors."""
+"""Power of the tests on the settings of MMDAgg's, FUSE's and HSICAgg's authors."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.gram import Nystrom
 from muhat.testing import IndependenceTest, TwoSampleTest
+from paper._arrays import Array
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, name_rows
@@ -40,7 +40,7 @@ HSICAGG: Published = {
     for d, power in zip((2, 3, 4, 5), (1.0, 1.0, 0.40, 0.03), strict=True)
 }
 PEERS = {"MMDAgg": MMDAGG, "FUSE": FUSE, "HSICAgg": HSICAGG}
-"""As their authors published them: Schrab et al. 2023 (JMLR), Biggs et al. 2023, Schrab et al. 2022."""
+"""As published: Schrab et al. 2023 (JMLR), Biggs et al. 2023, Schrab et al. 2022."""
 
 DEFAULT = "default"
 """What our test is called in tables."""
@@ -75,7 +75,7 @@ def settings(quick: bool) -> Settings:
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """Return a task for each block of repetitions of each cell, in an order in which all cells come on together."""
+    """Return a task for each block of repetitions of each cell, all cells advancing together."""
     found = [
         {
             "cell": number,
@@ -141,7 +141,7 @@ def _bump(x: Array) -> Array:
 
 
 def four_gaussians(n: int, deviation: float, rng: np.random.Generator) -> Array:
-    """Return n rows around (±20, ±20) with variance 1, but for the first centre's standard deviation."""
+    """Return n rows around (±20, ±20) with variance 1, except for the first centre."""
     centres = np.array(list(product((20.0, -20.0), repeat=2)))
     which = rng.integers(4, size=n)
     return centres[which] + np.where(which == 0, deviation, 1.0)[:, None] * rng.normal(size=(n, 2))
@@ -258,13 +258,17 @@ def figure(results: Results) -> Any:
 
 EXPERIMENT = Experiment(
     name="test-power",
-    title="how often the tests find a difference or a dependence, beside what other tests' authors published",
+    title=(
+        "how often the tests find a difference or a dependence, beside what other tests' authors "
+        "published"
+    ),
     text=(
-        "Perturbed uniforms (density 1 + c/P Σ θ Π G, signs drawn anew), four Gaussians of which one is wider, and "
-        "independence of the first column from the others on perturbed uniforms, at level 0.05: the cells on which the "
-        "authors of MMDAgg, FUSE and HSICAgg published their power, beside what they published. Gram matrices are "
-        "approximated by 50 to 200 landmarks, so that the whole runs in an hour; by default the tests take all pairs "
-        "of up to 2000 rows of two samples, and 300 landmarks of more; 100 of more than 500 pairs for independence."
+        "Perturbed uniforms (density 1 + c/P Σ θ Π G, signs drawn anew), four Gaussians of which "
+        "one is wider, and independence of the first column from the others on perturbed uniforms, "
+        "at level 0.05: the cells on which the authors of MMDAgg, FUSE and HSICAgg published their "
+        "power, beside what they published. Gram matrices are approximated by 50 to 200 landmarks, "
+        "so that the whole runs in an hour; by default the tests take all pairs of up to 2000 rows "
+        "of two samples, and 300 landmarks of more; 100 of more than 500 pairs for independence."
     ),
     settings=settings,
     tasks=tasks,

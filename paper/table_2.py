@@ -1,7 +1,7 @@
-"""Table 2: the negative log-likelihood of mixtures fitted by kernel mean matching, on nine data sets.
+"""Table 2: the negative log-likelihood of mixtures fitted by kernel mean matching.
 
-The paper does not say when its solver stops, and much depends on it: each fit is done with several numbers of steps,
-the same for all estimators.
+The paper does not say when its solver stops, and much depends on it: each fit is done with several
+numbers of steps, the same for all estimators.
 """
 
 import warnings
@@ -13,15 +13,14 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, ttest_1samp
 from sklearn.exceptions import ConvergenceWarning
 
-from muhat._arrays import Array
 from muhat.datasets import NAMES, at_hand, load_dataset, standardized
 from muhat.density import MatchedMixture, kmeans_start
 from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
-from muhat.plots._style import without_frame
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
 from muhat.stacking import MixedEmbedding
+from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, with_interval
 from paper._estimators import (
     BY_GCV,
@@ -44,6 +43,7 @@ from paper._figures import (
 )
 from paper._samples import joined
 from paper._statistics import mean_of
+from paper._style import without_frame
 from paper._tables import distinct, one, where
 
 CONVERGED = 10**4
@@ -56,7 +56,7 @@ DRAWS_PER_ROW = 10
 """Points that are drawn from the Gaussians of the stacked mean, for each row."""
 
 START, LIKELIHOOD = "k-means", "maximum likelihood"
-"""The baselines: the start itself, and scikit-learn's maximum-likelihood mixture of the same form."""
+"""The baselines: the start itself, and scikit-learn's maximum-likelihood mixture."""
 
 LEAST_VARIANCE = MatchedMixture().min_variance
 """Of a component, here with features of variance one."""
@@ -108,7 +108,7 @@ COUNTS = {
 
 
 def settings(quick: bool) -> Settings:
-    """Return the paper's sizes, or small ones; a data set that is not on this machine is left out."""
+    """Return the paper's sizes, or small ones, for the data sets on this machine."""
     return {
         "seed": 2014,
         "datasets": ["glass", "wine"] if quick else list(at_hand()),
@@ -168,7 +168,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 
 def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
-    """Return name, rule, weights and share of the components kept, of the paper's estimators and of ours."""
+    """Return name, rule, weights and share of components kept of every estimator."""
     rule = LeaveOneOut()
     choices = rule.choices(problem, [filter_named(name) for name in BY_LOO])
     chosen = [(name, "paper", choice) for name, choice in zip(BY_LOO, choices, strict=True)]
@@ -181,7 +181,7 @@ def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
 
 
 def on_points(estimate: Any, draws: int, place: list[int]) -> Embedding:
-    """Return an estimate with so many points drawn from its Gaussians in their place, as the solver needs it."""
+    """Return an estimate with points drawn from its Gaussians in their place."""
     if not isinstance(estimate, MixedEmbedding):
         return cast(Embedding, estimate)
     mass, gaussians = float(estimate.masses.sum()), estimate.gaussians
@@ -239,7 +239,7 @@ def _row(
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the mean score of every cell, its difference from KME's with a paired test, and the oracle's."""
+    """Return the mean score of every cell, with a paired test against KME, and the oracle's."""
     rows = joined(results)
     plain = {
         (row["dataset"], row["steps"]): np.array(row["nll"])
@@ -250,7 +250,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _oracles(rows: Sequence[Row]) -> list[Row]:
-    """Return the best of the paper's estimators on the test part of each repetition: no rule can choose better."""
+    """Return the best of the paper's estimators on the test part of each repetition."""
     cells: dict[tuple[str, int], list[Array]] = {}
     for row in rows:
         if row["rule"] == "paper":
@@ -306,12 +306,12 @@ def cells_below_kme() -> int:
 
 
 def nearest_steps(results: Results) -> int:
-    """Return the number of the solver's steps with which KME's column is nearest to the printed one."""
+    """Return the number of steps with which KME's column is nearest to the printed one."""
     return min(results.settings["steps"], key=lambda steps: deviation(results, steps))
 
 
 def deviation(results: Results, steps: int) -> float:
-    """Return by how many percent KME's column is away from the printed one, on average over the data sets."""
+    """Return the mean distance of KME's column from the printed one, in percent."""
     return float(
         np.mean(
             [
@@ -378,16 +378,21 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Table 2",
             f"KME's column ({stopped}, which was chosen to be nearest to it).",
-            f"{deviation(results, steps):.1f} % away on average, at most {_away_in_words(furthest)}<br>"
-            f"at {steps_in_words(last)} {deviation(results, last):.1f} % and at most {_away_in_words(at_last)}",
+            f"{deviation(results, steps):.1f} % away on average, at most "
+            f"{_away_in_words(furthest)}<br>at {steps_in_words(last)} "
+            f"{deviation(results, last):.1f} % and at most {_away_in_words(at_last)}",
             HOLDS + " within 15 %" if abs(_away(furthest)) <= 15 else FAILS,
         ),
         Claim(
             "Table 2",
-            f"Mixtures from shrinkage estimators tend to have a lower score than from KME ({stopped}).",
-            f"{len(below(rows))} of {len(rows)} cells below KME (the paper: {cells_below_kme()} of 54)<br>"
-            f"{len(below(others))} of {len(others)} without truncated SVD<br>"
-            f"{len(significant(below(rows)))} significantly below, {len(significant(above(rows)))} above",
+            (
+                "Mixtures from shrinkage estimators tend to have a lower score than from KME "
+                f"({stopped})."
+            ),
+            f"{len(below(rows))} of {len(rows)} cells below KME (the paper: {cells_below_kme()} "
+            f"of 54)<br>{len(below(others))} of {len(others)} without truncated SVD<br>"
+            f"{len(significant(below(rows)))} "
+            f"significantly below, {len(significant(above(rows)))} above",
             _tendency(results, rows),
         ),
         Claim(
@@ -407,10 +412,13 @@ def findings(results: Results) -> list[Finding]:
         for name in names
     ]
     number = (
-        f"the score of maximum likelihood is lower on {sum(gap < 0 for gap in gaps)} of {len(names)} sets, "
-        f"by {decimal(-float(np.mean(gaps)), 2)} on average"
+        f"the score of maximum likelihood is lower on {sum(gap < 0 for gap in gaps)} of "
+        f"{len(names)} sets, by {decimal(-float(np.mean(gaps)), 2)} on average"
     )
-    what = "Kernel mean matching from KME against maximum likelihood (scikit-learn's EM, same form, same start)."
+    what = (
+        "Kernel mean matching from KME against maximum likelihood (scikit-learn's EM, same form, "
+        "same start)."
+    )
     return [Finding(what, number)]
 
 
@@ -439,7 +447,7 @@ def _tend_below(rows: list[Row]) -> bool:
 
 
 def details(results: Results) -> str:
-    """Return the section's tables: the cells, our own rows and the baselines, and the effect of stopping."""
+    """Return the tables: the cells, our own rows and baselines, and the effect of stopping."""
     steps = nearest_steps(results)
     tables = [_cells(results, steps), _extra(results, steps), _stopping(results, steps)]
     return "\n\n".join(filter(None, [*tables, _reading(results, steps), _missing(results)]))
@@ -458,7 +466,7 @@ def _cells(results: Results, steps: int) -> str:
 
 
 def _marked(row: Row) -> str:
-    """Return a cell's value, bold if significantly below KME, with a dagger if significantly above."""
+    """Return a cell's value: bold if significantly below KME, with a dagger if above."""
     value = f"{row['nll']:.4f}"
     if significant(below([row])):
         return f"**{value}**"
@@ -479,8 +487,15 @@ def _extra(results: Results, steps: int) -> str:
 
 
 def _stopping(results: Results, chosen: int) -> str:
-    titles = ["stopped after", "KME away from the printed", "cells below KME", "significantly", "significantly above",
-              "KME worse than its start", "share of components that truncated SVD keeps"]  # fmt: skip
+    titles = [
+        "stopped after",
+        "KME away from the printed",
+        "cells below KME",
+        "significantly",
+        "significantly above",
+        "KME worse than its start",
+        "share of components that truncated SVD keeps",
+    ]
     lines = [_line(titles), _line(["---"] * len(titles))]
     for steps in results.settings["steps"]:
         rows = shrunk_cells(results, steps)
@@ -526,11 +541,12 @@ def _reading(results: Results, chosen: int) -> str:
         f"{100 * float(np.mean([row['kept'] for row in rows])):.0f} %" for rows in (by_gcv, folds)
     ]
     return (
-        f"The stop of the first table is {also} the one of those tried that favours shrinkage most: {counts[most]} "
-        f"cells are below KME at {steps_in_words(most)}, {counts[last]} at {steps_in_words(last)}. By GCV truncated "
-        f"SVD keeps {shares[0]} of the components and is below KME on {len(below(by_gcv))} of {len(names)} data sets; "
-        f"by 5-fold cross-validation it keeps {shares[1]} and is below on {len(below(folds))}. The training parts of "
-        "the repetitions overlap, which makes paired tests somewhat too sure."
+        f"The stop of the first table is {also} the one of those tried that favours shrinkage "
+        f"most: {counts[most]} cells are below KME at {steps_in_words(most)}, {counts[last]} at "
+        f"{steps_in_words(last)}. By GCV truncated SVD keeps {shares[0]} of the components and is "
+        f"below KME on {len(below(by_gcv))} of {len(names)} data sets; by 5-fold cross-validation "
+        f"it keeps {shares[1]} and is below on {len(below(folds))}. The training parts of the "
+        "repetitions overlap, which makes paired tests somewhat too sure."
     )
 
 
@@ -552,9 +568,10 @@ def _missing(results: Results) -> str:
 
 
 def figure(results: Results) -> Any:
-    """Return the figure: differences from KME, and how many of them are negative after how many steps.
+    """Return the figure: differences from KME, and how many are negative after how many steps.
 
-    The differences are those after 40 steps of the solver, or after the most there are if these are not among them.
+    The differences are those after 40 steps of the solver, or after the most there are if these are
+    not among them.
     """
     known = distinct(results.rows, "steps")
     steps = STEPS if STEPS in known else max(known)
@@ -568,7 +585,8 @@ def figure(results: Results) -> Any:
     for ax in grid.flat[len(datasets) :]:
         ax.set_visible(False)
     upper.supxlabel(
-        f"difference from KME's negative log-likelihood after {steps_in_words(steps)} (nats per point)",
+        f"difference from KME's negative log-likelihood after {steps_in_words(steps)} "
+        "(nats per point)",
         fontsize="medium",
     )
     counts = lower.subplots()
@@ -649,10 +667,10 @@ EXPERIMENT = Experiment(
     name="table-2",
     title="negative log-likelihood of mixtures fitted by kernel mean matching, nine data sets",
     text=(
-        "Mean negative log-likelihood on the test part, ours (printed). Bold: significantly below KME (paired t "
-        "test over the repetitions, 5 %); †: significantly above. The paper does not say when its solver stopped, "
-        "and much depends on it. The table is for the number of steps with which **KME's column alone** is nearest "
-        "to the printed one; all others follow."
+        "Mean negative log-likelihood on the test part, ours (printed). Bold: significantly below "
+        "KME (paired t test over the repetitions, 5 %); †: significantly above. The paper does not "
+        "say when its solver stopped, and much depends on it. The table is for the number of steps "
+        "with which **KME's column alone** is nearest to the printed one; all others follow."
     ),
     settings=settings,
     tasks=tasks,

@@ -136,9 +136,10 @@ EXPERIMENT = Experiment(
     name="test-times",
     title="how long the tests take on one core",
     text=(
-        "Seconds of the processor for one test of two normal samples in five dimensions, or of independence, with 1999 "
-        "permutations; in brackets, how many statistics. Other packages were timed in an environment of their own with "
-        "fewer permutations; their seconds are scaled up in proportion."
+        "Seconds of the processor for one test of two normal samples in five dimensions, or of "
+        "independence, with 1999 permutations; in brackets, how many statistics. Other packages "
+        "were timed in an environment of their own with fewer permutations; their seconds are "
+        "scaled up in proportion."
     ),
     settings=settings,
     tasks=tasks,

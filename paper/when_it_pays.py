@@ -1,16 +1,14 @@
-"""When does it pay? Improvement against bandwidth, sample size, ‖μ‖²/∫k(x, x)dP with Theorem 1, and by kernel."""
+"""When does it pay? Improvement by bandwidth, sample size, kernel, and with Theorem 1."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
 from muhat.datasets import Draw, SyntheticFamily
-from muhat.figures._comparison import smooth
 from muhat.kernels import KERNELS, Gaussian, Kernel, Polynomial
-from muhat.plots._style import logarithmic, without_frame, zero_is_kme
 from muhat.theory import ExactLosses, admissible_fraction
+from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, in_one_cell, with_interval
 from paper._estimators import EstimatorLosses, display_name, filter_named, losses_by_rule
 from paper._experiment import Experiment, Results, Row, Settings, Task
@@ -43,6 +41,7 @@ from paper._samples import (
     risk_table,
     stacked_losses,
 )
+from paper._style import logarithmic, smooth, without_frame, zero_is_kme
 from paper._tables import distinct, one, where
 
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")
@@ -115,7 +114,7 @@ def _kernels(task: Task, draws: Sequence[Draw]) -> list[Kernel]:
 
 
 def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[EstimatorLosses]:
-    """Return the losses by all rules; one by one under a kernel without a bound, whose κ² is that of each sample."""
+    """Return the losses by all rules; one by one under a kernel whose κ² is the sample's."""
     if np.isfinite(kernels[0].bound):
         return losses_by_rule(exact_losses(draws, kernels))
     single = [exact_losses([draw], [kernel]) for draw, kernel in zip(draws, kernels, strict=True)]
@@ -129,7 +128,7 @@ def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[Esti
 
 
 def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterable[int]) -> Array:
-    """Return each distribution's median bandwidth, from a sample of its own: the theorem's kernel is a given one."""
+    """Return each distribution's median bandwidth, from a sample of its own."""
     pilots = [
         draw.distribution.sample(
             settings["pilot"], np.random.default_rng([settings["seed"], PILOT + place])
@@ -155,7 +154,7 @@ def rate_name(c: float, beta: float) -> str:
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return risk and improvement of every case, and for Theorem 1 what is known exactly of each distribution."""
+    """Return risk and improvement of every case, and for Theorem 1 what is known exactly."""
     raw = joined(results)
     known = [
         {"rho": float(np.mean(row["rho"])) if "rho" in row else None, **_exact(settings, row)}
@@ -166,7 +165,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _exact(settings: Settings, row: Row) -> Row:
-    """Return the exact improvement of S-KMSE with λ = c n^(−β) on each distribution, against Theorem 1's class.
+    """Return the exact improvement of S-KMSE with λ = c n^(−β), against Theorem 1's class.
 
     R = (1−ρ)/n and R_λ = s²(1−ρ)/n + (1−s)²ρ with s = 1/(1+λ) and ρ = ‖μ‖², as k(x, x) = 1.
     """
@@ -226,13 +225,19 @@ def _stacked(results: Results) -> list[Finding]:
                 for place, row in places.items()
             }
             number = in_one_cell(_against(place, row, best[place]) for place, row in places.items())
-            what = "Improvement of the stacked mean over KME, against the best estimator of the paper in hindsight"
+            what = (
+                "Improvement of the stacked mean over KME, against the best estimator of the paper "
+                "in hindsight"
+            )
             found.append(Finding(f"{what}, by {panel}.", number))
     return found
 
 
 def _against(place: str, mine: Row, best: Row) -> str:
-    return f"{place}: {with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
+    return (
+        f"{place}: {with_interval(mine)} against {with_interval(best)} "
+        f"({display_name(best['estimator'])})"
+    )
 
 
 def _best_of_paper(results: Results, panel: str, key: str, value: object) -> Row:
@@ -252,10 +257,13 @@ def _claims_of_theorem_1(results: Results) -> list[Claim]:
             for key in ("inside", "wins", "inside_and_wins")
         )
         boundary = f"A = {rows[0]['boundary']:.3f}"
-        says = f"Whoever is in the class ‖μ‖² < A∫k(x, x)dP wins by λ = {c:g}·n^(−{beta:g}); {boundary}."
+        says = (
+            f"Whoever is in the class ‖μ‖² < A∫k(x, x)dP wins by λ = {c:g}·n^(−{beta:g}); "
+            f"{boundary}."
+        )
         number = (
-            f"inside: {both:.0f} of {inside:.0f} pairs of a distribution and a bandwidth win; outside: "
-            f"{wins - both:.0f} of {total - inside:.0f} (exact risks, no sampling error)"
+            f"inside: {both:.0f} of {inside:.0f} pairs of a distribution and a bandwidth win; "
+            f"outside: {wins - both:.0f} of {total - inside:.0f} (exact risks, no sampling error)"
         )
         verdict = HOLDS if 0 < round(inside) == round(both) else FAILS
         if verdict == HOLDS and round(wins) > round(both):
@@ -333,7 +341,7 @@ def _draw_kernels(ax: Any, rows: Sequence[Row]) -> None:
 def _draw_theorem_1(
     ax: Any, rows: Sequence[Row], rates: Sequence[Sequence[float]]
 ) -> dict[str, Any]:
-    """Draw S-KMSE with λ = c n^(−β), exact and simulated, and the theorem's boundaries; return the legend's entries."""
+    """Draw S-KMSE with λ = c n^(−β) and the theorem's boundaries; return legend entries."""
     keys = {}
     for (c, beta), dashes in zip(rates, RATE_DASHES, strict=False):
         group = sorted(where(rows, rule=rate_name(c, beta)), key=lambda row: row["rho"])
@@ -358,9 +366,10 @@ EXPERIMENT = Experiment(
     name="when-it-pays",
     title="improvement against bandwidth, n, and ‖μ‖²/∫k(x, x)dP with Theorem 1's boundary",
     text=(
-        "Not in the paper. (a) Gains are large where the bandwidth is far below the median rule's, and small at it; "
-        "(b) most fall with n. (c) The bandwidth is fixed in advance, so that Theorem 1 applies to the letter: left "
-        "of its boundary S-KMSE with that rate must win for every n."
+        "Not in the paper. (a) Gains are large where the bandwidth is far below the median rule's, "
+        "and small at it; (b) most fall with n. (c) The bandwidth is fixed in advance, so that "
+        "Theorem 1 applies to the letter: left of its boundary S-KMSE with that rate must win for "
+        "every n."
     ),
     settings=settings,
     tasks=tasks,

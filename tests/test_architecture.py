@@ -18,7 +18,7 @@ import pytest
 
 import muhat
 import paper
-from muhat import KernelMean, keep
+from muhat import KernelMean
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
@@ -29,6 +29,7 @@ ORDER = [
     "_text",
     "_registry",
     "_arrays",
+    "_caches",
     "_files",
     "_reportable",
     "_summary",
@@ -43,13 +44,14 @@ ORDER = [
     "_radius",
     "mean",
     "stacking",
+    "groups",
     "comparison",
     "density",
     "testing",
     "conditional",
     "theory",
     "datasets",
-    "keep",
+    "persistence",
     "notebook",
     "figures",
     "plots",
@@ -60,7 +62,7 @@ ORDER = [
 """The way a sample takes: a module imports only from those before it."""
 
 PUBLIC = [
-    *("KernelMean", "StackedMean", "compare", "Comparison"),
+    *("KernelMean", "StackedMean", "KernelMeans", "compare", "Comparison"),
     *(
         "Gaussian",
         "Laplacian",
@@ -205,6 +207,42 @@ def test_the_library_does_not_know_the_paper():
             assert "paper" not in {name.split(".")[0] for name in names}, path
 
 
+FORCES_A_ROUTE = {"levels_of_tests.py": {"muhat.testing._two_samples", "muhat.testing._units"}}
+"""Private modules that an experiment may import, by its file.
+
+The levels of the tests set the number of rows beyond which sums stand in for rows.
+"""
+
+
+def test_the_paper_uses_public_names_of_muhat_only():
+    private = []
+    for path in sorted((ROOT / "paper").rglob("*.py")):
+        allowed = FORCES_A_ROUTE.get(path.name, set())
+        for module, name in names_from_muhat(path):
+            public = public_names(module)
+            if name not in public and f"{module}.{name}" not in allowed:
+                private.append(f"{path.name}: {module}.{name}")
+    assert not private
+
+
+def public_names(module):
+    """The names that a module offers: none if it is private, else its ``__all__`` or what it has."""
+    if "._" in module:
+        return []
+    found = importlib.import_module(module)
+    return getattr(found, "__all__", [name for name in vars(found) if not name.startswith("_")])
+
+
+def names_from_muhat(path):
+    """Yield the modules of muhat and the names that a file imports from them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "muhat":
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                assert not alias.name.startswith("muhat."), f"{path}: write from {alias.name}"
+
+
 def test_no_import_runs_in_a_circle():
     def as_file(name):
         return name if name in MODULES else f"{name}.__init__"
@@ -236,19 +274,6 @@ def test_public_names_are_those_that_users_are_promised():
     assert [name for name in muhat.__all__ if not name.startswith("_")] == PUBLIC
     for name in muhat.__all__:
         assert getattr(muhat, name) is not None
-
-
-def test_every_public_class_of_models_and_results_can_be_kept():
-    """A class that is made public has to be on the list, or to be named here with the reason."""
-    not_kept = {
-        "Kernel": "abstract",
-        "Filter": "abstract",
-        "SyntheticFamily": "made again from its seed",
-        **{name: "a picture" for name in muhat.__all__ if name.endswith("Display")},
-    }
-    classes = {name for name in muhat.__all__ if inspect.isclass(getattr(muhat, name))}
-    assert classes - set(keep.PLACES) == set(not_kept) & classes
-    assert all(keep._class_of(name) is not None for name in keep.PLACES)
 
 
 def test_a_fit_on_an_array_goes_through_few_modules():

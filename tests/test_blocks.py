@@ -285,7 +285,7 @@ def test_a_matrix_known_beforehand_may_be_held_in_blocks():
 @pytest.fixture(autouse=True)
 def grids_as_they_are(monkeypatch):
     """Products with A alone do not refine grids: both routes are compared on the same."""
-    monkeypatch.setattr("muhat.selection._base.REFINEMENTS", 0)
+    monkeypatch.setattr("muhat.selection._base.MAX_REFINEMENTS", 0)
 
 
 @pytest.fixture
@@ -334,13 +334,13 @@ def test_memory_stays_far_below_that_of_the_matrix():
 
 
 def test_bases_stay_within_the_memory_that_is_allowed(monkeypatch):
-    monkeypatch.setattr(krylov, "MEMORY", 6 * 200 * 8 * 20)
+    monkeypatch.setattr(krylov, "MAX_BASIS_BYTES", 6 * 200 * 8 * 20)
     with pytest.warns(UserWarning, match="has not settled after 20 products"):
         mu = KernelMean(
             kernel=KERNEL, filter=Landweber(), gram="blocks", selection=KFold(grid=[10**6])
         ).fit(sample(200))
     assert mu.choice_.residual > SAME
-    monkeypatch.setattr(krylov, "MEMORY", 200 * 8 * 20)
+    monkeypatch.setattr(krylov, "MAX_BASIS_BYTES", 200 * 8 * 20)
     with pytest.warns(UserWarning, match=r"Fixed: Tikhonov.* relative error is about"):
         KernelMean(kernel=KERNEL, filter="f-kmse", gram="blocks", selection=Fixed(1e-8)).fit(
             sample(200)
@@ -360,7 +360,7 @@ def test_the_reported_residual_is_no_less_than_the_error(name, parameter, with_t
     )
     true = mu.fit(X).weights_
     for steps in (5, 10, 20, 30):
-        monkeypatch.setattr(krylov, "MEMORY", 200 * 8 * steps)
+        monkeypatch.setattr(krylov, "MAX_BASIS_BYTES", 200 * 8 * steps)
         mu.fit(X)
         error = np.linalg.norm(mu.weights_ - true) / np.linalg.norm(true)
         assert error <= mu.choice_.residual
@@ -398,7 +398,7 @@ def test_what_products_do_not_give_is_refused_in_one_sentence(options, sentence)
 
 
 def test_a_threshold_that_keeps_too_many_components_is_refused(monkeypatch):
-    monkeypatch.setattr(krylov, "MEMORY", 3 * 200 * 8 * 10)
+    monkeypatch.setattr(krylov, "MAX_BASIS_BYTES", 3 * 200 * 8 * 10)
     with pytest.raises(ValueError, match="no more than 10 components"):
         KernelMean(kernel=KERNEL, filter="tsvd", gram="blocks", selection=Fixed(1e-9)).fit(
             sample(200)

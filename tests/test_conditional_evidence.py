@@ -192,7 +192,7 @@ def test_peers_reach_no_objective_that_is_lower_by_more_than_rounding_of_their_c
 
 
 def test_the_committed_page_is_what_its_results_say_at_full_size(monkeypatch):
-    monkeypatch.setattr(accuracy, "search", Path)  # wine quality was there
+    monkeypatch.setattr(accuracy, "find_file", Path)  # wine quality was there
     path, folder = ROOT / "docs" / "conditional-evidence.md", ROOT / "docs" / "evidence"
     text = path.read_text(encoding="utf-8")
     found = read_finished(folder, PAGE.experiments.values())

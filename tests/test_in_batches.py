@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is at the end of its grid")
 @pytest.fixture(autouse=True)
 def grids_as_they_are(monkeypatch):
     """Scores that take a pass over the rows do not refine grids: both routes are compared on the same."""
-    monkeypatch.setattr("muhat.selection._base.REFINEMENTS", 0)
+    monkeypatch.setattr("muhat.selection._base.MAX_REFINEMENTS", 0)
 
 
 X = RNG.normal(size=(60, 3))
@@ -114,7 +114,7 @@ def test_resolvents_that_are_put_together_from_few_functions_are_exact(monkeypat
     rows = RNG.normal(size=(300, 3))
     found = {}
     for limit in (0, 10**9):
-        monkeypatch.setattr(moments, "COMPRESSED_FROM", limit)
+        monkeypatch.setattr(moments, "MIN_ROWS_COMPRESSED", limit)
         found[limit] = KernelMean(gram=Nystrom(250), kernel=Laplacian(1.0)).fit(rows).choices_
         found[limit] += KernelMean(gram="dense", kernel=Laplacian(1.0)).fit(rows).choices_
     for few, all_of_them in zip(*found.values(), strict=True):

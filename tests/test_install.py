@@ -119,7 +119,7 @@ def test_with_the_extra_cli_every_command_of_the_pages_runs(wheel, tmp_path):
     assert {page for page, _ in lines} >= {
         "README.md",
         "index.md",
-        "keep.md",
+        "persistence.md",
         "report.md",
         "drift.md",
     }
@@ -164,7 +164,7 @@ rows = muhat.read_table("new.csv")
 x = pyarrow.table(list(rows.data[:, :3].T), names=list(rows.feature_names[:3]))
 muhat.save(muhat.ConditionalMean().fit(x, rows.data[:, 3]), "regression.muhat")
 """
-"""What docs/keep.md applies, and has kept before."""
+"""The model that docs/persistence.md applies."""
 
 
 def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_extra(
@@ -172,7 +172,9 @@ def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_
 ):
     environment = Environment(wheel, tmp_path)
     assert [
-        name for name in (*NEVER, "pyarrow", "typer", "matplotlib", "dask") if environment.has(name)
+        name
+        for name in (*NEVER, "pyarrow", "typer", "matplotlib", "dask", "skops")
+        if environment.has(name)
     ] == []
     code = "\n".join(python_blocks(ROOT / "README.md"))
     assert code.count("\n") > 20

@@ -224,7 +224,7 @@ class Kinked(Filter):
 
 
 def test_the_price_of_refits_is_stated_before_it_is_paid(monkeypatch):
-    monkeypatch.setattr("muhat.selection._leave_one_out.REFIT_UP_TO", 5)
+    monkeypatch.setattr("muhat.selection._leave_one_out.MAX_ROWS_REFIT", 5)
     with pytest.warns(
         UserWarning, match="Kinked has no cheap exact score; leaving out each of 12 points"
     ):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -168,7 +169,8 @@ def test_results_of_another_version_are_left_out_of_the_page(command, results):
 
 def test_a_task_that_fails_is_answered_by_one_sentence(command, monkeypatch):
     experiment: Experiment = deadly()
-    monkeypatch.setitem(_command.ALL, "deadly", experiment)
+    experiments = {**EXPERIMENTS, "deadly": experiment}
+    monkeypatch.setitem(PAGES, "evidence", replace(PAGES["evidence"], experiments=experiments))
     assert_refused(
         command("deadly", "--quick", "--n-jobs", "1"),
         "deadly: a worker process was ended from outside",

@@ -27,9 +27,9 @@ from muhat.filters import FILTERS, Iteration
 from muhat.plots import PValueMapDisplay, figure_of_test
 from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
 from muhat.testing._gram import PooledSpectrum
-from muhat.testing._independence import _PairSide, _ShuffledSide
 from muhat.testing._ladder import ladder
 from muhat.testing._marginals import feature_differences, shifts_between
+from muhat.testing._pairs import PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable, Relabelings, draw_orders
 
 CLOSE = 1e-10
@@ -364,10 +364,10 @@ def test_statistics_of_independence_are_those_of_the_obvious_loop(gram):
     statistics = [MMD(), Spectral("f-kmse", 0.02), ShrunkMeans("landweber", 4)]
     test = IndependenceTest([Gaussian(1.0), Laplacian(0.7)])
     kernels = [Gaussian(1.0), Laplacian(0.7)]
-    x, y = (_ShuffledSide.shuffled(_PairSide(rows, None, kernels), gram, rng()) for rows in (X, Y))
-    [block] = test._given_blocks(x, y, statistics)
-    values = test._statistics([block], orders, gram == "dense").reshape(6, 6, len(orders))
-    assert [kernel for kernel, _ in block.y.candidates] == [Gaussian(1.0)] * 3 + [
+    x, y = (ShuffledSide.draw(PairSide(rows, None, kernels), gram, rng()) for rows in (X, Y))
+    [part] = test._given_statistics(x, y, statistics)
+    values = test._values([part], orders, gram == "dense").reshape(6, 6, len(orders))
+    assert [kernel for kernel, _, _ in part.y.resolved] == [Gaussian(1.0)] * 3 + [
         Laplacian(0.7)
     ] * 3
     for a, (k, h) in enumerate((k, h) for k in (Gaussian(1.0), Laplacian(0.7)) for h in statistics):
@@ -761,11 +761,12 @@ def test_bad_parameters_are_refused_in_one_sentence(case, kind):
 
 def test_independence_refuses_what_it_cannot_pair():
     with pytest.raises(
-        ValueError, match="at most 2000 rows are needed, got 2001; use gram='nystrom'"
+        ValueError, match="at most 2000 rows are supported, got 2001; use gram='nystrom'"
     ):
         IndependenceTest(gram="dense").test(np.zeros((2001, 1)), np.zeros((2001, 1)))
     with pytest.raises(
-        ValueError, match="IndependenceTest: at most 100000 rows are needed, got 100001; draw some"
+        ValueError,
+        match="IndependenceTest: at most 100000 rows are supported, got 100001; draw some",
     ):
         IndependenceTest().test(np.zeros((100_001, 1)), np.zeros((100_001, 1)))
     with pytest.raises(
@@ -774,7 +775,7 @@ def test_independence_refuses_what_it_cannot_pair():
         IndependenceTest(gram="blocks").test(A, A)
     with pytest.raises(
         ValueError,
-        match=r"ShrunkCovariance\(f-kmse\): at most 200 rows are needed, got 201; use 'scose'",
+        match=r"ShrunkCovariance\(f-kmse\): at most 200 rows are supported, got 201; use 'scose'",
     ):
         IndependenceTest(statistics="fcose").test(
             rng().normal(size=(201, 1)), rng().normal(size=(201, 1))

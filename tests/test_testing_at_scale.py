@@ -19,7 +19,7 @@ from muhat import (
     TwoSampleTest,
 )
 from muhat.data import ArraySource, open_batches
-from muhat.testing import _pool, _two_samples, _units
+from muhat.testing import _pool, _samples, _two_samples, _units
 from muhat.testing._permutations import NullMoments
 from muhat.testing._pool import MemoryPool
 from muhat.testing._sequential import SequentialTable, permute_sequentially
@@ -94,7 +94,7 @@ def test_sums_of_one_pass_give_the_statistics_of_the_obvious_loop(n, m, block, g
     X, Y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) + 0.3
     units = PermutationUnits.choose(n, m, bins=10, block=block, one_by_one=0)
     samples = [
-        _pool.TestSample.from_source(ArraySource(each), None, 60, number)
+        _samples.TestSample.from_source(ArraySource(each), None, 60, number)
         for number, each in enumerate((X, Y))
     ]
     pool = SourcePool.from_samples(*samples, gram, units, rng)
@@ -205,7 +205,7 @@ def test_few_rows_in_batches_are_tested_as_if_they_were_an_array():
 def test_an_urn_deals_every_row_once_however_rows_are_batched(n, m, bins, block, monkeypatch):
     monkeypatch.setattr(_units, "BLOCKS_PER_PAGE", 16)
     units = PermutationUnits.choose(n, m, bins=bins, block=block, one_by_one=0)
-    assignment = UnitAssignment.fill(n, units.x, units, np.random.default_rng(5))
+    assignment = UnitAssignment.draw(n, units.x, units, np.random.default_rng(5))
     unit = assignment(0, n)
     assert np.bincount(unit, minlength=units.x + 1)[: units.x].tolist() == [units.size] * units.x
     for step in (1, 7, 50):
@@ -221,7 +221,7 @@ def test_urns_are_uniform():
     """400 urns of 8 rows in 4 bins: every row is in every bin as often, within 4 standard errors (16 cells or 32)."""
     units = PermutationUnits(1, 2, 4, 4)
     drawn = np.array(
-        [UnitAssignment.fill(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)]
+        [UnitAssignment.draw(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)]
     )
     shares = np.array([[np.mean(column == number) for number in range(5)] for column in drawn.T])
     expected = np.array([2 / 9] * 4 + [1 / 9])

@@ -12,7 +12,7 @@ from muhat.data import DataSet
 from muhat.data._copies import EqualRows
 from muhat.kernels import Function, Gaussian
 from muhat.testing._copies import RowCounts
-from muhat.testing._two_samples import ConstantColumns
+from muhat.testing._samples import ConstantColumns
 
 QUICK = {"bandwidths": 2, "n_permutations": 99}
 CLOSE = 1e-12
@@ -201,7 +201,7 @@ def test_copies_are_counted_and_dropped_on_demand():
     distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert distinct.n + distinct.m == 110
     assert (distinct.n_copies, distinct.n_shared) == (0, 0)
-    assert set(distinct.numbers_x) <= set(range(80))
+    assert set(distinct.at_rows.numbers_x) <= set(range(80))
     alone = TwoSampleTest(distinct=True, **QUICK).test(X, Y)
     assert alone.n_copies == 0
     few = np.random.default_rng(0).integers(

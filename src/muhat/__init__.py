@@ -1,73 +1,49 @@
 """muhat (μ̂): kernel means, estimated better than by the plain average."""
 
-TYPE_CHECKING = False  # as in typing; the command catches Ctrl-C only after this file, which imports nothing first
+# Nothing is imported here: the command catches Ctrl-C only after this file has run.
+TYPE_CHECKING = False  # as in typing
 if TYPE_CHECKING:
     from typing import Any
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "mean": ("KernelMean",),
-    "stacking": ("StackedMean",),
-    "comparison": ("compare", "Comparison"),
+    "mean": "KernelMean",
+    "stacking": "StackedMean",
+    "groups": "KernelMeans",
+    "comparison": "compare Comparison",
     "kernels": (
-        *(
-            "Gaussian",
-            "Laplacian",
-            "Matern",
-            "RationalQuadratic",
-            "InverseMultiquadric",
-            "Linear",
-            "Polynomial",
-        ),
-        *("Function", "Precomputed", "Kernel", "Mixture"),
+        "Gaussian Laplacian Matern RationalQuadratic InverseMultiquadric Linear Polynomial "
+        "Function Precomputed Kernel Mixture"
     ),
     "filters": (
-        *(
-            "KME",
-            "SimpleShrinkage",
-            "Tikhonov",
-            "IteratedTikhonov",
-            "Landweber",
-            "NuMethod",
-            "Showalter",
-        ),
-        *("TruncatedSVD", "Componentwise", "Filter"),
+        "KME SimpleShrinkage Tikhonov IteratedTikhonov Landweber NuMethod Showalter "
+        "TruncatedSVD Componentwise Filter"
     ),
-    "selection": ("LeaveOneOut", "GCV", "KFold", "Rate", "Fixed", "Choice"),
-    "gram": ("Nystrom", "RandomFeatures"),
-    "embedding": ("Embedding",),
-    "density": ("MatchedMixture",),
+    "selection": "LeaveOneOut GCV KFold Rate Fixed Choice",
+    "gram": "Nystrom RandomFeatures",
+    "embedding": "Embedding",
+    "density": "MatchedMixture",
     "testing": (
-        *("TwoSampleTest", "IndependenceTest", "DriftDetector"),
-        *("MMD", "Spectral", "ShrunkMeans", "ShrunkCovariance", "mmd"),
+        "TwoSampleTest IndependenceTest DriftDetector MMD Spectral ShrunkMeans ShrunkCovariance mmd"
     ),
-    "conditional": ("ConditionalMean", "KernelMeanMatching"),
-    "keep": ("save", "load"),
+    "conditional": "ConditionalMean KernelMeanMatching",
+    "persistence": "save load",
     "plots": (
-        *(
-            "MeanDisplay",
-            "LeaveOneOutDisplay",
-            "FilterDisplay",
-            "StackDisplay",
-            "PermutationDisplay",
-            "WitnessDisplay",
-        ),
-        *(
-            "WitnessAlongDisplay",
-            "PValueMapDisplay",
-            "PairDisplay",
-            "DriftDisplay",
-            "LeftOutDisplay",
-        ),
-        "QuantileDisplay",
+        "MeanDisplay LeaveOneOutDisplay FilterDisplay StackDisplay PermutationDisplay "
+        "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
+        "LeftOutDisplay QuantileDisplay"
     ),
-    "data": ("read_table", "open_batches"),
-    "datasets": ("load_dataset", "SyntheticFamily"),
+    "data": "read_table open_batches",
+    "datasets": "load_dataset SyntheticFamily",
 }
-"""The public names by the module that has them, in the order in which data flows."""
+"""The public names of each module, in the order in which data flows. `make docs` writes
+``__init__.pyi`` from it, which type checkers read."""
 
-_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+_MODULE_OF = {}
+for _module, _names in _PUBLIC.items():
+    for _name in _names.split():
+        _MODULE_OF[_name] = _module
 
 __all__ = [*_MODULE_OF, "__version__"]
 

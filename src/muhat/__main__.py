@@ -32,7 +32,7 @@ COMMANDS = {
 }
 """Where each command is, imported when it is used, and its line in the help."""
 
-EXTRA = ("typer", "rich", "matplotlib", "pyarrow")
+EXTRA = ("typer", "rich", "matplotlib", "pyarrow", "skops")
 """What ``pip install 'muhat[cli]'`` brings."""
 
 USER_ERROR = 2

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,18 +23,54 @@ Array: TypeAlias = npt.NDArray[Any]
 Chunk = TypeVar("Chunk")
 Found = TypeVar("Found")
 
+TINY_SHARE = 1e-30
+"""The share of γ_max that eigenvalues are raised to where a filter divides by them.
+
+Far below rounding, so that no eigenvalue that means anything changes, and far above underflow.
+"""
+
 _THIS_THREAD = threading.local()
 """How many cores what the thread calls may use, where that is limited."""
 
 
 def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk]) -> list[Found]:
-    """Return ``work`` of every chunk, a thread per core, with BLAS on one thread meanwhile; one chunk needs none."""
+    """Return ``work(chunk)`` of every chunk, computed by one thread per core.
+
+    Every chunk is worked on once, and chunks are begun in order. BLAS uses one thread meanwhile.
+    Where threads cannot start (a browser, a restricted container), the calling thread does the
+    same work in the same order.
+    """
     chunks = list(chunks)
-    if len(chunks) == 1:
-        return [work(chunks[0])]
+    if len(chunks) <= 1:
+        return [work(chunk) for chunk in chunks]
+    waiting = deque(enumerate(chunks))
+    found: dict[int, Found] = {}
+
+    def work_until_done() -> None:
+        while True:
+            try:
+                number, chunk = waiting.popleft()
+            except IndexError:
+                return
+            found[number] = work(chunk)
+
+    n_threads = min(available_cores(), len(chunks))
     limit = partial(setattr, _THIS_THREAD, "cores", 1)
-    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(available_cores(), initializer=limit) as threads:
-        return list(threads.map(work, chunks))
+    with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(n_threads, initializer=limit) as threads:
+        running = []
+        # The threads that did start do all the work.
+        with suppress(RuntimeError):
+            for _ in range(n_threads):
+                running.append(threads.submit(work_until_done))
+        try:
+            if not running:
+                with limit_cores(1):
+                    work_until_done()
+            for each in running:
+                each.result()
+        finally:
+            waiting.clear()  # after an error, no further chunk is begun
+    return [found[number] for number in range(len(chunks))]
 
 
 def available_cores() -> int:
@@ -153,3 +190,47 @@ def quotient(numerator: Array, denominator: Array) -> Array:
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     out = np.zeros(shape, np.result_type(numerator, denominator))
     return np.divide(numerator, denominator, out=out, where=denominator != 0)
+
+
+def rounding_floor(gamma: Array, size: int, unit: float = 0.0) -> Array:
+    """Return the largest eigenvalue that is rounding, of shape (..., 1): max(size · ε, unit) · γ_max.
+
+    This is the one rule for all of muhat. Every eigenvalue of a symmetric m × m matrix comes with
+    an error of about m ε γ_max, ε being the rounding unit of its type. What is not larger is a
+    rounding error of zero, and no filter may tell such eigenvalues apart.
+
+    Parameters
+    ----------
+    gamma : array of shape (..., components)
+        Eigenvalues in ascending order.
+    size : int
+        The number of rows of the matrix that was decomposed.
+    unit : float, default=0.0
+        The relative error of the matrix itself, where that was computed in a coarser type.
+    """
+    return max(size * rounding(gamma), unit) * np.maximum(gamma[..., -1:], 0)
+
+
+def without_rounding(gamma: Array, size: int, unit: float = 0.0) -> Array:
+    """Return the eigenvalues, with zero in place of those that are rounding."""
+    return np.where(gamma <= rounding_floor(gamma, size, unit), 0, gamma)
+
+
+def raised_above_zero(gamma: Array) -> Array:
+    """Return the eigenvalues, none below ``TINY_SHARE`` of the largest.
+
+    For regression, which keeps what is rounded: g_λ is smooth at zero, and new points have more of
+    small components than the sample has.
+    """
+    return np.maximum(gamma, gamma[..., -1:] * TINY_SHARE)
+
+
+def significant_eigenpairs(matrix: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, ascending, and eigenvectors in columns, without those that are rounding.
+
+    The largest is always kept, so that there is one component at least.
+    """
+    gamma, V = np.linalg.eigh(matrix)
+    kept = gamma > rounding_floor(gamma, len(gamma))
+    kept[-1] = True
+    return np.maximum(gamma[kept], 0), V[:, kept]

@@ -28,10 +28,10 @@ from muhat.kernels import (
 from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_of_rule
 from muhat.selection._base import Scored
 
-MANY = 10**9
+ANY_N = 10**9
 """More rows than any filter is refitted for: what is refused of so many is refused whatever their number."""
 
-PAIR = np.array([[0.0], [1.0]])
+PROBE_POINTS = np.array([[0.0], [1.0]])
 """Two points on which a kernel's parameters are tried."""
 
 
@@ -170,7 +170,7 @@ class Parts:
             k.positive_semidefinite
         ):  # ours, and proven: what is wrong with its parameters shows on any points
             with np.errstate(all="ignore"):
-                k.resolve(PAIR)(PAIR)
+                k.resolve(PROBE_POINTS)(PROBE_POINTS)
         if np.isfinite(k.bound):
             filters = [each.bounded_by(k.bound) for each in filters]
         for each in filters:
@@ -184,7 +184,7 @@ class Parts:
         parts._check_target()
         return parts
 
-    def rules(self, access: Access, n: int = MANY) -> list[Rule]:
+    def rules(self, access: Access, n: int = ANY_N) -> list[Rule]:
         """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows.
 
         Filters of which the best is to be taken are refused where no one rule can score them all.

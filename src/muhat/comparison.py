@@ -25,8 +25,8 @@ from muhat.gram import APPROXIMATIONS, Approximation, DenseProblem, FeatureProbl
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel, Precomputed
 from muhat.mean import KernelMean, Solution, solve, solve_source, warn_of_open_end
-from muhat.selection import REFIT_UP_TO, Choice, LeaveOneOut, name_of_rule
-from muhat.selection._base import ROUNDED, Candidates, bias_factor_on
+from muhat.selection import MAX_ROWS_REFIT, Choice, LeaveOneOut, name_of_rule
+from muhat.selection._base import GAIN_ROUNDING, Candidates, bias_factor_on
 from muhat.selection._leave_one_out import gain_errors
 from muhat.stacking import StackedMean
 
@@ -404,7 +404,7 @@ class Comparison(Reportable, HtmlReprMixin):
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
             price = f"{self.n} eigendecompositions"
             notes.append(
-                f"No leave-one-out score for {names}, beyond {REFIT_UP_TO} points: it takes {price}."
+                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it takes {price}."
             )
         for row in self.rows:
             if row.selection not in ("", self.selection):
@@ -538,7 +538,7 @@ def _rows_of(
         cast(SpectralProblem, solution.problem),
         [name_of(choice.filter) for choice in choices],
     )
-    is_risk = risk > ROUNDED * float(problem.trace) * problem.mass_range[1]
+    is_risk = risk > GAIN_ROUNDING * float(problem.trace) * problem.mass_range[1]
     errors, threshold = _errors(solution, scored) if is_risk else ([None] * len(choices), np.inf)
     rows = (
         Row(
@@ -601,7 +601,7 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
         for place, own in enumerate(scored)
         if not own
     }
-    if problem.n > REFIT_UP_TO:
+    if problem.n > MAX_ROWS_REFIT:
         others = {
             place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)
         }

@@ -60,7 +60,7 @@ from muhat.kernels import Kernel, Precomputed
 from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
 
-LARGE = 1e30
+MAX_WEIGHT_RATIO = 1e30
 """Weights up to which, and down to one over which, sums of their squares stay in the range of a float."""
 
 
@@ -262,7 +262,7 @@ def _chosen(
 
 def warn_of_open_end(choice: Choice) -> None:
     """Warn of a choice at the end of a grid that was too dear to widen."""
-    if choice.has_open_end:
+    if choice.stopped_at_grid_end:
         place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
         advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
         warnings.warn(
@@ -458,10 +458,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         )
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
-            if not 1 / LARGE < weights.min() <= weights.max() < LARGE:
-                needed = (
-                    f"weights must be between {1 / LARGE:g} and {LARGE:g}, or zero, to be added up"
-                )
+            if not 1 / MAX_WEIGHT_RATIO < weights.min() <= weights.max() < MAX_WEIGHT_RATIO:
+                needed = f"weights must be between {1 / MAX_WEIGHT_RATIO:g} and {MAX_WEIGHT_RATIO:g}, or zero, to be added up"
                 raise MuhatError(
                     "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
                 )

@@ -32,9 +32,9 @@ from muhat.data import DataSet, FileBatches, ReservoirSample, SampleBatch, open_
 from muhat.density import MatchedMixture
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
-from muhat.keep import load
 from muhat.kernels import Linear, Precomputed
 from muhat.mean import KernelMean
+from muhat.persistence import load
 from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
 

@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, echo
 
-from muhat import keep
 from muhat._arrays import available_memory
 from muhat._files import check_writable
 from muhat._messages import TINY_PERCENT, rows_text, unknown_name
@@ -34,6 +33,7 @@ from muhat.filters import FILTERS
 from muhat.gram import APPROXIMATIONS, Approximation
 from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import KERNELS, Kernel
+from muhat.persistence import save as save_model
 from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
 
@@ -185,7 +185,7 @@ def compare_command(
             comparison = _compared(sample, options, standardize, shown)
         show_notes(sample)
     if model is not None:
-        keep.save(fitted_winner(comparison, sample, options), model)
+        save_model(fitted_winner(comparison, sample, options), model)
     lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)

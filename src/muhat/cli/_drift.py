@@ -49,8 +49,8 @@ from muhat.cli._testing import (
 from muhat.data import DataSet, FileBatches
 from muhat.data._formats import INDICATOR, text_column_of
 from muhat.errors import MuhatError
-from muhat.keep import load
-from muhat.keep import save as keep
+from muhat.persistence import load
+from muhat.persistence import save as save_model
 from muhat.plots import figure_of_drift, save
 from muhat.testing import DriftDetector, DriftResult
 
@@ -230,7 +230,7 @@ def _updates(
         if result.test is not None and result.test.has_same_rows:
             warnings.warn(f"{file} has the same rows as the reference.", Note, stacklevel=2)
         if save_to is not None:
-            keep(detector, save_to)
+            save_model(detector, save_to)
         yield result, True
 
 

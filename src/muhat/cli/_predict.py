@@ -53,7 +53,7 @@ from muhat.data import DataSet
 from muhat.data._copies import row_hashes
 from muhat.errors import MuhatError
 from muhat.filters import name_of
-from muhat.keep import save as save_model
+from muhat.persistence import save as save_model
 from muhat.plots import LeftOutDisplay, QuantileDisplay, save
 from muhat.report import Bar, Bars, Cell, Context, Fact, Report, Section, render, report_of
 from muhat.report import Table as PageTable

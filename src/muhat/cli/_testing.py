@@ -201,7 +201,11 @@ def two_samples_command(
             }
             with _spinner(len(first.data) + len(second.data)), in_own_words(words | OWN_WORDS):
                 result = test.test(first, second)
-            x, y = rows[0][result.numbers_x], rows[1][result.numbers_y]
+            at_rows = replace(
+                result.at_rows,
+                numbers_x=rows[0][result.at_rows.numbers_x],
+                numbers_y=rows[1][result.at_rows.numbers_y],
+            )
             sizes = zip(
                 result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True
             )
@@ -210,7 +214,7 @@ def two_samples_command(
                 if distinct
                 else ()
             )
-            result = replace(result, numbers_x=x, numbers_y=y, left_out=left_out + copies)
+            result = replace(result, at_rows=at_rows, left_out=left_out + copies)
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
         settings = {"random_state": random_state, "standardize": standardize, **given}

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
+from muhat._caches import UnsavedCaches
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
@@ -41,8 +42,7 @@ from muhat.conditional._intervals import (
     checked_place,
     reach_of,
 )
-from muhat.conditional._products import fit_blocks
-from muhat.conditional._streams import Rows
+from muhat.conditional._streams import JointSource
 from muhat.data import (
     ColumnMoments,
     DaskSource,
@@ -57,33 +57,39 @@ from muhat.data._copies import EqualRows
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
 from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
-from muhat.gram import Access, Approximation
+from muhat.gram import Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, Given, KFold, LeaveOneOut
+from muhat.selection import GCV, LeaveOneOut, ParameterRule
 
-LADDER = 2.0 ** np.arange(-3, 4)
+BANDWIDTH_FACTORS = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
 
-CHUNK = 1024
+ROWS_PER_BLOCK = 1024
 """New points whose kernel values to the sample are held at once."""
 
-LARGEST = 1e140
+MAX_OUTPUT = 1e140
 """Largest |y|, and one over the smallest spread, whose sums of squares stay in the range of floats."""
 
-LEAST_MASS = 1e-30
+MIN_MASS_SHARE = 1e-30
 """The least mass of a row beside the largest: below, its part in eigenvectors is rounding."""
 
 
-COPIED = 0.9
+MIN_COPY_AGREEMENT = 0.9
 """The share of rows equal in x, or in y where these are fewer, that are equal in both where copies are taken as one."""
 
-TOO_MANY = 20
+MIN_AMBIGUOUS_ROWS = 20
 """Different rows from which on it is not plain why each of them is there five times or more."""
 
 
 class ConditionalMean(
-    HasKernel, EstimatorHtmlReprMixin, Reportable, MultiOutputMixin, RegressorMixin, BaseEstimator
+    UnsavedCaches,
+    HasKernel,
+    EstimatorHtmlReprMixin,
+    Reportable,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
 
@@ -253,9 +259,7 @@ class ConditionalMean(
     def _fit_rows(self, parts: Parts, kernel_y: Kernel, X: Array, y: Array, masses: Array) -> Self:
         """Fit to validated rows in memory."""
         taken = masses > 0
-        self._rows: tuple[Array, Array, Array] | None = (
-            None if parts.gram == "blocks" else (X, y, masses)
-        )
+        self._rows: tuple[Array, Array, Array] | None = (X, y, masses)
         X, masses = _rows(parts.kernel, X, taken), masses[taken]
         outputs = y.reshape(len(y), -1)[taken]
         _check_variation(outputs)
@@ -284,16 +288,12 @@ class ConditionalMean(
                 kernel = Precomputed(kernel(first[:, None]))
             X = _rows(kernel, X, np.isin(np.arange(len(X)), first))
         rows = RegressionRows(X, masses, different, kernel_y, bool(self.fit_intercept))
-        if plan.gram == "blocks":
-            settings = X, masses, rows.targets, rules, rows.has_intercept
-            fits: list[Fit] = [fit_blocks(parts, each, *settings) for each in self._ladder(kernel)]
-        else:
-            fits = [
-                SpectralFit.from_rows(
-                    each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
-                )
-                for each in self._ladder(kernel)
-            ]
+        fits = [
+            SpectralFit.from_rows(
+                each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
+            )
+            for each in self._ladder(kernel)
+        ]
         self.n_copies_ = equal.n_copies if is_copied else 0
         return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
 
@@ -319,7 +319,7 @@ class ConditionalMean(
             )
             raise MuhatError("ConditionalMean", needed, repr(kernel_y), advice)
         plan = plan_one_pass(parts.gram)
-        rows = Rows.from_source(source, self.n_features_in_, parts, plan)
+        rows = JointSource.from_source(source, self.n_features_in_, parts, plan)
         _check_variation(rows.y)
         if parts.gram == "auto" and plan_in_memory("auto", parts.kernel, rows.n, 8).gram == "dense":
             y = rows.y[:, 0] if is_flat else rows.y
@@ -395,9 +395,9 @@ class ConditionalMean(
         ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with
         probability at least 2·confidence − 1, whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021),
         and in practice about ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
-        them from the same rows costs a percent or so where rows are few. With ``gram="blocks"`` folds are left out
-        instead of rows (CV+). After ``fit_batches`` the left-out predictions at x are not known and the prediction
-        itself is taken for each: this is the plain jackknife, for which no coverage is proven.
+        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the left-out
+        predictions at x are not known and the prediction itself is taken for each: this is the plain jackknife, for
+        which no coverage is proven.
 
         ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds of the rows, and its
         residuals on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it
@@ -448,7 +448,7 @@ class ConditionalMean(
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
             needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
-            raise MuhatError(who, needed, "a fit in batches or on gram='blocks'", advice)
+            raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
             needed, advice = (
@@ -691,27 +691,13 @@ class ConditionalMean(
                 raise MuhatError(
                     "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
                 )
-        if parts.gram == "blocks" and any(
-            filter.needs != Access.PRODUCTS for filter in parts.filters
-        ):
-            needed, advice = (
-                "gram='blocks' takes filters that products alone compute",
-                "use 'tikhonov' or 'landweber'",
-            )
-            names = ", ".join(type(filter).__name__ for filter in parts.filters)
-            raise MuhatError("ConditionalMean", needed, names, advice)
-        accepted = (
-            (LeaveOneOut, Given, KFold) if parts.gram == "blocks" else (LeaveOneOut, Given, GCV)
-        )
-        if not isinstance(parts.rule, accepted):
-            names = (
-                "'loo', 'kfold', KFold"
-                if parts.gram == "blocks"
-                else "'loo', 'gcv', LeaveOneOut, GCV"
-            )
-            raise MuhatError(
-                "ConditionalMean", f"selection must be {names}, Fixed or Rate", repr(parts.rule)
-            )
+        if parts.gram == "blocks":
+            needed = "gram must be 'auto', 'dense', 'nystrom' or 'random-features'"
+            advice = "use landmarks, as in gram=Nystrom(1000), for more rows than memory allows"
+            raise MuhatError("ConditionalMean", needed, "'blocks'", advice)
+        if not isinstance(parts.rule, LeaveOneOut | ParameterRule | GCV):
+            needed = "selection must be 'loo', 'gcv', LeaveOneOut, GCV, Fixed or Rate"
+            raise MuhatError("ConditionalMean", needed, repr(parts.rule))
         for name in ("fit_intercept", "standardize"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise MuhatError(self, f"{name} must be True or False", repr(getattr(self, name)))
@@ -732,7 +718,7 @@ class ConditionalMean(
             needed = "bandwidth must be None, a positive number, 'median' or 'loo'"
             raise MuhatError("ConditionalMean", needed, repr(bandwidth))
         if not hasattr(parts.kernel, "bandwidth") or (
-            bandwidth == "loo" and isinstance(parts.rule, Given)
+            bandwidth == "loo" and isinstance(parts.rule, ParameterRule)
         ):
             needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
             needed += " and a rule with scores" if bandwidth == "loo" else ""
@@ -753,7 +739,9 @@ class ConditionalMean(
     def _ladder(self, kernel: Kernel) -> Sequence[Kernel]:
         if self.bandwidth != "loo":
             return [kernel]
-        return [replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in LADDER]
+        return [
+            replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in BANDWIDTH_FACTORS
+        ]
 
     def _by_chunks(self, X: Any, function: Callable[[Array], Array]) -> Array:
         """Return a function of new points, of so many at a time that their pairs with the sample fit in memory."""
@@ -764,7 +752,7 @@ class ConditionalMean(
             X = X if self._copies is None else X[:, self._copies[0]]
         else:
             X = self._scaled(X)
-        return np.concatenate([function(X[some]) for some in slices(0, len(X), CHUNK)])
+        return np.concatenate([function(X[some]) for some in slices(0, len(X), ROWS_PER_BLOCK)])
 
     @property
     def _copies(self) -> tuple[Array, Array, Array] | None:
@@ -827,9 +815,9 @@ def _real_numbers(returned: Any) -> Array:
 
 def _is_copied(equal: EqualRows) -> bool:
     """Return whether equal rows are copies, and not values that repeat; say so where it cannot be told."""
-    if not equal.n_copies or equal.agreement < COPIED:
+    if not equal.n_copies or equal.agreement < MIN_COPY_AGREEMENT:
         return False
-    if equal.recur and len(equal.first) >= TOO_MANY:
+    if equal.recur and len(equal.first) >= MIN_AMBIGUOUS_ROWS:
         message = (
             f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact copies of others and are "
             "taken for observations of their own, on which leave-one-out scores and intervals rest; if they are not, "
@@ -856,12 +844,12 @@ def _check_variation(outputs: Array) -> None:
         )
         raise MuhatError("ConditionalMean", "y must vary", got)
     largest = float(np.abs(outputs).max())
-    if largest > LARGEST:
-        needed = f"y must be at most {LARGEST:g} in size, for its squares to be numbers"
+    if largest > MAX_OUTPUT:
+        needed = f"y must be at most {MAX_OUTPUT:g} in size, for its squares to be numbers"
         raise MuhatError("ConditionalMean", needed, f"{largest:.3g}", "rescale y")
     spread = float(np.ptp(outputs, axis=0).max())
-    if len(outputs) > 1 and spread < 1 / LARGEST:
-        needed = f"y must vary by at least {1 / LARGEST:g}, for its squares to be numbers"
+    if len(outputs) > 1 and spread < 1 / MAX_OUTPUT:
+        needed = f"y must vary by at least {1 / MAX_OUTPUT:g}, for its squares to be numbers"
         raise MuhatError("ConditionalMean", needed, f"{spread:.3g}", "rescale y")
 
 
@@ -885,8 +873,8 @@ def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
 def _check_masses(masses: Array) -> None:
     """Refuse rows that weigh so little beside others that their part is rounding."""
     least = float(masses[masses > 0].min() / masses.max())
-    if least < LEAST_MASS:
-        needed = f"sample_weight must be zero or at least {LEAST_MASS:g} of the largest"
+    if least < MIN_MASS_SHARE:
+        needed = f"sample_weight must be zero or at least {MIN_MASS_SHARE:g} of the largest"
         raise MuhatError(
             "ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero"
         )

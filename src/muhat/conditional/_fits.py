@@ -12,29 +12,30 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenpairs
+from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
-from muhat.conditional._left_out import LeftOut, Regression
+from muhat.conditional._left_out import LeaveOneOutSmoother, Regression
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram, FeatureMap
 from muhat.gram._plan import Plan
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, Given, LeaveOneOut, Rule
+from muhat.selection import GCV, LeaveOneOut, ParameterRule, Rule
 from muhat.selection._base import Candidates, check_rest, checked_grid
 
-LEAST = 1e-9
+MIN_LAMBDA_SHARE = 1e-9
 """The least λ of a grid, in units of γ_max: below it, rounding of the eigenvalues shows in predictions."""
 
-STEPS = 128
+MAX_STEPS = 128
 """The most iterations of a grid for filters that are computed step by step."""
 
-FACTORED = 1e-14
+FACTOR_TOLERANCE = 1e-14
 """The share of the largest l(y, y) that a factor of the Gram matrix of y leaves out."""
 
-CALIBRATING = 1000
+MAX_CALIBRATION_ROWS = 1000
 """The most rows whose left-out residuals calibrate quantiles."""
 
 
@@ -141,11 +142,11 @@ class Fit(ABC):
 
     def _not_held(self, needed: str) -> str:
         advice = "fit an array with gram='dense', 'nystrom' or 'random-features'"
-        return message("ConditionalMean", needed, "a fit in batches or on gram='blocks'", advice)
+        return message("ConditionalMean", needed, "a fit in batches", advice)
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionRows:
+class RegressionRows(UnsavedCaches):
     """The rows that a regression is fitted to: those of positive mass, x as the kernel sees it."""
 
     X: Array
@@ -213,8 +214,8 @@ class SpectralFit(Fit):
             )
         return fit
 
-    def to_keep(self) -> dict[str, Any]:
-        """Return the attributes that a file holds: n numbers for each output, and no n × n matrix."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: n numbers for each output, and no n × n matrix."""
         if isinstance(self.rows.kernel_y, Linear):
             with suppress(ValueError):  # a filter that jumps, with more rows than are refitted for
                 self.left_out_predictions()
@@ -257,12 +258,14 @@ class SpectralFit(Fit):
 
     @cached_property
     def _functions(self) -> Array:
-        return LeftOut(self.regression).functions(self.choice.filter, self.choice.parameter)
+        return LeaveOneOutSmoother(self.regression).functions(
+            self.choice.filter, self.choice.parameter
+        )
 
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
-            self.left_out = LeftOut(self.regression).predictions(
+            self.left_out = LeaveOneOutSmoother(self.regression).predictions(
                 self.choice.filter, self.choice.parameter
             )
         return self.left_out
@@ -297,7 +300,9 @@ class SpectralFit(Fit):
 
     def left_out_weights(self) -> Array:
         """Return the weights of the others in each row's left-out prediction."""
-        return LeftOut(self.regression).weights(self.choice.filter, self.choice.parameter)
+        return LeaveOneOutSmoother(self.regression).weights(
+            self.choice.filter, self.choice.parameter
+        )
 
     def share_explained(self) -> float:
         """Return the share of the outputs' variance that is predicted without each row."""
@@ -327,8 +332,7 @@ class Decomposition:
         gram = DenseGram.from_sample(kernel, points, rows.masses)
         gamma, U = np.linalg.eigh(gram.matrix)
         check_semidefinite(gamma)
-        # Kept, though rounded: g_λ is smooth at zero, and new points have more of small components than the sample has.
-        gamma = np.maximum(gamma, gamma[-1] * 1e-30)
+        gamma = raised_above_zero(gamma)
         regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
         return cls(regression, np.sqrt(rows.masses)[:, None] * U)
 
@@ -336,19 +340,17 @@ class Decomposition:
     def _on_features(cls, features: FeatureMap, rows: RegressionRows) -> Decomposition:
         """K ≈ FFᵀ: with DF = U Γ^(1/2) Vᵀ, the coordinates UᵀD k(X, x) are Γ^(1/2) Vᵀ z(x)."""
         F = features(rows.X) * np.sqrt(rows.masses)[:, None]
-        gamma, V = np.linalg.eigh(F.T @ F)
-        kept = gamma > len(F) * rounding(gamma) * gamma[-1]
-        root, V = np.sqrt(gamma[kept]), V[:, kept]
-        regression = Regression(
-            gamma[kept], F @ V / root, rows.masses, rows.targets, rows.has_intercept
-        )
+        gamma, V = significant_eigenpairs(F.T @ F)
+        root = np.sqrt(gamma)
+        U = quotient(F @ V, root)
+        regression = Regression(gamma, U, rows.masses, rows.targets, rows.has_intercept)
         return cls(regression, V * root)
 
 
 def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]:
     """Return at most as many rows as calibrate quantiles, evenly spaced in their order, and their numbers."""
     numbers = np.arange(len(X)) if numbers is None else numbers
-    some = np.unique(np.linspace(0, len(X) - 1, min(len(X), CALIBRATING)).astype(int))
+    some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_CALIBRATION_ROWS)).astype(int))
     return X[some], numbers[some]
 
 
@@ -375,7 +377,7 @@ def choices_by_leaving_out(
 ) -> list[ConditionalChoice]:
     """Return each filter's choice on rows in memory."""
     filters = bounded(parts, kernel, regression.largest_value)
-    return choices_of(regression, rules, filters, LeftOut(regression).scores)
+    return choices_of(regression, rules, filters, LeaveOneOutSmoother(regression).scores)
 
 
 def choices_of(
@@ -410,18 +412,18 @@ def candidates_of(largest: float, n: int, rule: Any, filter: Filter) -> Candidat
 
     ``largest`` is γ_max.
     """
-    if isinstance(rule, Given):
+    if isinstance(rule, ParameterRule):
         return Candidates(filter, rule.parameter(filter, n))
     if rule.grid is not None:
         return Candidates(filter, checked_grid(rule, filter, rule.grid))
     largest = largest or 1.0
     if isinstance(filter, Iteration):
-        last = filter.from_lambda(LEAST * largest)
-        last = last if isinstance(filter, Formula) else min(last, STEPS)
+        last = filter.from_lambda(MIN_LAMBDA_SHARE * largest)
+        last = last if isinstance(filter, Formula) else min(last, MAX_STEPS)
         return Candidates(
             filter, np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
         )
-    return Candidates(filter, np.geomspace(LEAST * largest, 10 * largest, GRID_SIZE))
+    return Candidates(filter, np.geomspace(MIN_LAMBDA_SHARE * largest, 10 * largest, GRID_SIZE))
 
 
 def factor_of(kernel: Kernel, outputs: Array) -> Array:
@@ -429,7 +431,7 @@ def factor_of(kernel: Kernel, outputs: Array) -> Array:
     if isinstance(kernel, Linear):
         return outputs
     L = kernel(outputs)
-    factor, pivots, rank, _ = dpstrf(L, tol=FACTORED * float(np.diagonal(L).max()), lower=1)
+    factor, pivots, rank, _ = dpstrf(L, tol=FACTOR_TOLERANCE * float(np.diagonal(L).max()), lower=1)
     Z = np.empty((len(L), rank))
     Z[pivots - 1] = np.tril(factor)[:, :rank]
     return Z

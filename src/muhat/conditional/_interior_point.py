@@ -22,13 +22,13 @@ from muhat._arrays import Array
 RANK, LACKING = 300, 1e-9
 """The most columns of F, and the share of K's trace that it may lack."""
 
-EXACT = 1e-2
+CG_TOL = 1e-2
 """The share of a step's size, in the norm of the preconditioner, by which it may be off."""
 
-NEARER = 0.1
+CENTERING = 0.1
 """The τ that a step aims at, next to the present one."""
 
-INSIDE, SHORT = 0.99, 1e-10
+STEP_TO_BOUNDARY, MIN_STEP = 0.99, 1e-10
 """The share of the way to the nearest bound that a step takes at most; and what is lost in rounding, of a step."""
 
 
@@ -73,7 +73,7 @@ class QuadraticProgram:
         theta = 2 * float((Kv - b).mean())
         while best.gap > accepted and self.products + 2 <= products:
             slack = self.most - v
-            tau = NEARER * float(v @ z + slack @ w) / (2 * n)
+            tau = CENTERING * float(v @ z + slack @ w) / (2 * n)
             with np.errstate(
                 over="ignore", invalid="ignore", divide="ignore"
             ):  # such a step is not taken
@@ -88,9 +88,12 @@ class QuadraticProgram:
             pairs = ((v, dv), (slack, -dv), (z, dz), (w, dw))
             length = min(
                 1.0,
-                *(INSIDE * float((-a[da < 0] / da[da < 0]).min(initial=2.0)) for a, da in pairs),
+                *(
+                    STEP_TO_BOUNDARY * float((-a[da < 0] / da[da < 0]).min(initial=2.0))
+                    for a, da in pairs
+                ),
             )
-            if length < SHORT or not np.isfinite(dv).all():
+            if length < MIN_STEP or not np.isfinite(dv).all():
                 break
             v, z, w, theta = (
                 v + length * dv,
@@ -130,7 +133,7 @@ class QuadraticProgram:
             return 2 * self.product(V) + D[:, None] * V
 
         X = precondition(R)
-        enough = EXACT**2 * (R * X).sum(axis=0)
+        enough = CG_TOL**2 * (R * X).sum(axis=0)
         R = R - times(X)
         P = Z = precondition(R)
         squared = (R * Z).sum(axis=0)

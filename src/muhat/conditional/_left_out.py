@@ -20,20 +20,25 @@ from itertools import chain
 import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
-from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
+from muhat._arrays import TINY_SHARE, Array, quotient, rounding, share_between_cores, slices
 from muhat.errors import MuhatError
 from muhat.filters import Filter
 from muhat.selection._base import Candidates
-from muhat.selection._leave_one_out import AT_LEAST, CHUNK, HEAVY, REFIT_UP_TO
+from muhat.selection._leave_one_out import (
+    HEAVY_MASS_SHARE,
+    MAX_ENTRIES_PER_CHUNK,
+    MAX_ROWS_REFIT,
+    MIN_CHUNKS,
+)
 from muhat.selection._poles import Interval, Nodes, Poles, poles_to_try
 
-ACCURATE = 5e-12
+MAX_FIT_ERROR = 5e-12
 """The error of κ√γ ĝ(γ) as a sum of resolvents, next to its largest value or 1, up to which poles are taken."""
 
-SCALES = 16
+N_SCALES = 16
 """Values of c = 1 − p_i at which a filter is evaluated where masses differ, to be interpolated between."""
 
-ROWS = 1024
+ROWS_PER_BLOCK = 1024
 """Rows of which the resolvent is held at once, at all poles."""
 
 
@@ -121,7 +126,7 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class Whole:
+class RegressionTotals:
     """What the rows of a regression sum up to, where they are not in memory."""
 
     n: int
@@ -132,10 +137,10 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class PartOfRegression(Regression):
+class RegressionBatch(Regression):
     """Some rows of a regression whose sums over all rows are known."""
 
-    whole: Whole = field(kw_only=True)
+    whole: RegressionTotals = field(kw_only=True)
 
     def __post_init__(self) -> None:
         vars(self).update(mean=self.whole.mean, projected=self.whole.projected)
@@ -156,26 +161,20 @@ class PartOfRegression(Regression):
         return self.whole.largest_value
 
 
-class LeftOut:
+class LeaveOneOutSmoother:
     """The predictions of each row by the smoother that was made without it."""
 
     def __init__(self, regression: Regression) -> None:
         self.regression = regression
         rest = 1 - regression.masses
         # What is left without a heavy row is a share of its own: these, fifty at most, are left out by refits.
-        self.light = np.flatnonzero(rest >= (1 - HEAVY) * rest.max())
-        self.heavy = np.flatnonzero(rest < (1 - HEAVY) * rest.max())
+        self.light = np.flatnonzero(rest >= (1 - HEAVY_MASS_SHARE) * rest.max())
+        self.heavy = np.flatnonzero(rest < (1 - HEAVY_MASS_SHARE) * rest.max())
         of_light = float(rest[self.light].min()), float(rest[self.light].max())
         self.interval = Interval.from_spectrum(regression.gamma, of_light, regression.largest_value)
         # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
-        self.spanned = slice(
-            int(
-                np.searchsorted(
-                    regression.gamma, rounding(regression.gamma) * self.interval.largest
-                )
-            ),
-            None,
-        )
+        floor = rounding(regression.gamma) * self.interval.largest
+        self.spanned = slice(int(np.searchsorted(regression.gamma, floor)), None)
 
     def poles_of(self, candidates: Candidates, known: Sequence[Poles] = ()) -> Poles | None:
         """Return poles that are accurate for a filter's whole grid, if there are any; known ones cost least."""
@@ -184,7 +183,7 @@ class LeftOut:
             return None
         tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
         return next(
-            (poles for poles in tried if self._error(poles, filter, grid) <= ACCURATE), None
+            (poles for poles in tried if self._error(poles, filter, grid) <= MAX_FIT_ERROR), None
         )
 
     def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
@@ -215,7 +214,7 @@ class LeftOut:
     def _scales(self) -> Array:
         """The c at which filters are evaluated."""
         low, high = self.interval.scales
-        return np.array([low]) if low == high else low + (high - low) * (1 + chebpts1(SCALES)) / 2
+        return np.array([low]) if low == high else low + (high - low) * (1 + chebpts1(N_SCALES)) / 2
 
     def _basis(self, scales: Array) -> Array:
         """Return the weights, of shape (len(scales), scales of the nodes), of polynomial interpolation in c."""
@@ -223,8 +222,8 @@ class LeftOut:
             return np.ones((len(scales), 1))
         low, high = self.interval.scales
         positions = 2 * (scales - low) / (high - low) - 1
-        return chebvander(positions, SCALES - 1) @ np.linalg.inv(
-            chebvander(chebpts1(SCALES), SCALES - 1)
+        return chebvander(positions, N_SCALES - 1) @ np.linalg.inv(
+            chebvander(chebpts1(N_SCALES), N_SCALES - 1)
         )
 
     def scores(
@@ -285,7 +284,7 @@ class LeftOut:
         }
         c = {place: self._coefficients(own, candidates[place]) for place, own in poles.items()}
         Z, means = self.regression.Z, self.regression.left_out_means
-        for chunk in slices(0, len(self.light), ROWS):
+        for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
             rows = self.light[chunk]
             ratio, basis = self._ratios(nodes, rows), self._basis(1 - self.regression.masses[rows])
             for column in range(Z.shape[1]):
@@ -346,7 +345,7 @@ class LeftOut:
         if poles is not None:
             nodes, c = self._nodes([poles]), self._coefficients(poles, candidates)[:, 0]
             resolvent = 1 / (nodes.z - regression.gamma[:, None])
-            for chunk in slices(0, len(self.light), ROWS):
+            for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
                 rows = self.light[chunk]
                 ratio, basis = self._ratios(nodes, rows), self._basis(1 - regression.masses[rows])
                 whole = np.real(resolvent @ c.T) @ basis.T
@@ -376,7 +375,7 @@ class LeftOut:
             resolvent = 1 / (nodes.z - regression.gamma[self.spanned, None])
             if U.shape[1] < regression.n:  # G_ji = Σ_k U_jk U_ik (1/(z − γ_k) − 1/z) for j ≠ i
                 resolvent = resolvent - 1 / nodes.z
-            for chunk in slices(0, len(self.light), ROWS):
+            for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
                 rows = self.light[chunk]
                 diagonal = self._diagonal(nodes, rows)
                 basis = self._basis(1 - regression.masses[rows])
@@ -409,15 +408,17 @@ class LeftOut:
         """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without poles."""
         n = self.regression.n
         rows = np.arange(n) if poles is None else self.heavy
-        if poles is None and n > REFIT_UP_TO:
-            needed = f"at most {REFIT_UP_TO} rows can be left out by refits, which {candidates.filter!r} takes here"
+        if poles is None and n > MAX_ROWS_REFIT:
+            needed = f"at most {MAX_ROWS_REFIT} rows can be left out by refits, which {candidates.filter!r} takes here"
             advice = "choose another filter, or a grid that is less steep"
             raise MuhatError("leave-one-out", needed, n, advice)
         if not len(rows):
             return
         size = len(rows) * len(self.regression.gamma) ** 2
-        chunks = np.array_split(rows, min(len(rows), max(AT_LEAST, size // CHUNK)))
-        for some in slices(0, len(chunks), AT_LEAST):
+        chunks = np.array_split(
+            rows, min(len(rows), max(MIN_CHUNKS, size // MAX_ENTRIES_PER_CHUNK))
+        )
+        for some in slices(0, len(chunks), MIN_CHUNKS):
             found = share_between_cores(partial(Refits, self.regression), chunks[some])
             yield from zip(chunks[some], found, strict=True)
 
@@ -436,7 +437,7 @@ class Refits:
         diagonal = np.arange(len(root))
         covariance[:, diagonal, diagonal] += regression.gamma
         gamma, V = np.linalg.eigh(covariance / rest)
-        self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * 1e-30), V
+        self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * TINY_SHARE), V
         means = regression.left_out_means[rows, None]
         targets = root[:, None] * (
             regression.projected[:, :-1] - means * regression.projected[:, [-1]]
@@ -461,13 +462,13 @@ class Refits:
         )
 
     def functions(self, candidates: Candidates) -> Array:
-        """Return ``LeftOut.functions`` of these rows."""
+        """Return ``LeaveOneOutSmoother.functions`` of these rows."""
         [parameter] = candidates.grid.tolist()
         functions = self.V @ (self._inverse(candidates, parameter)[..., None] * self.targets)
         return np.transpose(quotient(functions, np.sqrt(self.regression.gamma)[:, None]), (2, 1, 0))
 
     def weights(self, candidates: Candidates) -> Array:
-        """Return ``LeftOut.weights`` of these rows, without an intercept: α_j = (p_j/c) φ_jᵀ g(Ĉ_i) φ_i."""
+        """Return ``LeaveOneOutSmoother.weights`` of these rows, without an intercept: α_j = (p_j/c) φ_jᵀ g(Ĉ_i) φ_i."""
         [parameter] = candidates.grid.tolist()
         regression = self.regression
         found = (self.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]

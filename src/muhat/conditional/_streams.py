@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array, rounding
+from muhat._arrays import Array, quotient, significant_eigenpairs
 from muhat._parts import Parts
 from muhat._validation import check_finite, check_scale
 from muhat.conditional._fits import (
@@ -25,7 +25,7 @@ from muhat.conditional._fits import (
     choices_of,
     evenly_spaced,
 )
-from muhat.conditional._left_out import LeftOut, PartOfRegression, Whole
+from muhat.conditional._left_out import LeaveOneOutSmoother, RegressionBatch, RegressionTotals
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, FeatureMap
@@ -36,7 +36,7 @@ from muhat.selection._poles import Poles
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class JointSource:
     """Rows [x, y] in batches, the last columns being the outputs, with some drawn from all to learn a kernel from."""
 
     source: Source
@@ -45,7 +45,7 @@ class Rows:
     drawn: ReservoirSample
 
     @classmethod
-    def from_source(cls, source: Source, columns: int, parts: Parts, plan: Any) -> Rows:
+    def from_source(cls, source: Source, columns: int, parts: Parts, plan: Any) -> JointSource:
         """Draw rows in a first pass over all."""
         approximation = plan.gram
         assert isinstance(approximation, Approximation)
@@ -54,10 +54,10 @@ class Rows:
         )
         return cls(source, columns, drawn)
 
-    def transformed(self, change: Callable[[Array], Array]) -> Rows:
+    def transformed(self, change: Callable[[Array], Array]) -> JointSource:
         """Return the rows with each batch, and what was drawn, transformed."""
         drawn = replace(self.drawn, rows=change(self.drawn.rows))
-        return Rows(TransformedSource(self.source, change), self.columns, drawn)
+        return JointSource(TransformedSource(self.source, change), self.columns, drawn)
 
     @property
     def n(self) -> int:
@@ -96,7 +96,7 @@ class Rows:
         filters = bounded(parts, kernel, sums.largest_value)
 
         def scores(candidates: list[Candidates]) -> list[Array]:
-            poles = LeftOut(nothing).poles(candidates)
+            poles = LeaveOneOutSmoother(nothing).poles(candidates)
             if len(poles) < len(candidates):
                 needed, advice = (
                     "rows in batches take a smooth filter",
@@ -110,7 +110,7 @@ class Rows:
         choices = choices_of(nothing, rules, filters, scores)
         fit = StreamFit(kernel, basis, choices)
         one = Candidates(fit.choice.filter, np.array([fit.choice.parameter]))
-        poles = LeftOut(nothing).poles([one])
+        poles = LeaveOneOutSmoother(nothing).poles([one])
         if poles:
             pairs = self.source.total(partial(_predictions, basis, one, poles)).joined()
             fit.left_out, fit.outputs = np.split(pairs, 2, axis=1)
@@ -226,7 +226,7 @@ class _Basis:
     gamma: Array
     V: Array
     has_intercept: bool
-    whole: Whole
+    whole: RegressionTotals
     variance: float
     """Of the outputs, summed over them."""
 
@@ -236,9 +236,7 @@ class _Basis:
     ) -> _Basis:
         """Decompose the covariance."""
         n = sums.n
-        gamma, V = np.linalg.eigh(sums.covariance / n)
-        kept = gamma > n * rounding(gamma) * gamma[-1]
-        gamma, V = gamma[kept], V[:, kept]
+        gamma, V = significant_eigenpairs(sums.covariance / n)
         moved = (
             sums.outputs / n if has_intercept else -offset
         )  # from the offset to what is measured from
@@ -246,8 +244,8 @@ class _Basis:
             [sums.crossed[:, :-1] - sums.crossed[:, -1:] * moved, sums.crossed[:, -1]]
         )
         spread = float((sums.squares / n - 2 * moved * sums.outputs / n + moved**2).sum())
-        projected = (V.T @ crossed / n) / np.sqrt(gamma)[:, None]
-        whole = Whole(n, offset + moved, projected, spread, sums.largest_value)
+        projected = quotient(V.T @ crossed / n, np.sqrt(gamma)[:, None])
+        whole = RegressionTotals(n, offset + moved, projected, spread, sums.largest_value)
         variance = float((sums.squares / n - (sums.outputs / n) ** 2).sum())
         return cls(features, columns, gamma, V, has_intercept, whole, variance)
 
@@ -256,19 +254,15 @@ class _Basis:
         """x ↦ UᵀD k(X, x)."""
         return Coordinates(self.features, self.V * np.sqrt(self.gamma))
 
-    def part(self, rows: Array) -> PartOfRegression:
+    def part(self, rows: Array) -> RegressionBatch:
         """Return some rows [x, y] in this basis."""
         n, rows = self.whole.n, rows.astype(np.float64)
         x = rows[:, : self.columns]
-        U = (
-            (self.features(x) @ self.V) / np.sqrt(n * self.gamma)
-            if len(rows)
-            else np.empty((0, len(self.gamma)))
-        )
+        U = np.empty((0, len(self.gamma)))
+        if len(rows):
+            U = quotient(self.features(x) @ self.V, np.sqrt(n * self.gamma))
         masses, outputs = np.full(max(len(rows), 1), 1 / n), rows[:, self.columns :]
-        return PartOfRegression(
-            self.gamma, U, masses, outputs, self.has_intercept, whole=self.whole
-        )
+        return RegressionBatch(self.gamma, U, masses, outputs, self.has_intercept, whole=self.whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +292,7 @@ class _Pieces:
 def _scores(
     basis: _Basis, candidates: Sequence[Candidates], poles: dict[int, Poles], batch: SampleBatch
 ) -> _Scores:
-    return _Scores(LeftOut(basis.part(batch.X)).scores(candidates, poles))
+    return _Scores(LeaveOneOutSmoother(basis.part(batch.X)).scores(candidates, poles))
 
 
 def _predictions(
@@ -306,5 +300,5 @@ def _predictions(
 ) -> _Pieces:
     """Return left-out predictions of a batch, with the outputs beside them."""
     part = basis.part(batch.X)
-    found = LeftOut(part).predictions(candidates.filter, candidates.grid[0], poles)
+    found = LeaveOneOutSmoother(part).predictions(candidates.filter, candidates.grid[0], poles)
     return _Pieces({batch.start: np.hstack([found, part.outputs])})

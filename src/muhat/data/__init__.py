@@ -13,7 +13,7 @@ from muhat.data._sources import (
     checked_batch,
     is_empty,
 )
-from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, places_of
+from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, hashed_rows, places_of
 
 __all__ = [
     "BatchError",
@@ -33,4 +33,4 @@ __all__ += [
     "TransformedSource",
     "as_source",
 ]
-__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "places_of"]
+__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "hashed_rows", "places_of"]

@@ -26,12 +26,18 @@ def scrambled(numbers: Array, random_state: int) -> Array:
         return bits ^ (bits >> np.uint64(31))
 
 
-def folds_of(X: Array, n_splits: int, random_state: int) -> Array:
-    """Return the fold of every row, which depends on its numbers alone; equal rows go to the folds in turn."""
-    bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
+def hashed_rows(X: Array, random_state: int) -> Array:
+    """Return 64 bits that look random for each row and depend on its numbers alone."""
+    bits = np.ascontiguousarray(X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
     hashed = np.zeros(len(X), np.uint64)
     for column in bits.T:
         hashed = scrambled(hashed ^ column, random_state)
+    return hashed
+
+
+def folds_of(X: Array, n_splits: int, random_state: int) -> Array:
+    """Return the fold of every row, which depends on its numbers alone; equal rows go to the folds in turn."""
+    hashed = hashed_rows(X, random_state)
     order = np.argsort(hashed, kind="stable")
     ordered = hashed[order]
     first = np.searchsorted(ordered, ordered)  # of those that are equal

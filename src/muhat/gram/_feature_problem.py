@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array, quotient, rounding
+from muhat._arrays import Array, quotient, significant_eigenpairs
 from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
@@ -19,10 +19,10 @@ from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._problem import (
     Access,
     Components,
+    ConstantFilterScores,
+    EigenbasisRows,
     Eigenvalues,
     HeldOut,
-    LeftOut,
-    Rows,
     SpectralProblem,
     TargetWeights,
 )
@@ -137,7 +137,7 @@ class FeatureProblem(SpectralProblem):
         self.rank = min(self.features.n_components, self.n)
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
         self.mean_weights = sums.mean.sum(axis=0) / mass
-        gamma, self.V = _eigenpairs(sums.covariance.sum(axis=0) / mass)
+        gamma, self.V = significant_eigenpairs(sums.covariance.sum(axis=0) / mass)
         mean, effective_size = (
             self.V.T @ self.mean_weights,
             mass**2 / float(sums.squared_masses.sum()),
@@ -156,14 +156,16 @@ class FeatureProblem(SpectralProblem):
         self.components = Components(gamma, mean, self.V.T @ inside, np.asarray(effective_size))
 
     @cached_property
-    def left_out(self) -> LeftOut:  # type: ignore[override]
+    def left_out(self) -> ConstantFilterScores:  # type: ignore[override]
         """What is left without each point, summed over all; of rows that are gone, as if their masses were equal."""
         least, largest = self.mass_range
         if self.source is not None and (least < largest or self.target_weights is not None):
-            return LeftOut(*self.sum_over_rows(_left_out))
-        removal = Rows(np.ones(1), np.array([1 / self.spectrum.effective_size])).removal
+            return ConstantFilterScores(*self.sum_over_rows(_left_out))
+        update = EigenbasisRows(np.ones(1), np.array([1 / self.spectrum.effective_size])).update
         mean, target, _ = self.norms
-        return LeftOut.from_sums(removal, np.ones(1), self.trace[None], mean, target, self.norms)
+        return ConstantFilterScores.from_sums(
+            update, np.ones(1), self.trace[None], mean, target, self.norms
+        )
 
     @property
     def fold_sums(self) -> HeldOut:  # type: ignore[override]
@@ -182,7 +184,7 @@ class FeatureProblem(SpectralProblem):
             covariance=covariance,
         )
 
-    def rows(self, batch: SampleBatch) -> Rows:
+    def rows(self, batch: SampleBatch) -> EigenbasisRows:
         """Return a batch of the sample in the eigenbasis."""
         weights = np.ones(len(batch.X)) if batch.weights is None else batch.weights
         masses = weights / self.sums.total_mass
@@ -191,7 +193,7 @@ class FeatureProblem(SpectralProblem):
         root_gamma = np.sqrt(self.spectrum.gamma)
         np.divide(U, root_gamma, out=U, where=root_gamma > 0)
         target, numbers = self.target_weights, slice(batch.start, batch.start + len(batch.X))
-        return Rows(U, masses, None if target is None else target[numbers])
+        return EigenbasisRows(U, masses, None if target is None else target[numbers])
 
     @cached_property
     def _rotated(self) -> Callable[[Array], Array]:
@@ -209,14 +211,6 @@ class FeatureProblem(SpectralProblem):
         return self.V @ shrunk
 
 
-def _eigenpairs(covariance: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, ascending, and eigenvectors; those that are rounding errors of zero are left out."""
-    gamma, V = np.linalg.eigh(covariance)
-    kept = gamma > len(gamma) * rounding(gamma) * gamma[-1]
-    kept[-1] = True
-    return np.maximum(gamma[kept], 0), V[:, kept]
-
-
 class _Parts(list[Array]):
     """Arrays that are added place by place."""
 
@@ -230,7 +224,7 @@ def _work_on(
     return _Parts(work(problem, problem.rows(batch), *arguments))
 
 
-def _left_out(problem: FeatureProblem, rows: Rows) -> list[Array]:
+def _left_out(problem: FeatureProblem, rows: EigenbasisRows) -> list[Array]:
     left_out = problem.left_out_of(rows)
     return [
         each.sum(keepdims=True) for each in (left_out.unshrunk, left_out.linear, left_out.quadratic)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat._arrays import Array, quotient, rounding, slices
+from muhat._arrays import Array, quotient, rounding, slices, without_rounding
 from muhat._validation import check_finite, check_semidefinite, check_values
 from muhat.errors import MuhatError
 from muhat.gram._problem import (
     Access,
     Components,
-    LeftOut,
+    ConstantFilterScores,
+    EigenbasisRows,
     Problem,
-    Rows,
     SpectralProblem,
     Spectrum,
     Target,
@@ -26,10 +26,10 @@ from muhat.gram._problem import (
 )
 from muhat.kernels import Kernel
 
-SMALL, SEARCHED = 64, 10
+MAX_ROWS_FULL_SEARCH, MIN_SEARCH_VECTORS = 64, 10
 """Rows up to which leading eigenpairs come from all of them, and the fewest vectors that they are looked for in."""
 
-AT_ONCE = 512
+ROWS_PER_BLOCK = 512
 """Rows of a matrix that are brought to a higher precision together."""
 
 
@@ -72,7 +72,7 @@ class InMemoryProblem(Problem):
         return self.trace - self.mean_values @ np.sqrt(self.masses)
 
     @cached_property
-    def left_out(self) -> LeftOut:  # type: ignore[override]
+    def left_out(self) -> ConstantFilterScores:  # type: ignore[override]
         """What is left without each point, from products with A alone, summed up in double."""
         p, q = self.masses, np.sqrt(self.masses)
         mean, target = q * self.mean_values, q * self.target_values
@@ -82,8 +82,13 @@ class InMemoryProblem(Problem):
             self.target_squared_norm,
         )
         own = self.gram.diagonal().astype(np.float64)
-        return LeftOut.from_sums(
-            Rows(self.root_masses, p, self.target_weights).removal, p, own, mean, target, norms
+        return ConstantFilterScores.from_sums(
+            EigenbasisRows(self.root_masses, p, self.target_weights).update,
+            p,
+            own,
+            mean,
+            target,
+            norms,
         )
 
 
@@ -112,7 +117,7 @@ class DenseGram:
         """Return A @ vectors, a matrix of a lower precision than the vectors some rows at a time."""
         if np.can_cast(vectors.dtype, self.matrix.dtype):
             return self.matrix @ vectors
-        chunks = slices(0, self.matrix.shape[-2], AT_ONCE)
+        chunks = slices(0, self.matrix.shape[-2], ROWS_PER_BLOCK)
         return np.concatenate(
             [self.matrix[..., some, :].astype(vectors.dtype) @ vectors for some in chunks],
             axis=-min(vectors.ndim, 2),
@@ -126,11 +131,8 @@ class DenseGram:
         """Return all eigenpairs of A, in double; rounding below zero is zero, a negative eigenvalue is refused."""
         gamma, U = np.linalg.eigh(self.matrix.astype(np.float64, copy=False))
         check_semidefinite(gamma.astype(self.matrix.dtype))
-        # Eigenvalues this small are rounding errors of zero, or of the matrix: no filter may tell them apart.
-        floor = (
-            max(self.matrix.shape[-1] * rounding(gamma), rounding(self.matrix)) * gamma[..., -1:]
-        )
-        return Spectrum.from_pairs(np.where(gamma <= floor, 0, gamma), U, self.masses)
+        gamma = without_rounding(gamma, self.matrix.shape[-1], unit=rounding(self.matrix))
+        return Spectrum.from_pairs(gamma, U, self.masses)
 
 
 @dataclass(eq=False)
@@ -156,9 +158,9 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
         )
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> EigenbasisRows:
         """All points in the eigenbasis."""
-        return Rows(self.spectrum.U, self.masses, self.target_weights)
+        return EigenbasisRows(self.spectrum.U, self.masses, self.target_weights)
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
         return work(self, self.rows, *arguments)
@@ -236,7 +238,7 @@ class BlockGram:
         error is of the order of its square.
         """
         n = len(self.masses)
-        if n <= SMALL or 2 * count >= n:
+        if n <= MAX_ROWS_FULL_SEARCH or 2 * count >= n:
             gamma, U = np.linalg.eigh(self.product(np.eye(n, dtype=self.root_masses.dtype)))
             gamma, U = gamma[-count:], U[:, -count:]
         elif not self.diagonal().any():  # a positive semi-definite matrix is then zero
@@ -252,15 +254,13 @@ class BlockGram:
             start = self.root_masses + np.random.default_rng(0).normal(
                 scale=0.1 / np.sqrt(n), size=n
             )
-            size = min(n, max(2 * count + 1, SEARCHED))
+            size = min(n, max(2 * count + 1, MIN_SEARCH_VECTORS))
             gamma, U = eigsh(
                 operator, count, v0=start.astype(operator.dtype), ncv=size, tol=tolerance
             )
             order = np.argsort(gamma)
             gamma, U = gamma[order], U[:, order]
-        # Eigenvalues this small are rounding errors of zero: no filter may tell them apart.
-        floor = n * rounding(gamma) * gamma[-1]
-        return Spectrum.from_pairs(np.where(gamma <= max(floor, 0), 0, gamma), U, self.masses)
+        return Spectrum.from_pairs(without_rounding(gamma, n), U, self.masses)
 
 
 @dataclass(eq=False)
@@ -280,7 +280,7 @@ class BlockProblem(InMemoryProblem):
         """D, from the centred kernel values of all pairs, some rows at a time."""
         squared = sum(
             (self.gram.centred(some, self.mean_values) ** 2).sum()
-            for some in slices(0, self.n, AT_ONCE)
+            for some in slices(0, self.n, ROWS_PER_BLOCK)
         )
         return dimension_of(np.asarray(self.spread), np.asarray(squared))
 

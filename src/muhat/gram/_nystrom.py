@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import Array, quotient, rounding
+from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
 from muhat._validation import (
     as_random_state,
@@ -74,7 +74,7 @@ class NystromFeatures(FeatureMap):
         check_values(K, self.kernel)
         gamma, Q = np.linalg.eigh(K)
         check_semidefinite(gamma)
-        kept = gamma > len(K) * rounding(gamma) * gamma[-1]
+        kept = gamma > rounding_floor(gamma, len(K))
         kept[-1] = True  # where k vanishes on all landmarks: one feature that is zero everywhere
         return quotient(Q[:, kept], np.sqrt(np.maximum(gamma[kept], 0)))
 

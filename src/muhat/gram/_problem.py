@@ -25,6 +25,10 @@ class Access(Flag):
     ROWS = auto()
     """The rows once more, to leave them out."""
 
+    def __reduce__(self) -> tuple[type[Access], tuple[int]]:
+        """Return how skops saves it: the class and its argument."""
+        return type(self), (self.value,)
+
     def covers(self, need: Access) -> bool:
         """Whether all that is needed is given; whoever has all eigenpairs needs no products and no leading ones."""
         return need in (
@@ -113,7 +117,7 @@ class Components:
     """1/Σp_i², in a shape that broadcasts with the others."""
 
 
-SPENT = 1e-12
+MIN_TARGET_MASS = 1e-12
 """The share of a target's mass that is none: a target on the left-out points alone leaves nothing to scale."""
 
 
@@ -133,10 +137,12 @@ class TargetWeights:
         if self.total is None:
             return np.ones_like(tau)
         rest = self.total - tau
-        return np.divide(self.total, rest, out=np.ones_like(rest), where=rest > SPENT * self.total)
+        return np.divide(
+            self.total, rest, out=np.ones_like(rest), where=rest > MIN_TARGET_MASS * self.total
+        )
 
 
-class Removal:
+class LeaveOneOutUpdate:
     """What leaving out point i does: mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
 
     m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
@@ -149,7 +155,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class ConstantFilterScores:
     """What the sample is without point i, for every i: all that a constant filter's leave-one-out score needs.
 
     Each is a sum over the points of a group of equal masses, which may be one point. What leaves s = 1 − r of
@@ -167,13 +173,13 @@ class LeftOut:
     @classmethod
     def from_sums(
         cls,
-        without: Removal,
+        without: LeaveOneOutUpdate,
         mass: Array,
         own: Array,
         mean: Array,
         target: Array,
         norms: tuple[Array, Array, float],
-    ) -> LeftOut:
+    ) -> ConstantFilterScores:
         """Return it from each group's Σ p_i, Σ p_i k(x_i, x_i), Σ p_i μ̂(x_i) and Σ p_i f*(x_i).
 
         The norms are ‖μ̂‖², ⟨f*, μ̂⟩ and ‖f*‖².
@@ -191,9 +197,9 @@ class LeftOut:
         )
 
     @property
-    def sums(self) -> LeftOut:
+    def sums(self) -> ConstantFilterScores:
         """The sums over all groups."""
-        return LeftOut(
+        return ConstantFilterScores(
             *(part.sum(axis=-1) for part in (self.unshrunk, self.linear, self.quadratic))
         )
 
@@ -208,7 +214,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Rows:
+class EigenbasisRows:
     """Some of the sample's points, or all, in the eigenbasis."""
 
     U: Array
@@ -217,8 +223,10 @@ class Rows:
     target: TargetWeights | None = None
     """What a target that is made of the sample's own points has on them."""
 
-    def __getitem__(self, some: Any) -> Rows:
-        return Rows(self.U[..., some, :], self.masses[some], self.target and self.target[some])
+    def __getitem__(self, some: Any) -> EigenbasisRows:
+        return EigenbasisRows(
+            self.U[..., some, :], self.masses[some], self.target and self.target[some]
+        )
 
     @property
     def root_masses(self) -> Array:
@@ -226,9 +234,9 @@ class Rows:
         return np.sqrt(self.masses)
 
     @property
-    def removal(self) -> Removal:
+    def update(self) -> LeaveOneOutUpdate:
         """What leaving out each of them does."""
-        return Removal(self.masses, self.target)
+        return LeaveOneOutUpdate(self.masses, self.target)
 
 
 def dimension_of(trace: Array, squared: Array) -> Array:
@@ -261,7 +269,7 @@ class Problem(ABC):
     """The least and the largest p_i."""
     mean_weights: Array
     """The weights of μ̂ itself, on the points or on the features."""
-    left_out: LeftOut
+    left_out: ConstantFilterScores
     has_target: bool
     target_squared_norm: float
     """‖f*‖²."""
@@ -312,7 +320,7 @@ class SpectralProblem(Problem):
         squared = (diagonal**2 + squares * (below + above)).sum(axis=-1)
         return dimension_of(diagonal.sum(axis=-1), squared)
 
-    def left_out_of(self, rows: Rows) -> LeftOut:
+    def left_out_of(self, rows: EigenbasisRows) -> ConstantFilterScores:
         """Return what is left without each of these rows."""
         root, own = (
             np.sqrt(self.components.gamma)[..., None],
@@ -322,7 +330,9 @@ class SpectralProblem(Problem):
             rows.root_masses * (rows.U @ (root * each[..., None]))[..., 0]
             for each in (self.components.mean, self.components.target)
         )
-        return LeftOut.from_sums(rows.removal, rows.masses, own[..., 0], mean, target, self.norms)
+        return ConstantFilterScores.from_sums(
+            rows.update, rows.masses, own[..., 0], mean, target, self.norms
+        )
 
     @property
     def norms(self) -> tuple[Array, Array, float]:
@@ -369,7 +379,7 @@ class HeldOut:
     """What the rest of such a target is multiplied by."""
 
     @classmethod
-    def from_rows(cls, problem: SpectralProblem, rows: Rows, folds: Array) -> HeldOut:
+    def from_rows(cls, problem: SpectralProblem, rows: EigenbasisRows, folds: Array) -> HeldOut:
         """Return the sets of rows that the folds, of shape (sets, size), number."""
         p, q = rows.masses[folds], rows.root_masses[folds]
         features = (rows.U * np.sqrt(problem.components.gamma)[..., None, :])[

@@ -177,7 +177,7 @@ class WitnessAlongDisplay(Display):
         standardized: bool = False,
     ) -> Self:
         """Return the display along the feature that differs most, or the one after it for 1, and so on."""
-        x, y = result.most_telling_x[:, feature], result.most_telling_y[:, feature]
+        x, y = result.at_rows.columns_x[:, feature], result.at_rows.columns_y[:, feature]
         name = result.features[feature].name
         return cls(
             name, x, y, result.witness_x, result.witness_y, _names(result, names), standardized

@@ -16,25 +16,25 @@ from muhat.errors import MuhatError
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem
 
-TIE = 1e-9
+GAIN_TOLERANCE = 1e-9
 """Gains closer than this share of the largest are one gain."""
 
-ROUNDED = 16 * float(np.finfo(np.float64).eps)
+GAIN_ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """Gains closer than this share of what one point adds to tr A are one gain too: both are rounding errors of none."""
 
-REFINEMENTS = 6
+MAX_REFINEMENTS = 6
 """How often a filter's own grid is refined around the best parameter, at most."""
 
-FLAT = 1e-3
+MIN_IMPROVEMENT = 1e-3
 """The share of the gain that a finer grid must add for the next one to be tried; and its square, of KME's risk."""
 
-NEGLIGIBLE = 1e-2
+NEGLIGIBLE_STRENGTH = 1e-2
 """A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
 
-HARMED = 2
+MAX_HARMED_DIMENSION = 2
 """Components up to which no shrinkage is better than the plain average for every distribution (Stein 1956)."""
 
-LEAST_REST = 1e-3
+MIN_REMAINING_MASS = 1e-3
 """The mass that must be left when points are left out: with less, what they hide has lost its digits."""
 
 
@@ -85,7 +85,7 @@ class Choice:
     """β, where products with A alone have found it."""
     residual: float | None = None
     """The relative residual or error estimate of the solver, where one iterated."""
-    has_open_end: bool = False
+    stopped_at_grid_end: bool = False
     """Whether the choice is the most iterations that were tried, and more were too dear to try."""
 
     def __repr__(self) -> str:
@@ -179,10 +179,8 @@ class Rule(BaseEstimator, ABC):
 
 def check_rest(rest: float) -> None:
     """Refuse masses so uneven that next to nothing is left when some points are left out."""
-    if rest < LEAST_REST:
-        needed = (
-            f"at least {100 * LEAST_REST:g} % of the mass must be left when points are left out"
-        )
+    if rest < MIN_REMAINING_MASS:
+        needed = f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when points are left out"
         advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
         raise MuhatError("sample_weight", needed, f"{100 * rest:.2g} %", advice)
 
@@ -210,7 +208,12 @@ def bias_factor_on(factor: Any, problem: Problem) -> Array:
 
 def bias_factor_of(D: Array) -> Array:
     """Return κ = D/(D − 2), infinite up to D = 2."""
-    return np.divide(D, D - HARMED, out=np.full_like(D, np.inf), where=D > HARMED * (1 + TIE))
+    return np.divide(
+        D,
+        D - MAX_HARMED_DIMENSION,
+        out=np.full_like(D, np.inf),
+        where=D > MAX_HARMED_DIMENSION * (1 + GAIN_TOLERANCE),
+    )
 
 
 class Scores(ABC):
@@ -220,7 +223,7 @@ class Scores(ABC):
     """The score of KME."""
     bias_factor: Array = np.ones(())
     """How often the squared bias is counted: once, by default."""
-    goes_beyond: bool = True
+    can_extend_grid: bool = True
     """Whether parameters beyond the grids that it was made for can be scored."""
 
     def __init__(self, problem: Any, candidates: Sequence[Candidates]) -> None:
@@ -268,21 +271,25 @@ class Scored(Rule):
         """Return the choice from a finer grid around it, and around what is then the best, and so on."""
         if not np.isfinite(choice.gain):
             return choice  # no parameter is to be taken
-        for _ in range(REFINEMENTS):
+        for _ in range(MAX_REFINEMENTS):
             more = choice.filter.refine_grid(scores.problem, choice.grid, choice.index)
-            if not (scores.goes_beyond and choice.strength > NEGLIGIBLE):
+            if not (scores.can_extend_grid and choice.strength > NEGLIGIBLE_STRENGTH):
                 more = more[more < choice.grid[-1]]
             if not len(more):
                 break
             before, choice = choice, self._choice(scores, place, more, choice)
             risk = float(np.abs(scores.unshrunk)) * scores.problem.mass_range[1]
-            if choice.gain - before.gain <= FLAT * max(abs(choice.gain), FLAT * risk):
+            if choice.gain - before.gain <= MIN_IMPROVEMENT * max(
+                abs(choice.gain), MIN_IMPROVEMENT * risk
+            ):
                 break
-        ends = choice.index < len(choice.grid) - 1 or choice.strength <= NEGLIGIBLE
+        ends = choice.index < len(choice.grid) - 1 or choice.strength <= NEGLIGIBLE_STRENGTH
         beyond = (
             choice.filter.refine_grid(scores.problem, choice.grid, choice.index) > choice.grid[-1]
         )
-        return replace(choice, has_open_end=not (ends or scores.goes_beyond) and bool(beyond.any()))
+        return replace(
+            choice, stopped_at_grid_end=not (ends or scores.can_extend_grid) and bool(beyond.any())
+        )
 
     def _choice(
         self, scores: Scores, place: int, grid: Array, known: Choice | None = None
@@ -321,7 +328,8 @@ def _tied_from(problem: Problem, gains: Array) -> Array:
     """Return the gain from which on gains are as large as the largest, but for rounding."""
     largest = gains.max(axis=-1)
     return largest - np.maximum(
-        TIE * np.abs(largest), ROUNDED * problem.mass_range[1] * np.asarray(problem.trace)
+        GAIN_TOLERANCE * np.abs(largest),
+        GAIN_ROUNDING * problem.mass_range[1] * np.asarray(problem.trace),
     )
 
 

@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 
-from muhat._arrays import Array, quotient, rounding
+from muhat._arrays import Array, quotient, rounding, without_rounding
 from muhat._validation import check_semidefinite
 from muhat.errors import MuhatError
 from muhat.filters import Filter, TruncatedSVD
@@ -23,17 +23,17 @@ from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
-SETTLED = 1e-11
+CONVERGED = 1e-11
 """The relative change at which a solution has settled; in float32, 64 rounding units."""
 
-MEMORY = 600_000_000
+MAX_BASIS_BYTES = 600_000_000
 """Bytes that all bases together may take."""
 
-CHUNK = 16
+STEPS_PER_CHUNK = 16
 """Steps for which memory is taken at once."""
 
-FIRST_LOOK = 4
-SPARING = 8
+FIRST_CHECK = 4
+CHECK_EVERY = 8
 """A look at the solutions after every eighth more steps: what changed since the last one is then no less than what is
 still missing, as long as the error falls geometrically."""
 
@@ -92,11 +92,11 @@ class Krylov(Scores):
     Without a target they start at q, and x = s_λ(A) q; with one they start at b = Aq − D f*(X), and x = s_λ(0) q +
     h_λ(A) b with h_λ(γ) = (s_λ(γ) − s_λ(0))/γ, so that β = Dx are the weights.
 
-    Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which ``MEMORY`` limits the
+    Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which ``MAX_BASIS_BYTES`` limits the
     steps: at n = 100,000 with five folds and the whole sample, 125. An empty fold stands for the whole sample.
     """
 
-    goes_beyond = False
+    can_extend_grid = False
 
     def __init__(
         self,
@@ -112,9 +112,9 @@ class Krylov(Scores):
             :, None
         ]
         self.unit = rounding(problem.root_masses)
-        self.tolerance = max(SETTLED, 64 * self.unit)
+        self.tolerance = max(CONVERGED, 64 * self.unit)
         width = len(folds) * problem.n * problem.root_masses.itemsize
-        self.limit = int(max(2, min(MEMORY // width, problem.n)))
+        self.limit = int(max(2, min(MAX_BASIS_BYTES // width, problem.n)))
         self.chunks: list[Array] = []
         start = self._start()
         for column, norm in zip(self.columns, np.linalg.norm(start, axis=-1).tolist(), strict=True):
@@ -138,7 +138,7 @@ class Krylov(Scores):
             for each in candidates
         ]
         last = max(float(each.max()) for each in exact)
-        look = int(max(last, 1)) if last <= self.limit else FIRST_LOOK
+        look = int(max(last, 1)) if last <= self.limit else FIRST_CHECK
         while True:
             while self.steps < min(look, self.limit) and not self._exhausted:
                 self._advance()
@@ -152,7 +152,7 @@ class Krylov(Scores):
             settled = all((each <= self.tolerance).all() for each in errors)
             if settled or self._exhausted or self.steps >= self.limit:
                 return errors
-            look = self.steps + max(1, self.steps // SPARING)
+            look = self.steps + max(1, self.steps // CHECK_EVERY)
 
     def gains(self, place: int, grid: Array) -> Array:
         """Return what every parameter gains: Σ_F Σ_{i∈F} p_i (‖φ_i − m‖² − ‖φ_i − μ^(−F)‖²), m the mean without F."""
@@ -186,7 +186,7 @@ class Krylov(Scores):
         y = self._solution(ritz, one)[0].astype(self.problem.root_masses.dtype)
         x = np.zeros_like(self.problem.root_masses)
         for place, chunk in enumerate(self.chunks):
-            part = y[place * CHUNK : (place + 1) * CHUNK]
+            part = y[place * STEPS_PER_CHUNK : (place + 1) * STEPS_PER_CHUNK]
             x += part @ chunk[-1, : len(part)]
         if self.problem.target is not None:
             x += (1 - self._values(ritz, one).r_at_zero[0]).astype(
@@ -203,7 +203,7 @@ class Krylov(Scores):
         )
         unsettled = error[doubtful & (error > self.tolerance)]
         if unsettled.size:
-            spent = f"{self.steps} products with A, all that {MEMORY // 10**6} MB of memory allow"
+            spent = f"{self.steps} products with A, all that {MAX_BASIS_BYTES // 10**6} MB of memory allow"
             error_now = f"its relative error is about {unsettled.max():.1g}, less with a larger λ or fewer iterations"
             message = f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {spent}; {error_now}."
             warnings.warn(message, UserWarning, stacklevel=4)
@@ -258,10 +258,10 @@ class Krylov(Scores):
 
     def _advance(self) -> None:
         """Take one product, and the next vector of every basis that has one."""
-        place = self.steps % CHUNK
+        place = self.steps % STEPS_PER_CHUNK
         if place == 0:
             self.chunks.append(
-                np.empty((len(self.columns), CHUNK, self.problem.n), self.vectors.dtype)
+                np.empty((len(self.columns), STEPS_PER_CHUNK, self.problem.n), self.vectors.dtype)
             )
         self.chunks[-1][:, place] = self.vectors
         values = self.problem.gram.product(self.vectors.T).T
@@ -301,8 +301,7 @@ class Krylov(Scores):
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
         theta, W = _tridiagonal_eigh(column.alpha[:steps], column.beta[: steps - 1])
         check_semidefinite(theta.astype(self.vectors.dtype))
-        theta = np.where(theta <= steps * self.unit * theta[-1], 0, theta)
-        return _Ritz(theta, W, column.norm * W[0])
+        return _Ritz(without_rounding(theta, steps, steps * self.unit), W, column.norm * W[0])
 
     def _with_zero(self, column: _Column) -> _Ritz | None:
         """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).
@@ -343,7 +342,9 @@ class Krylov(Scores):
         """
         if column.exhausted:
             return [np.full(len(each.grid), self.unit) for each in candidates]
-        others = [self._ritz_after(column, column.steps - max(1, column.steps // (SPARING + 1)))]
+        others = [
+            self._ritz_after(column, column.steps - max(1, column.steps // (CHECK_EVERY + 1)))
+        ]
         with_zero = self._with_zero(column)
         if with_zero is not None:
             others.append(with_zero)
@@ -394,8 +395,8 @@ class Krylov(Scores):
     def _in_basis(self, column: _Column, vector: Array) -> Array:
         """Return Qᵀ·vector; a basis has nothing inside its fold."""
         number, parts = self.columns.index(column), np.zeros(max(column.steps, 1))
-        for start, chunk in zip(range(0, column.steps, CHUNK), self.chunks, strict=False):
-            some = slice(start, min(start + CHUNK, column.steps))
+        for start, chunk in zip(range(0, column.steps, STEPS_PER_CHUNK), self.chunks, strict=False):
+            some = slice(start, min(start + STEPS_PER_CHUNK, column.steps))
             parts[some] = chunk[number, : some.stop - start] @ vector
         return parts
 
@@ -420,7 +421,7 @@ class Leading:
     def down_to(cls, problem: BlockProblem, threshold: float) -> Leading:
         """Return as many as reach down to a threshold."""
         count = min(8, problem.n)
-        allowed = MEMORY // (
+        allowed = MAX_BASIS_BYTES // (
             3 * problem.n * problem.root_masses.itemsize
         )  # the search holds twice as many vectors
         while True:

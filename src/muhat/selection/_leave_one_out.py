@@ -16,12 +16,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from muhat._arrays import Array, rounding, share_between_cores, slices
+from muhat._arrays import Array, share_between_cores, slices, without_rounding
 from muhat.filters import Filter, Shrinker
-from muhat.gram import Access, Components, Rows, SpectralProblem
+from muhat.gram import Access, Components, EigenbasisRows, SpectralProblem
 from muhat.gram._problem import HeldOut
 from muhat.selection._base import (
-    ROUNDED,
+    GAIN_ROUNDING,
     Candidates,
     Choice,
     Scored,
@@ -32,23 +32,23 @@ from muhat.selection._base import (
 )
 from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
-HEAVY = 0.02
+HEAVY_MASS_SHARE = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
 
-REFIT_UP_TO = 300
+MAX_ROWS_REFIT = 300
 """Points up to which each is left out in turn, by a refit, for filters that have no cheaper exact score."""
 
-CHUNK = 2**22
+MAX_ENTRIES_PER_CHUNK = 2**22
 """Matrix entries a core holds at once."""
 
-AT_LEAST = 4
+MIN_CHUNKS = 4
 """Chunks, so that every core has something to do."""
 
-SINGLE, MULTIPLIERS, TRIED = 2.0, 2000, 40
+SINGLE_GAIN_ERRORS, N_MULTIPLIER_DRAWS, N_GRID_CANDIDATES = 2.0, 2000, 40
 """Standard errors beyond which a single gain is clear, draws of the largest of many by chance, and candidates of a
 filter's grid that take part in it: neighbours are nearly one."""
 
-PARAMETERS = 8
+PARAMETERS_PER_BLOCK = 8
 """Parameters for which a filter is evaluated together on all left-out samples."""
 
 
@@ -86,7 +86,7 @@ class LeaveOneOut(Scored):
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
         """Whether the score is cheap, or points are so few that each can be left out in turn."""
-        return filter.analytic or filter.constant or n <= REFIT_UP_TO
+        return filter.analytic or filter.constant or n <= MAX_ROWS_REFIT
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
         """Return what is left without each point: in closed form, from resolvents, or by refits."""
@@ -107,7 +107,9 @@ class LeftOutScores(Scores):
     ) -> None:
         super().__init__(problem, candidates)
         self.bias_factor = bias_factor
-        self.goes_beyond = Access.PRODUCTS in problem.access  # else it takes a pass over the rows
+        self.can_extend_grid = (
+            Access.PRODUCTS in problem.access
+        )  # else it takes a pass over the rows
         self.unshrunk = problem.left_out.sums.unshrunk
         self.most = [each.grid.max() for each in candidates]
         self.poles: dict[int, Poles] = {}
@@ -141,7 +143,7 @@ class LeftOutScores(Scores):
             self.parts |= self._at_poles({place: wider})
         gains = sum(part.gains(filter, grid, factor) for part in self.parts[place])
         return np.minimum(
-            gains, np.maximum(self.unshrunk - ROUNDED * self.problem.trace, 0)[..., None]
+            gains, np.maximum(self.unshrunk - GAIN_ROUNDING * self.problem.trace, 0)[..., None]
         )  # scores ≥ 0
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
@@ -160,7 +162,7 @@ class LeftOutScores(Scores):
 
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
-        if self.problem.n > REFIT_UP_TO:
+        if self.problem.n > MAX_ROWS_REFIT:
             price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
             advice = "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five"
             message = (
@@ -178,23 +180,23 @@ def _poles_of(
     return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
 
 
-def _moments_of_rows(problem: SpectralProblem, rows: Rows, nodes: Nodes) -> list[Any]:
+def _moments_of_rows(problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes) -> list[Any]:
     """Return the moments of rows, and the sample without each of those that are heavy."""
-    heavy = 1 - rows.masses < (1 - HEAVY) * (1 - problem.mass_range[0])
-    if 1 - problem.mass_range[1] >= (1 - HEAVY) * (1 - problem.mass_range[0]):
+    heavy = 1 - rows.masses < (1 - HEAVY_MASS_SHARE) * (1 - problem.mass_range[0])
+    if 1 - problem.mass_range[1] >= (1 - HEAVY_MASS_SHARE) * (1 - problem.mass_range[0]):
         return [Moments.from_rows(problem, rows, nodes)]
-    without = without_each(problem, rows, np.flatnonzero(heavy)[:, None])
+    without = held_out_fits(problem, rows, np.flatnonzero(heavy)[:, None])
     return [Moments.from_rows(problem, rows[~heavy], nodes), without]
 
 
-def _rows_left_out(problem: SpectralProblem, rows: Rows) -> list[Any]:
-    return [without_each(problem, rows, np.arange(len(rows.masses))[:, None])]
+def _rows_left_out(problem: SpectralProblem, rows: EigenbasisRows) -> list[Any]:
+    return [held_out_fits(problem, rows, np.arange(len(rows.masses))[:, None])]
 
 
 def _interval(problem: SpectralProblem) -> Interval:
     """Return where the eigenvalues can be when a point that is not heavy is left out."""
     lightest, heaviest = problem.mass_range
-    rest = max(1 - heaviest, (1 - HEAVY) * (1 - lightest)), 1 - lightest
+    rest = max(1 - heaviest, (1 - HEAVY_MASS_SHARE) * (1 - lightest)), 1 - lightest
     return Interval.from_spectrum(problem.spectrum.gamma, rest, problem.largest_value)
 
 
@@ -215,7 +217,9 @@ class GainErrors:
     threshold: float
 
 
-def gain_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice]) -> GainErrors:
+def gain_errors(
+    problem: SpectralProblem, rows: EigenbasisRows, choices: Sequence[Choice]
+) -> GainErrors:
     """Return the standard error of each choice's leave-one-out gain, from its terms at these rows, of equal mass.
 
     The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the spread of these
@@ -226,7 +230,7 @@ def gain_errors(problem: SpectralProblem, rows: Rows, choices: Sequence[Choice])
         return GainErrors([np.nan] * len(choices), np.inf)
     deviations = [np.std(each, axis=0, ddof=1) for each in terms]
     errors = [float(each[0]) / np.sqrt(problem.n) for each in deviations]
-    varies = [each > ROUNDED * problem.largest_value for each in deviations]
+    varies = [each > GAIN_ROUNDING * problem.largest_value for each in deviations]
     standard = [
         (each[:, some] - each[:, some].mean(axis=0)) / deviation[some]
         for each, deviation, some in zip(terms, deviations, varies, strict=True)
@@ -240,35 +244,35 @@ def _threshold(terms: Array) -> float:
     The means have the correlations of these standardised terms: random signs of the rows, normal ones, give the law of
     the largest. With few rows, its tails are those of Student's distribution.
     """
-    n, level = len(terms), float(ndtr(SINGLE))
-    quantile = SINGLE
+    n, level = len(terms), float(ndtr(SINGLE_GAIN_ERRORS))
+    quantile = SINGLE_GAIN_ERRORS
     if terms.shape[1]:
-        multipliers = np.random.default_rng(0).standard_normal((MULTIPLIERS, n))
+        multipliers = np.random.default_rng(0).standard_normal((N_MULTIPLIER_DRAWS, n))
         largest = (multipliers @ terms).max(axis=1) / np.sqrt(n - 1)
-        quantile = max(SINGLE, float(np.quantile(largest, level)))
+        quantile = max(SINGLE_GAIN_ERRORS, float(np.quantile(largest, level)))
     return float(-stdtrit(n - 1, ndtr(-quantile)))
 
 
-def _terms_of_grid(problem: SpectralProblem, rows: Rows, choice: Choice) -> Array:
+def _terms_of_grid(problem: SpectralProblem, rows: EigenbasisRows, choice: Choice) -> Array:
     """Return what a choice and other candidates of its grid gain at each of some rows: shape (rows, candidates)."""
     own, some = (
         choice.grid[[choice.index]],
-        np.unique(np.linspace(0, len(choice.grid) - 1, TRIED).astype(int)),
+        np.unique(np.linspace(0, len(choice.grid) - 1, N_GRID_CANDIDATES).astype(int)),
     )
     others = choice.grid[some[some != choice.index]]
     if not len(others) or (
-        problem.n > REFIT_UP_TO and _poles_of(problem, Candidates(choice.filter, others)) is None
+        problem.n > MAX_ROWS_REFIT and _poles_of(problem, Candidates(choice.filter, others)) is None
     ):
         return _terms(problem, rows, choice.filter, own)
     first, rest = (_terms(problem, rows, choice.filter, grid) for grid in (own, others))
     return np.concatenate([first, rest], axis=1)
 
 
-def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) -> Array:
+def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, grid: Array) -> Array:
     """Return what each parameter gains at each of some rows: shape (rows, parameters)."""
     poles = _poles_of(problem, Candidates(filter, grid))
     if poles is None:
-        without = without_each(problem, rows, np.arange(len(rows.masses))[:, None])
+        without = held_out_fits(problem, rows, np.arange(len(rows.masses))[:, None])
         return without.terms(filter, grid).T / rows.masses[:, None]
     largest = _interval(problem).largest
     r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid).T
@@ -279,7 +283,7 @@ def _terms(problem: SpectralProblem, rows: Rows, filter: Shrinker, grid: Array) 
 
 
 @dataclass(frozen=True)
-class Without:
+class HeldOutFits:
     """The sample without each of several sets F of points, in the basis that makes its own covariance diagonal.
 
     The sets are in the last axis but one, or in the last of what is a number for each.
@@ -299,14 +303,14 @@ class Without:
     """Σ_F p_i φ_i − (Σ_F p_i) m, m being the mean without F."""
 
     @classmethod
-    def from_held_out(cls, problem: SpectralProblem, held_out: HeldOut) -> Without:
+    def from_held_out(cls, problem: SpectralProblem, held_out: HeldOut) -> HeldOutFits:
         """Decompose the covariance without each set: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
         whole, rest = problem.components, (1 - held_out.mass)[:, None]
         covariance = -held_out.covariance
         diagonal = np.arange(covariance.shape[-1])
         covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
         gamma, V = np.linalg.eigh(covariance / rest[..., None])
-        gamma = np.where(gamma <= problem.n * rounding(gamma) * gamma[..., -1:], 0, gamma)
+        gamma = without_rounding(gamma, problem.n)
         mean, kappa = (
             (whole.mean[..., None, :] - held_out.mean) / rest,
             np.broadcast_to(held_out.kappa, rest.shape[:1]),
@@ -328,13 +332,13 @@ class Without:
             towards=turned(held_out.mean - held_out.mass[:, None] * mean),
         )
 
-    def __add__(self, other: Without) -> Without:
+    def __add__(self, other: HeldOutFits) -> HeldOutFits:
         parts = {
             each.name: (getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
         }
         vectors = ("gamma", "mean", "target", "towards")
-        return Without(
+        return HeldOutFits(
             **{
                 k: np.concatenate(pair, axis=-2 if k in vectors else -1)
                 for k, pair in parts.items()
@@ -363,17 +367,21 @@ class Without:
 
     def gains(self, filter: Shrinker, grid: Array, bias_factor: Array) -> Array:
         """Return what each parameter gains over KME: shape (..., parameters)."""
-        chunks = slices(0, len(grid), PARAMETERS)
+        chunks = slices(0, len(grid), PARAMETERS_PER_BLOCK)
         parts = [self.terms(filter, grid[some], bias_factor).sum(axis=-1) for some in chunks]
         return np.moveaxis(np.concatenate(parts), 0, -1)
 
 
-def without_each(problem: SpectralProblem, rows: Rows, folds: Array) -> Without:
+def held_out_fits(problem: SpectralProblem, rows: EigenbasisRows, folds: Array) -> HeldOutFits:
     """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
     size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
-    chunks = np.array_split(folds, max(1, min(len(folds), max(AT_LEAST, size // CHUNK))))
+    chunks = np.array_split(
+        folds, max(1, min(len(folds), max(MIN_CHUNKS, size // MAX_ENTRIES_PER_CHUNK)))
+    )
     held_out = partial(HeldOut.from_rows, problem, rows)
     return reduce(
         add,
-        share_between_cores(lambda some: Without.from_held_out(problem, held_out(some)), chunks),
+        share_between_cores(
+            lambda some: HeldOutFits.from_held_out(problem, held_out(some)), chunks
+        ),
     )

@@ -19,23 +19,23 @@ from scipy.linalg import solve_triangular
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding, share_between_cores, slices
 from muhat.filters import Filter
-from muhat.gram import Rows, SpectralProblem
+from muhat.gram import EigenbasisRows, SpectralProblem
 
-ACCURATE, CANCELLED = 1e-11, 4e5
+MAX_FIT_ERROR, MAX_CANCELLATION = 1e-11, 4e5
 """The error of a filter as a sum of resolvents, next to 1, up to which poles are taken, and how large the sum's terms
 may be, in units of what they cancel to: rounding then stays below 1e-10."""
 
-DIGITS, HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
-"""What is left out is about exp(−2 · DIGITS) before rounding, which takes some digits of polynomials; and how far the
+ELLIPSE_DIGITS, ELLIPSE_HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
+"""What is left out is about exp(−2 · ELLIPSE_DIGITS) before rounding, which takes some digits of polynomials; and how far the
 poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
 
-POINTS, MOST, PARAMETERS = 3, 1024, 80
+POINTS_PER_POLE, MAX_POLES, N_CHECKED_PARAMETERS = 3, 1024, 80
 """Points for each pole at which a function is fitted, the most poles, and how many of a grid's parameters are tried."""
 
-NODES_AT_ONCE, GROUPS_AT_ONCE, ROWS_AT_ONCE = 32, 64, 512
+POLES_PER_BLOCK, MASSES_PER_BLOCK, ROWS_PER_BLOCK = 32, 64, 512
 """Poles at which resolvents are held together, masses at which a filter is evaluated together, and rows of a core."""
 
-COMPRESSED_FROM, SKETCHED = 500, 128
+MIN_ROWS_COMPRESSED, SKETCH_SIZE = 500, 128
 """Rows from which on it pays to look for the few functions of γ that all resolvents are sums of, and how many random
 sums of resolvents these are looked for in; twice as many where they are too few."""
 
@@ -92,7 +92,7 @@ class Ellipse:
 
     def poles_and_points(self) -> tuple[Array, Array, Array]:
         """Return poles on the ellipse, points of the interval to fit a function at, and points between these."""
-        angles = np.linspace(0, np.pi, POINTS * self.nodes)
+        angles = np.linspace(0, np.pi, POINTS_PER_POLE * self.nodes)
         points = np.clip(self.at(0.0, angles).real, self.low, self.high)
         poles = self.at(self.log_rho, np.pi * (np.arange(self.nodes) + 0.5) / self.nodes)
         return poles, points, self.at(0.0, (angles[1:] + angles[:-1]) / 2).real
@@ -100,8 +100,8 @@ class Ellipse:
 
 def _in_logarithm(distance: float) -> Ellipse:
     """Return an ellipse for what varies over all scales down to a distance from zero, where it may have poles."""
-    log_rho = float(np.arcsinh(2 * HEIGHT / np.log1p(1 / distance)))
-    return Ellipse(max(8, round(DIGITS["smooth"] / log_rho)), log_rho, distance=distance)
+    log_rho = float(np.arcsinh(2 * ELLIPSE_HEIGHT / np.log1p(1 / distance)))
+    return Ellipse(max(8, round(ELLIPSE_DIGITS["smooth"] / log_rho)), log_rho, distance=distance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,9 @@ class Poles:
         """Return the largest error of each function, by its values; infinite where rounding could spoil the sum."""
         fit, resolvents = self.fit(at_points), self._resolvents(self.checks)
         gaps = np.abs(resolvents @ fit - (at_checks * self.checks**self.power).T).max(axis=0)
-        return np.where((np.abs(resolvents) @ np.abs(fit)).max(axis=0) > CANCELLED, np.inf, gaps)
+        return np.where(
+            (np.abs(resolvents) @ np.abs(fit)).max(axis=0) > MAX_CANCELLATION, np.inf, gaps
+        )
 
 
 @lru_cache(maxsize=4)
@@ -163,11 +165,11 @@ def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
 
 def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
     """Return so many poles on an ellipse around all eigenvalues but a largest that is far away, with few around it."""
-    log_rho, width = DIGITS["polynomial"] / nodes, max(1 - interval.first, 1e-6)
+    log_rho, width = ELLIPSE_DIGITS["polynomial"] / nodes, max(1 - interval.first, 1e-6)
     if interval.second == 1:
         return (Ellipse(nodes, log_rho),)
     rounder = float(np.arccosh(1 + (interval.first - interval.second) / (8 * width)))
-    around = Ellipse(max(6, round(DIGITS["smooth"] / rounder)), rounder, low=1 - width)
+    around = Ellipse(max(6, round(ELLIPSE_DIGITS["smooth"] / rounder)), rounder, low=1 - width)
     return Ellipse(nodes, log_rho, high=max(interval.second, 1e-6)), around
 
 
@@ -194,9 +196,9 @@ def poles_to_try(
             replace(interval, second=second),
         )  # for its square
         likely += [
-            _for_polynomials(min(round(least * 1.3**k), MOST), part)
+            _for_polynomials(min(round(least * 1.3**k), MAX_POLES), part)
             for k in range(4)
-            if least <= MOST
+            if least <= MAX_POLES
         ]
     likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
     others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [
@@ -215,7 +217,8 @@ def find_poles(
     tried = chain(known, poles_to_try(filter, grid, interval))
     with BLAS_ON_ONE_THREAD:  # matrices are small
         return next(
-            (poles for poles in tried if _error(poles, filter, grid, interval) <= ACCURATE), None
+            (poles for poles in tried if _error(poles, filter, grid, interval) <= MAX_FIT_ERROR),
+            None,
         )
 
 
@@ -223,7 +226,7 @@ def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> flo
     """Return the largest error, over a grid, of what is summed up to score a filter: r and r², r = 1 − s."""
     worst, grid = (
         0.0,
-        grid[np.unique(np.linspace(0, len(grid) - 1, PARAMETERS).round().astype(int))],
+        grid[np.unique(np.linspace(0, len(grid) - 1, N_CHECKED_PARAMETERS).round().astype(int))],
     )
     for scale in set(interval.scales.tolist()):
         with np.errstate(all="ignore"):
@@ -259,7 +262,7 @@ class Nodes:
         z = largest * np.concatenate([each.z for each in chosen])
         starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
-        sizes = () if gamma.ndim > 1 or n < COMPRESSED_FROM else (SKETCHED, 2 * SKETCHED)
+        sizes = () if gamma.ndim > 1 or n < MIN_ROWS_COMPRESSED else (SKETCH_SIZE, 2 * SKETCH_SIZE)
         for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
             scale = np.abs(resolvent).max(axis=0)
             rows = (resolvent / scale).view(np.float64)
@@ -300,16 +303,16 @@ class Moments:
     quadratic: Array
 
     @classmethod
-    def from_rows(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
+    def from_rows(cls, problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes) -> Moments:
         """Compute them for rows, of which each core takes some at a time."""
-        chunks = slices(0, max(len(rows.masses), 1), ROWS_AT_ONCE)
+        chunks = slices(0, max(len(rows.masses), 1), ROWS_PER_BLOCK)
         return reduce(
             add,
             share_between_cores(lambda some: cls._from_some(problem, rows[some], nodes), chunks),
         )
 
     @classmethod
-    def _from_some(cls, problem: SpectralProblem, rows: Rows, nodes: Nodes) -> Moments:
+    def _from_some(cls, problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes) -> Moments:
         """Compute them for some rows, some poles at a time."""
         order = np.argsort(rows.masses, kind="stable")
         kinds, starts = np.unique(rows.masses[order], return_index=True)
@@ -353,7 +356,7 @@ class Moments:
         """
         gains: Array = np.zeros(len(grid))
         quadratic = self.quadratic * bias_factor[..., None, None]
-        for some in slices(0, len(self.rest), GROUPS_AT_ONCE):
+        for some in slices(0, len(self.rest), MASSES_PER_BLOCK):
             r = 1 - filter.path(self.z / self.rest[some, None], grid)
             for values, factors in ((2 * self.linear, r), (quadratic, r**2)):
                 gains = gains - np.tensordot(
@@ -363,7 +366,7 @@ class Moments:
 
 
 def at_nodes(
-    problem: SpectralProblem, rows: Rows, nodes: Nodes, centred: bool
+    problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes, centred: bool
 ) -> Iterator[tuple[Array, Array]]:
     """Yield p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩ of every row, some poles at a time.
 
@@ -378,7 +381,7 @@ def at_nodes(
     """
     components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
     c, beta, kappa = (
-        each[:, None] for each in (rows.removal.rest, rows.removal.beta, rows.removal.kappa)
+        each[:, None] for each in (rows.update.rest, rows.update.beta, rows.update.kappa)
     )
     root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
 
@@ -393,7 +396,7 @@ def at_nodes(
     )
     if problem.has_target:
         target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
-    for some in slices(0, len(nodes.z), NODES_AT_ONCE):
+    for some in slices(0, len(nodes.z), POLES_PER_BLOCK):
         pa, pb, whole = own(some), q * mean(some), mean_mean(some)
         g, form_of_v = pb / c, whole / c**2
         first: Array | float = 0.0 if centred else (pb - p * whole) / c

@@ -32,9 +32,9 @@ from muhat.selection._base import (
     strengths_of,
 )
 from muhat.selection._krylov import Krylov, Leading
-from muhat.selection._leave_one_out import Without, without_each
+from muhat.selection._leave_one_out import HeldOutFits, held_out_fits
 
-LEADING = 100
+N_LEADING = 100
 """Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
 
 NO_ROWS = np.empty(0, np.int64)
@@ -74,7 +74,7 @@ class GCV(Scored):
         What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of them.
         """
         if self.grid is None:
-            leading = Leading(problem, min(LEADING + 1, problem.n))
+            leading = Leading(problem, min(N_LEADING + 1, problem.n))
             candidates = Candidates(filter, leading.thresholds())
         else:
             candidates = Candidates(filter, checked_grid(self, filter, self.grid))
@@ -168,7 +168,7 @@ class KFold(Scored):
         if problem.fold_sums is not None:
             check_rest(1 - float(problem.fold_sums.mass.max()))
             return FoldScores(
-                problem, candidates, Without.from_held_out(problem, problem.fold_sums), factor
+                problem, candidates, HeldOutFits.from_held_out(problem, problem.fold_sums), factor
             )
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
@@ -176,7 +176,7 @@ class KFold(Scored):
             np.stack([fold for fold in folds if len(fold) == size])
             for size in sorted({len(f) for f in folds})
         ]
-        without = reduce(add, (without_each(dense, dense.rows, some) for some in alike))
+        without = reduce(add, (held_out_fits(dense, dense.rows, some) for some in alike))
         return FoldScores(dense, candidates, without, factor)
 
     def folds(self, masses: Array) -> list[Array]:
@@ -195,7 +195,7 @@ class FoldScores(Scores):
         self,
         problem: SpectralProblem,
         candidates: Sequence[Candidates],
-        without: Without,
+        without: HeldOutFits,
         bias_factor: Array,
     ) -> None:
         super().__init__(problem, candidates)
@@ -206,7 +206,7 @@ class FoldScores(Scores):
         return self.without.gains(self.filters[place], grid, factor)
 
 
-class Given(Rule):
+class ParameterRule(Rule):
     """A rule that knows its parameter without looking at the eigenvalues."""
 
     def parameter(self, filter: Shrinker, n: int) -> Array:
@@ -245,7 +245,7 @@ class Given(Rule):
 
 
 @dataclass
-class Fixed(Given):
+class Fixed(ParameterRule):
     """The parameter you give as ``value``: λ, or the number of iterations t."""
 
     value: Any
@@ -259,7 +259,7 @@ class Fixed(Given):
 
 
 @dataclass
-class Rate(Given):
+class Rate(ParameterRule):
     """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix; for iterations, the t that acts as λ.
 
     Parameters

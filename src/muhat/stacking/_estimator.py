@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._caches import UnsavedCaches
 from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
@@ -29,8 +30,7 @@ from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
-from muhat.kernels._mixtures import has_closed_form
-from muhat.selection._base import LEAST_REST
+from muhat.selection._base import MIN_REMAINING_MASS
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
@@ -51,7 +51,7 @@ CLEAR = 2.0
 """Standard errors beyond which a gain is said to be one."""
 
 
-class StackedMean(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
+class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
@@ -287,7 +287,7 @@ def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
         WardMixtures(whiten=True),
         IndependentBlocks(),
     ]
-    return found if kernel is None or has_closed_form(kernel) else [*found, ClusterJitter()]
+    return found if kernel is None or kernel.has_gaussian_means else [*found, ClusterJitter()]
 
 
 def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:
@@ -327,6 +327,6 @@ def _check_bandwidth(kernel: Kernel) -> None:
 def _check_heaviest(masses: Array) -> None:
     """Refuse masses that leave nearly nothing when the heaviest row is left out."""
     rest = 1 - float(masses.max())
-    if len(masses) > 1 and rest < LEAST_REST:
-        needed = f"at least {100 * LEAST_REST:g} % of the mass must be left when rows are left out"
+    if len(masses) > 1 and rest < MIN_REMAINING_MASS:
+        needed = f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when rows are left out"
         raise MuhatError("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")

@@ -1,4 +1,4 @@
-"""Tests of two samples, of independence and of drift: many statistics on one set of permutations, one exact p-value."""
+"""Tests of two samples, of independence and of drift: many statistics, one exact p-value."""
 
 from muhat.testing._drift import DriftDetector, DriftResult
 from muhat.testing._independence import IndependenceTest

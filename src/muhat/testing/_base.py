@@ -1,10 +1,9 @@
-"""What the tests have in common: their parameters, checked before the work, and what they share between cores."""
+"""What the tests share: parameters and samples, validated, and work shared between cores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ DEFAULT_STATISTICS = ("mmd", "spectral", "kernel-fisher")
 """The default statistics: MMD for overall differences, spectral ones for fine structure."""
 
 MIN_ROWS_FOR_THREADS = 100
-"""Rows from which on threads save more than they cost."""
+"""Rows from which threads save more than they cost."""
 
 
 class PermutationTest(BaseEstimator):
@@ -56,7 +55,7 @@ class PermutationTest(BaseEstimator):
     """The statistics that can be asked for by name."""
 
     def _check(self) -> list[Statistic]:
-        """Raise ValueError for invalid parameters; return the statistics."""
+        """Raise MuhatError for invalid parameters; return the statistics."""
         whole_number(self, "n_permutations", self.n_permutations)
         check_flag(self, "standardize", self.standardize)
         check_bandwidths(type(self).__name__, self.bandwidths)
@@ -73,29 +72,25 @@ class PermutationTest(BaseEstimator):
         if rows < MIN_ROWS_FOR_THREADS:
             with BLAS_ON_ONE_THREAD:
                 return [work(part) for part in parts]
-        with limit_cores(
-            available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
-        ):
+        cores = available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
+        with limit_cores(cores):
             return share_between_cores(work, parts)
 
     def _sample(self, name: str, X: Any, least: int = 2) -> tuple[Array, tuple[str, ...] | None]:
-        """Return a sample of some rows at least, in double, and the names of its columns if it has any."""
+        """Return a sample of at least ``least`` rows as float64, and the names of its columns."""
         X, columns = as_rows(type(self).__name__, name, X)
-        values = checked_sample(clone(self), X, reset=True, name=name).astype(
-            np.float64, copy=False
-        )
+        values = checked_sample(clone(self), X, reset=True, name=name)
         if len(values) < least:
-            raise MuhatError(
-                type(self).__name__, f"{name} must have at least {least} rows", "1 row"
-            )
-        return values, columns
+            needed = f"{name} must have at least {least} rows"
+            raise MuhatError(type(self).__name__, needed, "1 row")
+        return values.astype(np.float64, copy=False), columns
 
 
 def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Return a sample in memory as something with two dimensions, and the names of its columns if it has any.
+    """Return a sample in memory with two dimensions, and the names of its columns if any.
 
-    A Series, or an array or list of numbers in one dimension, is one column; of what ``read_table`` returns, the rows
-    are taken.
+    A Series, or an array or list of numbers in one dimension, is one column; of what ``read_table``
+    returns, the rows are taken.
     """
     if isinstance(X, DataSet):
         return X.data, checked_names(who, name, X.feature_names)
@@ -110,13 +105,14 @@ def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
     if len(getattr(X, "shape", ())) != 1:
         return X, None
     title = getattr(X, "name", None)
-    if not isinstance(X, np.ndarray):  # a mask is refused later
+    if not isinstance(X, np.ndarray):  # a masked array raises later
         X = np.asarray(X)
-    return X[:, None], None if title is None else (str(title),)
+    names = None if title is None else (str(title),)
+    return X[:, None], names
 
 
 def _as_table(who: str, name: str, X: Sequence[Any]) -> Array:
-    """Return lists as an array, or refuse those of unequal lengths."""
+    """Return lists as an array; raise MuhatError for unequal lengths."""
     try:
         return np.asarray(X)
     except ValueError:
@@ -128,24 +124,26 @@ def _as_table(who: str, name: str, X: Sequence[Any]) -> Array:
 
 
 def checked_names(who: str, name: str, columns: Iterable[Any]) -> tuple[str, ...]:
-    """Return the names of columns, or refuse one that two columns have."""
+    """Return the names of columns; raise MuhatError if two columns have the same."""
     names = tuple(map(str, columns))
-    twice = next((each for number, each in enumerate(names) if each in names[:number]), None)
-    if twice is not None:
-        needed = f"columns of {name} must have different names"
-        raise MuhatError(who, needed, f"{twice!r} twice", "rename or drop one of them")
+    seen = set()
+    for each in names:
+        if each in seen:
+            needed = f"columns of {name} must have different names"
+            raise MuhatError(who, needed, f"{each!r} twice", "rename or drop one of them")
+        seen.add(each)
     return names
 
 
 def check_flag(part: object, name: str, value: object) -> None:
-    """Raise ValueError unless a parameter is True or False."""
+    """Raise MuhatError unless a parameter is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise MuhatError(part, f"{name} must be True or False", repr(value))
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixSamples:
-    """Samples that are known by a matrix only: kernels of row numbers, and the row numbers of each sample."""
+    """Samples known by a matrix only: kernels of row numbers, and the row numbers of each."""
 
     kernels: list[Kernel]
     samples: tuple[Array, ...]
@@ -154,55 +152,62 @@ class MatrixSamples:
 def samples_of_matrix(
     who: str, kernels: Sequence[Kernel], samples: Sequence[Any]
 ) -> MatrixSamples | None:
-    """Return the row numbers of samples for precomputed kernels, or functions of objects; None for rows of numbers.
+    """Return samples as row numbers of a kernel matrix; None for samples of numbers.
 
-    ``Precomputed(K)`` takes whole numbers, and ``"precomputed"`` rows of K which make it up together. Functions are
-    called on all objects, which are in lists.
+    ``Precomputed(K)`` takes whole numbers, and ``"precomputed"`` rows of K which make it up
+    together. Functions are called on all objects, which are in lists.
     """
-    precomputed = [each for each in kernels if isinstance(each, Precomputed)]
-    if precomputed:
-        if len(precomputed) < len(kernels):
-            other = next(each for each in kernels if not isinstance(each, Precomputed))
-            needed = "a precomputed kernel cannot be combined with others"
-            raise MuhatError(who, needed, type(other).__name__)
-        if any(each.matrix is None for each in precomputed):
-            return _rows_of_matrix(who, samples)
-        matrices = [checked_gram(who, np.asarray(each.matrix)) for each in precomputed]
-        size = min(map(len, matrices))
-        return MatrixSamples(
-            list(map(Precomputed, matrices)),
-            tuple(_row_numbers(who, each, size) for each in samples),
-        )
+    if any(isinstance(each, Precomputed) for each in kernels):
+        return _samples_of_precomputed(who, kernels, samples)
     functions = [each for each in kernels if isinstance(each, Function) and callable(each.function)]
     if len(functions) < len(kernels) or not any(map(has_objects, samples)):
         return None
-    objects = [each for sample in samples for each in sample]
-    starts = np.cumsum([0, *map(len, samples)]).tolist()
-    numbers = tuple(np.arange(*ends)[:, None] for ends in pairwise(starts))
-    found = [
-        Precomputed(checked_gram(who, _matrix_of_objects(each, objects))) for each in functions
-    ]
-    return MatrixSamples(list(found), numbers)
+    objects: list[Any] = []
+    numbers = []
+    for sample in samples:
+        numbers.append(np.arange(len(objects), len(objects) + len(sample))[:, None])
+        objects += list(sample)
+    found: list[Kernel] = []
+    for each in functions:
+        found.append(Precomputed(checked_gram(who, _matrix_of_objects(each, objects))))
+    return MatrixSamples(found, tuple(numbers))
+
+
+def _samples_of_precomputed(
+    who: str, kernels: Sequence[Kernel], samples: Sequence[Any]
+) -> MatrixSamples:
+    """Return samples of row numbers, or of rows of the matrix itself, with checked matrices."""
+    matrices = []
+    for each in kernels:
+        if not isinstance(each, Precomputed):
+            needed = "a precomputed kernel cannot be combined with others"
+            raise MuhatError(who, needed, type(each).__name__)
+        matrices.append(each.matrix)
+    if any(matrix is None for matrix in matrices):
+        return _rows_of_matrix(who, samples)
+    checked = [checked_gram(who, np.asarray(matrix)) for matrix in matrices]
+    size = min(map(len, checked))
+    numbers = tuple(_row_numbers(who, each, size) for each in samples)
+    return MatrixSamples([Precomputed(matrix) for matrix in checked], numbers)
 
 
 def _rows_of_matrix(who: str, samples: Sequence[Any]) -> MatrixSamples:
     """Return the kernel whose matrix the samples make up, one below the other."""
     rows = [as_array(as_frame(each)) for each in samples]
-    shapes = " and ".join(f"shape {each.shape}" for each in rows)
-    if any(
-        each.ndim != 2 or each.shape[1] != sum(map(len, rows)) or each.dtype.kind not in "fiub"
-        for each in rows
-    ):
-        needed = "kernel='precomputed' needs rows of one square matrix K"
-        advice = "give K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
-        raise MuhatError(who, needed, shapes, advice)
+    size = sum(map(len, rows))
+    for each in rows:
+        if each.ndim != 2 or each.shape[1] != size or each.dtype.kind not in "fiub":
+            shapes = " and ".join(f"shape {each.shape}" for each in rows)
+            needed = "kernel='precomputed' needs rows of one square matrix K"
+            advice = "give K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
+            raise MuhatError(who, needed, shapes, advice)
     K = checked_gram(who, np.concatenate(rows).astype(np.float64))
     numbers = np.split(np.arange(len(K))[:, None], np.cumsum([len(each) for each in rows])[:-1])
     return MatrixSamples([Precomputed(K)], tuple(numbers))
 
 
 def _row_numbers(who: str, X: Any, size: int) -> Array:
-    """Return whole numbers below a size, in one column, or refuse them."""
+    """Return row numbers below a size, in one column; raise MuhatError for anything else."""
     rows = as_array(X)
     rows = rows[:, None] if rows.ndim == 1 else rows
     is_column = rows.ndim == 2 and rows.shape[1] == 1 and rows.dtype.kind in "iu" and rows.size
@@ -214,7 +219,7 @@ def _row_numbers(who: str, X: Any, size: int) -> Array:
 
 
 def has_objects(X: Any) -> bool:
-    """Whether a list holds text, lists of unequal lengths or other objects, instead of numbers or batches of rows."""
+    """Whether a list holds text or other objects, instead of numbers or batches of rows."""
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and X.dtype.kind in "OUS"
     if not isinstance(X, list | tuple) or not X or len(getattr(X[0], "shape", ())) == 2:
@@ -237,11 +242,11 @@ def _matrix_of_objects(kernel: Function, objects: list[Any]) -> Array:
 def spectral_gram(
     test: PermutationTest, gram: Any, kernels: Sequence[Kernel]
 ) -> str | Approximation:
-    """Return how Gram matrices are to be held, or refuse a way that gives no spectrum."""
+    """Return how Gram matrices are held; raise MuhatError for one without a spectrum."""
     gram = as_gram(gram)
     if gram == "blocks":
-        needed, advice = "a gram with a spectrum is needed", "use 'dense' or 'nystrom'"
-        raise MuhatError(type(test).__name__, needed, "'blocks'", advice)
+        needed = "a gram with a spectrum is needed"
+        raise MuhatError(type(test).__name__, needed, "'blocks'", "use 'dense' or 'nystrom'")
     if isinstance(gram, Approximation):
         for kernel in kernels:
             gram.check(kernel)

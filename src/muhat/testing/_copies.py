@@ -1,4 +1,4 @@
-"""Rows that are there more than once: counted by a hash of their numbers, and dropped where that is asked for."""
+"""Equal rows: counted by a hash of their values, and dropped on request."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from muhat.data import SampleBatch
 from muhat.data._copies import RECURRING, row_hashes
 
 MAX_COUNTED_ROWS = 20_000
-"""Different rows whose copies are counted at most; of more, those with the smallest hashes stand for all."""
+"""Distinct rows that are counted at most: those with the smallest hashes, a random subset."""
 
 MIN_SHARE_NAMED = 0.01
-"""The share of the rows from which on copies are mentioned in a verdict."""
+"""The share of copies among the rows from which a verdict mentions them."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowCounts:
-    """How often each different row of a sample is there; two of them add up to that of both samples.
+    """How often each distinct row of a sample occurs; those of two samples can be added.
 
-    Of more than ``SIZE`` different rows those with the smallest hashes are kept. Equal rows have equal hashes, so that
-    every copy of a kept row is counted, and shares over kept rows estimate those over all without bias.
+    Of more than ``SIZE`` different rows those with the smallest hashes are kept. Equal rows have
+    equal hashes, so that every copy of a kept row is counted, and shares over kept rows estimate
+    those over all without bias.
     """
 
     n: int
@@ -45,12 +46,12 @@ class RowCounts:
 
     @property
     def n_copies(self) -> int:
-        """How many rows equal one before them; an estimate where not all different rows were kept."""
+        """How many rows equal an earlier one; an estimate if not all distinct rows were kept."""
         counted = int(self.counts.sum())
         return round(self.n * (counted - len(self.counts)) / counted)
 
     def n_shared(self, other: RowCounts) -> int:
-        """How many rows are equal to a row of another sample; an estimate where not all were kept."""
+        """How many rows equal a row of another sample; an estimate if not all were kept."""
         ends = [each.hashes[-1] for each in (self, other) if len(each.hashes) == MAX_COUNTED_ROWS]
         compared = self.hashes <= min(ends, default=np.uint64(2**64 - 1))
         is_shared = compared & np.isin(self.hashes, other.hashes)
@@ -65,10 +66,10 @@ class RowCounts:
 
 
 def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return the numbers of the rows of X and of Y that stay where each different row of both is kept once.
+    """Return which rows of X and of Y stay if each distinct row of both is kept once.
 
-    Which of several equal rows stays is drawn at random, whatever sample it is in: labels are as exchangeable among
-    the rows that stay as they were among all.
+    Which of several equal rows stays is drawn at random, whatever sample it is in: labels are as
+    exchangeable among the rows that stay as they were among all.
     """
     order = rng.permutation(len(X) + len(Y))
     _, first = np.unique(row_hashes(np.concatenate([X, Y]))[order], return_index=True)
@@ -77,15 +78,15 @@ def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, 
 
 
 def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) -> str:
-    """Return what copies among n rows of two samples do to the p-value, as sentences; empty without copies."""
+    """Return sentences on what copies do to the p-value; empty without copies."""
     notes: list[str] = []
     if n >= RECURRING * (n - n_copies):
         return ""
     if n_copies > MIN_SHARE_NAMED * n:
         are = "row is an exact copy" if n_copies == 1 else "rows are exact copies"
         notes.append(
-            f"{n_copies:,} of the {n:,} {are} of another row of the same sample: unless these are separate "
-            "observations, p is too small."
+            f"{n_copies:,} of the {n:,} {are} of another row of the same sample: "
+            "unless these are separate observations, p is too small."
         )
     if n_shared > MIN_SHARE_NAMED * n:
         are = "row of {} is" if n_shared == 1 else "rows of {} are"

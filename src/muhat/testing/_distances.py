@@ -1,4 +1,4 @@
-"""The kernel of distances: its MMD² is half the energy distance, its HSIC a quarter of distance covariance."""
+"""The distance kernel: its MMD² is half the energy distance, its HSIC distance covariance / 4."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from muhat.kernels import Kernel
 
 @dataclass(eq=False, repr=False)
 class Distance(Kernel):
-    """k(x, y) = (‖x − o‖ + ‖y − o‖ − ‖x − y‖)/2, from an origin o; in units of the largest distance from it.
+    """k(x, y) = (‖x − o‖ + ‖y − o‖ − ‖x − y‖)/2 from an origin o, in units of the largest distance.
 
-    Centring takes the origin out: HKH is −HDH/2 of the distances D (Sejdinovic et al. 2013). The origin makes the
-    kernel positive semi-definite on every point, so that landmarks can stand for it.
+    Centring takes the origin out: HKH is −HDH/2 of the distances D (Sejdinovic et al. 2013). The
+    origin makes the kernel positive semi-definite on every point, so that landmarks can stand for
+    it.
 
     Parameters
     ----------
     ranks : bool, default=False
-        Whether points are replaced by their ranks in every column, among the rows that the kernel was resolved with:
-        the kernel then depends on the order of values alone, and no outlier rules it.
+        Whether points are replaced by their ranks in every column, among the rows that the kernel
+        was resolved with: the kernel then depends on the order of values alone, and no outlier
+        rules it.
     """
 
     ranks: bool = False
@@ -84,7 +86,7 @@ class _ResolvedDistance(Distance):
 
 
 def _ranks(reference: Array, X: Array) -> Array:
-    """Return the mean rank of every value among the sorted values of its column: ties share theirs."""
+    """Return the rank of every value among the sorted values of its column; the mean of ties."""
     columns = [
         np.searchsorted(known, values, side="left") + np.searchsorted(known, values, side="right")
         for known, values in zip(reference.T, X.T, strict=True)
@@ -93,7 +95,7 @@ def _ranks(reference: Array, X: Array) -> Array:
 
 
 def features_for(kernel: Kernel, gram: Approximation, X: Array) -> FeatureMap:
-    """Return the features that stand for a kernel, learnt from rows; for distances, landmarks in any case.
+    """Return features that approximate a kernel, learnt from rows; for distances, landmarks.
 
     Where others have random features, there are as many landmarks as these, or as rows.
     """

@@ -1,4 +1,4 @@
-"""Has my data drifted? Each new batch is tested against one reference; false alarms are bounded over the whole life."""
+"""Has my data drifted? Batches are tested against a reference; false alarms are bounded."""
 
 from __future__ import annotations
 
@@ -33,22 +33,28 @@ from muhat.testing._base import as_rows, check_flag
 from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._pool import TestSample, as_named_source
 from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult, shift_header
-from muhat.testing._two_samples import ConstantColumns, TwoSampleTest
+from muhat.testing._samples import ConstantColumns, TestSample, as_named_source
+from muhat.testing._two_samples import TwoSampleTest
 from muhat.testing._wording import change_text
 
-N_LANDMARKS, MAX_ROWS_DENSE, N_BINS, N_EXCEEDING = 200, 400, 500, 20
-"""Of the test, if none is given: landmarks beyond so many rows, bins, and permutations that show that p is large."""
+MAX_ROWS_DENSE, N_LANDMARKS = 400, 200
+"""Of the default test: rows up to which the Gram matrix is whole, landmarks beyond."""
+
+N_BINS = 500
+"""Bins of rows that the default test permutes."""
+
+N_EXCEEDING = 20
+"""Permutations as large as observed after which the default test stops: p is large then."""
 
 MAX_PERMUTATIONS = 1_000_000
-"""Permutations that a batch may take; a level that takes more is not tested at."""
+"""Permutations that a batch may take; a level that needs more raises MuhatError."""
 
 PERMUTATIONS_PER_LEVEL = 2
-"""Permutations are so many that p can be the level over this."""
+"""Permutations over 1/level, so that p can be as small as the level over this."""
 
 BATCH_OVER_REFERENCE = 4
-"""Rows of a batch that are tested, at most, for each row of the reference: more would lower no variance."""
+"""Rows of a batch tested per row of the reference: more would hardly lower the variance."""
 
 N_FEATURES_NAMED = 5
 """Features that a result names, the most changed first."""
@@ -74,7 +80,8 @@ class DriftResult(HtmlReprMixin):
     statistic : float
         All statistics together: the soft maximum of their normal scores.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel of the largest statistic.
+        The effect size: the distance of the two kernel means, for the kernel of the largest
+        statistic.
     level : float
         The share of alpha that was spent on this batch.
     spent : float
@@ -82,22 +89,26 @@ class DriftResult(HtmlReprMixin):
     is_alarm : bool
         Whether p_value ≤ level.
     is_exact : bool
-        Whether the p-value is exact, as it is unless blocks of rows that depend on each other are permuted.
+        Whether the p-value is exact, as it is unless blocks of rows that depend on each other are
+        permuted.
     features : tuple of FeatureDifference
-        The most changed features first, five at most; shifts are the batch's mean less the reference's.
+        The most changed features first, five at most; shifts are the batch's mean less the
+        reference's.
     digest : str
         Of the batch's rows: two batches with one digest are the same.
     is_reachable : bool
-        Whether p_value can be the level at all: so few rows may have so few permutations that it cannot.
+        Whether p_value can be the level at all: so few rows may have so few permutations that it
+        cannot.
     test : TwoSampleResult or None
-        All that the test has found, X being the reference and Y the batch; None in a detector's history.
+        All that the test has found, X being the reference and Y the batch; None in a detector's
+        history.
     is_at_floor : bool
         Whether p_value is the least that the permutations can give: a bound.
     n_reference : int
         Rows of the reference that the batch was compared with.
     n_copies, n_shared : int
-        Rows that are exact copies of others of the batch or the reference, and rows of the batch that are also in the
-        reference.
+        Rows that are exact copies of others of the batch or the reference, and rows of the batch
+        that are also in the reference.
     too_few_distinct : bool
         Whether dropping copies, as was asked for, left too few rows to compare: p_value is then 1.
     """
@@ -123,6 +134,39 @@ class DriftResult(HtmlReprMixin):
     n_shared: int = 0
     too_few_distinct: bool = False
 
+    @classmethod
+    def from_test(
+        cls,
+        test: TwoSampleResult,
+        number: int,
+        name: str,
+        drawn: _DrawnRows,
+        level: float,
+        spent: float,
+    ) -> DriftResult:
+        """Return the result of a batch from its test against the reference."""
+        return cls(
+            number=number,
+            name=name,
+            n=drawn.n,
+            p_value=test.p_value,
+            statistic=test.statistic,
+            mmd=test.mmd,
+            level=level,
+            spent=spent,
+            is_alarm=test.p_value <= level,
+            is_exact=test.is_exact,
+            features=test.features[:N_FEATURES_NAMED],
+            digest=drawn.digest,
+            is_reachable=test.least_p_value <= level,
+            test=test,
+            is_at_floor=test.is_at_floor,
+            n_reference=test.n,
+            n_copies=test.n_copies,
+            n_shared=test.n_shared,
+            too_few_distinct=test.too_few_distinct,
+        )
+
     def verdict(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
         p = p_text(self.p_value, self.is_at_floor) + ("" if self.is_exact else ", approximately")
@@ -130,7 +174,8 @@ class DriftResult(HtmlReprMixin):
         if self.too_few_distinct:
             return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
         if not self.is_reachable:
-            return f"{self.name} has too few rows to raise an alarm ({rows}, {p}, alarm at {self.level:.2g})."
+            found = f"({rows}, {p}, alarm at {self.level:.2g})"
+            return f"{self.name} has too few rows to raise an alarm {found}."
         if not self.is_alarm:
             return f"No drift detected in {self.name} ({rows}, {p}, alarm at {self.level:.2g})."
         names = ("the reference", self.name)
@@ -138,7 +183,8 @@ class DriftResult(HtmlReprMixin):
             self.features[0], (max(2, self.n_reference), self.n), names, "than in the reference"
         )
         found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {change}."
-        return f"{found} {copies_note(self.n_copies, self.n_shared, self.n + self.n_reference, names)}".rstrip()
+        n = self.n + self.n_reference
+        return f"{found} {copies_note(self.n_copies, self.n_shared, n, names)}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
@@ -165,37 +211,40 @@ class DriftResult(HtmlReprMixin):
 
 
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
-    """Test every new batch against one reference, with a bound on false alarms over the detector's whole life.
+    """Test every new batch against one reference, with a bound on false alarms ever.
 
-    Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed in advance by its
-    number. The shares of all batches, however many, sum up to ``alpha``: where no batch has drifted, the probability
-    that there is any alarm, ever, is at most ``alpha``. This is a union bound, which needs nothing of how p-values
-    depend on each other, as they do: all batches share one reference, and one that happens to be odd makes many
-    p-values small at once.
+    Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed
+    in advance by its number. The shares of all batches, however many, sum up to ``alpha``: where no
+    batch has drifted, the probability that there is any alarm, ever, is at most ``alpha``. This is
+    a union bound, which needs nothing of how p-values depend on each other, as they do: all batches
+    share one reference, and one that happens to be odd makes many p-values small at once.
 
-    Memory does not grow: rows of the reference, drawn at random, and a history of bounded length are held. A detector
-    can be pickled, and saved with ``muhat.save``, and goes on where it was.
+    Memory does not grow: rows of the reference, drawn at random, and a history of bounded length
+    are held. A detector can be pickled, and saved with ``muhat.save``, and goes on where it was.
 
     Parameters
     ----------
     test : TwoSampleTest, default=None
-        The test. Its permutations are raised to what a batch's level takes, and it gets ``standardize``, ``distinct``,
-        ``block_length`` and a seed. If not given, the default statistics by 200 landmarks, 500 bins and early stopping,
-        which takes about a second.
+        The test. Its permutations are raised to what a batch's level takes, and it gets
+        ``standardize``, ``distinct``, ``block_length`` and a seed. If not given, the default
+        statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
     alpha : float, default=0.05
         The probability of any false alarm, over the whole life.
     horizon : int, default=100
-        Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 * horizon`` batches,
-        and so on: the level of batch t decreases as t⁻², and is alpha/(2 horizon) for the first ones.
+        Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 *
+        horizon`` batches, and so on: the level of batch t decreases as t⁻², and is alpha/(2
+        horizon) for the first ones.
     n_reference : int, default=5000
         Rows of the reference that are held, drawn at random if there are more.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1, over the reference and each batch together.
+        Whether columns are brought to mean 0 and variance 1, over the reference and each batch
+        together.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other only one is tested, as in ``TwoSampleTest``.
+        Whether of rows that are exact copies of each other only one is tested, as in
+        ``TwoSampleTest``.
     block_length : int, default=None
-        Where rows depend on those before them: how many that follow each other are permuted together. The p-value is
-        then approximate, and so is the bound on false alarms.
+        Where rows depend on those before them: how many that follow each other are permuted
+        together. The p-value is then approximate, and so is the bound on false alarms.
     n_history : int, default=1000
         Results that are kept; of older ones only their number and that of alarms are.
     random_state : int, RandomState, Generator or None, default=0
@@ -263,8 +312,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         X : array, data frame, dask collection or batches, of shape (n, d)
-            The reference, as in ``TwoSampleTest.test``; with ``block_length``, an array or a data frame in the order of
-            time.
+            The reference, as in ``TwoSampleTest.test``; with ``block_length``, an array or a data
+            frame in the order of time.
         y : None
             Ignored.
         """
@@ -287,64 +336,54 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         X : array, data frame, dask collection or batches, of shape (n, d)
-            The batch, with the columns of the reference. Of more than ``4 * n_reference`` rows, as many are drawn.
+            The batch, with the columns of the reference. Of more than ``4 * n_reference`` rows, as
+            many are drawn.
         name : str, default=None
             What to call it; by default, its number.
 
         Returns
         -------
         result : DriftResult
-            Its p-value, level and most changed features. If anything fails on the way there, nothing is spent.
+            Its p-value, level and most changed features. If anything fails on the way there,
+            nothing is spent.
         """
         check_is_fitted(self)
         number = self.n_batches_ + 1
         level = self.level(number)
         if PERMUTATIONS_PER_LEVEL / level > MAX_PERMUTATIONS:
-            needed = f"a level of at least {PERMUTATIONS_PER_LEVEL / MAX_PERMUTATIONS:g} is needed"
+            least = PERMUTATIONS_PER_LEVEL / MAX_PERMUTATIONS
+            needed = f"a level of at least {least:g} is needed"
             advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
             raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
         drawn = self._draw_rows(X)
         name = f"batch {number}" if name is None else str(name)
-        test = self._tested(drawn.rows, number, ceil(PERMUTATIONS_PER_LEVEL / level) - 1, name)
-        result = DriftResult(
-            number=number,
-            name=name,
-            n=drawn.n,
-            p_value=test.p_value,
-            statistic=test.statistic,
-            mmd=test.mmd,
-            level=level,
-            spent=self.alpha * spent_share(number, self.horizon),
-            is_alarm=test.p_value <= level,
-            is_exact=test.is_exact,
-            features=test.features[:N_FEATURES_NAMED],
-            digest=drawn.digest,
-            is_reachable=test.least_p_value <= level,
-            test=test,
-            is_at_floor=test.is_at_floor,
-            n_reference=test.n,
-            n_copies=test.n_copies,
-            n_shared=test.n_shared,
-            too_few_distinct=test.too_few_distinct,
-        )
+        n_permutations = ceil(PERMUTATIONS_PER_LEVEL / level) - 1
+        test = self._tested(drawn.rows, number, n_permutations, name)
+        spent = self.alpha * spent_share(number, self.horizon)
+        result = DriftResult.from_test(test, number, name, drawn, level, spent)
+        self._remember(result)
+        return result
+
+    def _remember(self, result: DriftResult) -> None:
+        """Count a batch and keep its result, all at once: an error before leaves no trace."""
+        first_alarm = self.first_alarm_
+        if result.is_alarm and first_alarm is None:
+            first_alarm = result.number
         self.__dict__.update(
-            n_batches_=number,
+            n_batches_=result.number,
             n_alarms_=self.n_alarms_ + result.is_alarm,
-            first_alarm_=number
-            if result.is_alarm and self.first_alarm_ is None
-            else self.first_alarm_,
+            first_alarm_=first_alarm,
             spent_=result.spent,
             history_=(*self.history_, replace(result, test=None))[-self.n_history :],
         )
-        return result
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the p-value of a batch by itself; nothing is spent or remembered, and no bound holds for many."""
+        """Return the p-value of one batch; nothing is spent, and no bound holds for many."""
         check_is_fitted(self)
         return self._tested(self._draw_rows(X).rows, 0, 1).p_value
 
     def has_seen(self, X: Any) -> bool:
-        """Whether a batch is one of the history, so that a run that was interrupted need not test it again."""
+        """Whether a batch is in the history, so that an interrupted run need not test it again."""
         return self.result_of(X) is not None
 
     def result_of(self, X: Any) -> DriftResult | None:
@@ -368,11 +407,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
                 filter(None, [f"No alarm in {many}.", self._closest_text(), self._too_few_text()])
             )
         about = "" if self.block_length in (None, 1) else "about "
-        bound = f"(The chance of any false alarm, over all batches ever tested, is at most {about}{100 * self.alpha:g} %.)"
+        most = f"{about}{100 * self.alpha:g} %"
+        bound = f"(The chance of any false alarm, over all batches ever tested, is at most {most}.)"
         names = [each.name for each in self.history_ if each.is_alarm][-N_BATCHES_NAMED:]
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
-        found = f"{self.n_alarms_:,} of {many} {'has' if self.n_alarms_ == 1 else 'have'} drifted: {listed}."
+        have = "has" if self.n_alarms_ == 1 else "have"
+        found = f"{self.n_alarms_:,} of {many} {have} drifted: {listed}."
         return " ".join(filter(None, [found, self._too_few_text(), bound]))
 
     def _summary(self) -> Summary:
@@ -384,7 +425,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         return Summary(self.verdict(), ("batch", "p", "level", ""), rows, tone)
 
     def _closest_text(self) -> str:
-        """Return which batch was closest to its alarm level; empty where none could raise an alarm."""
+        """Return which batch was closest to its alarm level; empty if none could raise an alarm."""
         able = [each for each in self.history_ if each.is_reachable]
         if not able:
             return ""
@@ -407,11 +448,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     ) -> TwoSampleResult:
         """Return the test of a batch against the reference, with at least so many permutations."""
         if self.test is None:
-            gram = (
-                "dense"
-                if len(batch) + len(self.reference_) <= MAX_ROWS_DENSE
-                else Nystrom(N_LANDMARKS)
-            )
+            is_small = len(batch) + len(self.reference_) <= MAX_ROWS_DENSE
+            gram = "dense" if is_small else Nystrom(N_LANDMARKS)
             test = TwoSampleTest(gram=gram, bins=N_BINS, early_stopping=N_EXCEEDING)
         else:
             test = clone(self.test)
@@ -432,47 +470,46 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             return test.test(*samples, names=("the reference", name))
 
     def _draw_rows(self, X: Any, reset: bool = False) -> _DrawnRows:
-        """Return rows of a batch, or of the reference in ``fit``, where its columns are learnt; refuse others."""
-        name, size = (
-            ("reference", self.n_reference)
-            if reset
-            else ("batch", BATCH_OVER_REFERENCE * self.n_reference)
-        )
-        found = as_named_source(f"DriftDetector: {name}", X)
+        """Return rows of a batch, or of the reference in ``fit``, which defines the columns."""
+        name, size = "batch", BATCH_OVER_REFERENCE * self.n_reference
+        if reset:
+            name, size = "reference", self.n_reference
         length = self.block_length or 1
+        found = as_named_source(f"DriftDetector: {name}", X)
         if found is None:
-            is_flat = (
-                isinstance(X, np.ndarray) and X.ndim == 1
-            )  # refused, as scikit-learn's estimators must do
-            X, columns = (X, None) if is_flat else as_rows("DriftDetector", name, X)
-            if not reset:
-                self._check_names(columns)
-            has_own_names = columns is not None and not hasattr(
-                X, "columns"
-            )  # which scikit-learn does not see
-            checker = clone(self) if has_own_names else self
-            rows = checked_sample(checker, X, reset=reset or has_own_names, name=name)
-            rows = rows.astype(np.float64, copy=False)
-            self._check_columns(rows.shape[1], columns, reset)
+            rows = self._rows_in_memory(X, name, reset)
             drawn = _DrawnRows.from_rows(rows, size, length, self._seed)
         elif length > 1:
-            needed, advice = (
-                "rows in memory are needed with block_length",
-                "give an array or a data frame",
-            )
-            raise MuhatError("DriftDetector", needed, "batches", advice)
+            needed = "rows in memory are needed with block_length"
+            raise MuhatError("DriftDetector", needed, "batches", "give an array or a data frame")
         else:
             sample = TestSample.from_source(*found, size, self._seed)
-            self._check_columns(sample.drawn.rows.shape[1], found[1], reset)
-            drawn = _DrawnRows(sample.drawn.rows, sample.n, _digest(sample.drawn.rows, sample.n))
+            self._check_columns(sample.n_columns, found[1], reset)
+            rows = sample.drawn.rows
+            drawn = _DrawnRows(rows, sample.n, _digest(rows, sample.n))
         least = 2 * length if reset or length > 1 else 1
         if drawn.n < least:
             needed = f"a {name} of at least {least} rows is needed"
             raise MuhatError("DriftDetector", needed, f"n_samples = {drawn.n}")
         return drawn
 
+    def _rows_in_memory(self, X: Any, name: str, reset: bool) -> Array:
+        """Return the rows of an array or a data frame, validated, as float64."""
+        columns = None
+        # An array of one dimension raises below, as scikit-learn's estimators must.
+        if not (isinstance(X, np.ndarray) and X.ndim == 1):
+            X, columns = as_rows("DriftDetector", name, X)
+        if not reset:
+            self._check_names(columns)
+        # Names that scikit-learn does not see are compared here, not by its validation.
+        has_own_names = columns is not None and not hasattr(X, "columns")
+        checker = clone(self) if has_own_names else self
+        rows = checked_sample(checker, X, reset=reset or has_own_names, name=name)
+        self._check_columns(rows.shape[1], columns, reset)
+        return rows.astype(np.float64, copy=False)
+
     def _check_columns(self, columns: int, names: Sequence[str] | None, reset: bool) -> None:
-        """Compare the columns of a source with the reference's, or learn them, as scikit-learn does for arrays."""
+        """Compare the columns of a batch with the reference's, or remember the reference's."""
         if not reset:
             if columns != self.n_features_in_:
                 needed = f"a batch of {self.n_features_in_} columns is needed"
@@ -485,24 +522,18 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
 
     def _check_names(self, names: Sequence[str] | None) -> None:
-        """Refuse a batch whose columns have other names than the reference's, or another order."""
+        """Raise MuhatError unless a batch has the reference's columns in their order."""
         known = getattr(self, "feature_names_in_", None)
         if names is None or known is None or list(map(str, names)) == list(known):
             return
-        listed = ", ".join(map(repr, list(names)[:N_FEATURES_NAMED])) + ", …" * (
-            len(names) > N_FEATURES_NAMED
+        needed = (
+            f"a batch with the reference's columns is needed, in their order ({_listed(known)})"
         )
-        needed = f"a batch with the reference's columns is needed, in their order ({', '.join(map(repr, known[:N_FEATURES_NAMED]))}"
-        needed += ", …)" if len(known) > N_FEATURES_NAMED else ")"
-        raise MuhatError(
-            "DriftDetector",
-            needed,
-            listed,
-            "select them with batch[detector.feature_names_in_]",
-        )
+        advice = "select them with batch[detector.feature_names_in_]"
+        raise MuhatError("DriftDetector", needed, _listed(names), advice)
 
     def _check(self) -> None:
-        """Raise ValueError for invalid parameters."""
+        """Raise MuhatError for invalid parameters."""
         positive(self, "alpha", self.alpha)
         if not self.alpha < 1:
             raise MuhatError("DriftDetector", "alpha must be below 1", self.alpha)
@@ -512,22 +543,21 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             whole_number(self, "block_length", self.block_length)
         check_flag(self, "standardize", self.standardize)
         check_flag(self, "distinct", self.distinct)
-        if self.test is not None and not isinstance(self.test, TwoSampleTest):
+        if self.test is not None:
+            self._check_test(self.test)
+
+    def _check_test(self, test: Any) -> None:
+        """Raise MuhatError unless the test can be used for batches."""
+        if not isinstance(test, TwoSampleTest):
             needed = "test must be a TwoSampleTest or None"
-            raise MuhatTypeError("DriftDetector", needed, f"a {type(self.test).__name__}")
-        if self.test is not None and any(
-            isinstance(each, Precomputed) for each in as_kernels(self.test.kernel)
-        ):
-            needed, got = (
-                "test must have a kernel of rows, as new batches are in no matrix",
-                "a precomputed one",
-            )
-            raise MuhatError(
-                "DriftDetector", needed, got, "give the rows, and a kernel such as 'gaussian'"
-            )
-        if self.test is not None and self.test.block_length not in (None, self.block_length):
+            raise MuhatTypeError("DriftDetector", needed, f"a {type(test).__name__}")
+        if any(isinstance(each, Precomputed) for each in as_kernels(test.kernel)):
+            needed = "test must have a kernel of rows, as new batches are in no matrix"
+            advice = "give the rows, and a kernel such as 'gaussian'"
+            raise MuhatError("DriftDetector", needed, "a precomputed one", advice)
+        if test.block_length not in (None, self.block_length):
             needed, advice = "test must have no block_length of its own", "give it to the detector"
-            raise MuhatError("DriftDetector", needed, self.test.block_length, advice)
+            raise MuhatError("DriftDetector", needed, test.block_length, advice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -540,7 +570,7 @@ class _DrawnRows:
 
     @classmethod
     def from_rows(cls, rows: Array, size: int, block: int, seed: int) -> _DrawnRows:
-        """Draw blocks of rows at random, all that are whole if they are few, and keep them in order."""
+        """Draw whole blocks of rows at random, in their order; all rows if they are few."""
         blocks = len(rows) // block
         digest = _digest(rows, len(rows))
         if len(rows) <= size or blocks < 2:
@@ -557,12 +587,21 @@ def _digest(rows: Array, n: int) -> str:
 
 
 def share_of(number: int, horizon: int) -> float:
-    """Return the share of alpha of a batch: 1/(2^(2k+1) horizon) in the k-th period, of 2^k horizon batches."""
+    """Return the share of alpha of a batch: 1/(2^(2k+1) horizon) in the k-th period.
+
+    Period k has 2^k horizon batches.
+    """
     period = ((number - 1) // horizon + 1).bit_length() - 1
     return float(1 / (2 ** (2 * period + 1) * horizon))
 
 
 def spent_share(number: int, horizon: int) -> float:
-    """Return the share of alpha that batches up to a number have: 1 − 2^(−k) for k whole periods."""
+    """Return the share of alpha of all batches up to a number: 1 − 2^(−k) for k whole periods."""
     period = ((number - 1) // horizon + 1).bit_length() - 1
     return 1 - 2.0**-period + (number - horizon * (2**period - 1)) * share_of(number, horizon)
+
+
+def _listed(names: Sequence[Any]) -> str:
+    """Return the first names in quotes."""
+    listed = ", ".join(repr(each) for each in list(names)[:N_FEATURES_NAMED])
+    return listed + ", …" if len(names) > N_FEATURES_NAMED else listed

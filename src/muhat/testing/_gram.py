@@ -1,4 +1,4 @@
-"""A pooled, centred Gram matrix, by its spectrum or as it is, and what every relabeling of its rows gives."""
+"""The centred Gram matrix of the pool, whole or by its spectrum: statistics of relabelings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh
 
-from muhat._arrays import Array, quotient, rounding, slices
+from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
@@ -33,11 +33,11 @@ ROUNDING_UNITS = 10
 
 
 class PooledGram(ABC):
-    """A centred Gram matrix of the pool: the values of statistics for every relabeling, and the MMD as observed."""
+    """A centred Gram matrix of the pool: the statistics of every relabeling, and the MMD."""
 
     @abstractmethod
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
-        """Return the statistics with every parameter a number; none where the kernel does not tell any rows apart."""
+        """Return the statistics with numbers as parameters; none if all rows look alike."""
 
     @abstractmethod
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
@@ -45,7 +45,7 @@ class PooledGram(ABC):
 
     @abstractmethod
     def null_moments(self, statistics: Sequence[Statistic], labels: Array) -> NullMoments:
-        """Return what permutations of every statistic are distributed like, in theory; a U-statistic has mean zero."""
+        """Return the moments of every statistic under permutation, in theory."""
 
     @abstractmethod
     def differences(self, labels: Array) -> Array:
@@ -61,28 +61,28 @@ class PooledGram(ABC):
         return float(np.sqrt(np.maximum(T.sum(), 0)))
 
     def mmd_interval(self, labels: Array) -> tuple[float, float]:
-        """Return an approximate 95 % confidence interval of the distance ‖μ_X − μ_Y‖ between the distributions.
+        """Return an approximate 95 % confidence interval of ‖μ_X − μ_Y‖ of the distributions.
 
-        The U-statistic of MMD² has about the variance 4 Var f(x)/n + 4 Var f(y)/m, with f = μ_X − μ_Y, and that which
-        it has where both are equal: the first counts where they are far apart, the second where they are not.
+        The U-statistic of MMD² has about the variance 4 Var f(x)/n + 4 Var f(y)/m, with f = μ_X −
+        μ_Y, and that which it has where both are equal: the first counts where they are far apart,
+        the second where they are not.
         """
         observed, unbiased = labels[:, None], [MMD(unbiased=True)]
         squared = float(self.statistics(unbiased, observed)[0][0, 0])
         f = self.differences(labels)
         unit = np.abs(f).max()  # whose square may be beyond the range of numbers
-        errors = [
-            2 * unit * quotient(f[each], unit).std(ddof=1) / np.sqrt(each.sum())
-            for each in (labels, ~labels)
-        ]
-        reach = NORMAL_95 * np.hypot(
-            np.hypot(*errors), self.null_moments(unbiased, observed).spread[0]
-        )
-        return tuple(float(np.sqrt(max(squared + side, 0.0))) for side in (-reach, reach))  # type: ignore[return-value]
+        f = quotient(f, unit)
+        error_x = 2 * unit * f[labels].std(ddof=1) / np.sqrt(labels.sum())
+        error_y = 2 * unit * f[~labels].std(ddof=1) / np.sqrt((~labels).sum())
+        null_spread = self.null_moments(unbiased, observed).spread[0]
+        reach = NORMAL_95 * np.hypot(np.hypot(error_x, error_y), null_spread)
+        low, high = max(squared - reach, 0.0), max(squared + reach, 0.0)
+        return float(np.sqrt(low)), float(np.sqrt(high))
 
 
 @dataclass(frozen=True, eq=False)
 class PooledMatrix(PooledGram):
-    """The centred Gram matrix S of the kernel means of units itself, which is all that MMD needs."""
+    """The centred Gram matrix S of the units' kernel means: all that MMD needs."""
 
     S: Array
     kernel: Kernel
@@ -91,7 +91,7 @@ class PooledMatrix(PooledGram):
 
     @classmethod
     def from_means(cls, kernel: Kernel, rows: Array, means: Array) -> PooledMatrix:
-        """Return the matrix of inner products between the kernel means of units, centred in place."""
+        """Return the matrix from inner products of the units' kernel means, centred in place."""
         largest = np.abs(means).max()
         centre(means)
         if np.abs(means).max() <= len(means) * rounding(means) * largest:
@@ -104,9 +104,8 @@ class PooledMatrix(PooledGram):
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
         """Return MMD² by products of S with all columns of labels."""
-        less = labels[
-            :, 0
-        ].mean()  # S1 = 0 but for rounding: a relabeling and its complement are to have the same T
+        # S1 = 0 but for rounding: with this, a relabeling and its complement have the same T.
+        less = labels[:, 0].mean()
         q = np.empty(labels.shape[1])
         for some in slices(0, len(q), RELABELINGS_PER_BLOCK):
             P = labels[:, some] - less
@@ -119,7 +118,7 @@ class PooledMatrix(PooledGram):
         )
 
     def null_moments(self, statistics: Sequence[Statistic], labels: Array) -> NullMoments:
-        """Return the law by the traces of S, S² and S³."""
+        """Return the null moments by the traces of S, S² and S³."""
         unit, traces = self._traces
         sums = np.tile(traces[:, None], len(statistics))
         return NullMoments.from_squares(sums, _mean_square(labels) * unit, _unbiased(statistics))
@@ -151,7 +150,7 @@ class PooledSpectrum(PooledGram):
     kappa2: float
     """A bound of k(x, x)."""
     function: Callable[[Array], Element]
-    """The function Σ_k a_k e_k of the orthonormal eigenfunctions e_k of the covariance operator, up to a constant."""
+    """From a to Σ_k a_k e_k, up to a constant; e_k are the covariance operator's eigenfunctions."""
 
     @classmethod
     def from_rows(
@@ -176,7 +175,7 @@ class PooledSpectrum(PooledGram):
 
     @classmethod
     def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
-        """Decompose the covariance HΦ of the features Φ = z(Z): as many eigenpairs as there are features, at most."""
+        """Decompose the covariance of the features Φ = z(Z): at most one eigenpair per feature."""
         phi = features(Z)
         bound = features.kernel.bound
         kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
@@ -189,7 +188,7 @@ class PooledSpectrum(PooledGram):
         )
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
-        """Return the statistics with every parameter a number; none where the kernel does not tell any rows apart."""
+        """Return the statistics with numbers as parameters; none if all rows look alike."""
         if not self.gamma.size:
             return []
         return [each for one in statistics for each in one.resolve(self.gamma, self.kappa2)]
@@ -198,7 +197,8 @@ class PooledSpectrum(PooledGram):
         """Return T for S = N U h(Γ) Uᵀ."""
         N, n = len(labels), int(labels[:, 0].sum())
         h = N * self._weights(statistics)
-        # Uᵀ1 = 0 but for rounding: with n/N taken off, a relabeling and its complement have the same T to the last bit.
+        # Uᵀ1 = 0 but for rounding: with n/N taken off, a relabeling and its complement
+        # have the same T to the last bit.
         return _values(
             h @ _product(self.U, labels, n / N) ** 2,
             statistics,
@@ -207,7 +207,7 @@ class PooledSpectrum(PooledGram):
         )
 
     def null_moments(self, statistics: Sequence[Statistic], labels: Array) -> NullMoments:
-        """Return the law by the sums of h, h² and h³.
+        """Return the null moments by the sums of h, h² and h³.
 
         For large samples u_kᵀ w is normal.
         """
@@ -236,8 +236,8 @@ class PooledSpectrum(PooledGram):
 
 
 def gram_matrix(kernel: Kernel, Z: Array) -> Array:
-    """Return the Gram matrix of the rows, or refuse a kernel that has no good values for them."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+    """Return the Gram matrix of the rows; raise MuhatError if its values are not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):  # raises in words below
         K = kernel(Z)
     check_values(K, kernel)
     return K
@@ -250,8 +250,9 @@ def signed(labels: Array) -> Array:
 
 
 def is_kept(gamma: Array, n: int, largest: float = 0.0) -> Array:
-    """Return which eigenvalues are no rounding errors of zero, of n rows with k(x, x) up to the largest."""
-    return gamma > rounding(gamma) * max(n * gamma[-1], ROUNDING_UNITS * largest)
+    """Return which eigenvalues are not rounding errors of zero: n rows, k(x, x) ≤ largest."""
+    floor = ROUNDING_UNITS * rounding(gamma) * largest
+    return gamma > np.maximum(rounding_floor(gamma, n), floor)
 
 
 def centre(K: Array) -> None:
@@ -263,10 +264,10 @@ def centre(K: Array) -> None:
 def _values(
     q: Array, statistics: Sequence[Statistic], labels: Array, diagonal_of: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Return T and its scale from q = aᵀSa of every statistic and column of labels, a the indicator of X.
+    """Return T and its scale from q = aᵀSa, a the indicator of X in each column of labels.
 
-    As S1 = 0 all three sums of S over pairs of samples are ±q: T = (1/n + 1/m)² q, and the U-statistic takes the
-    diagonal of S out of the sums within.
+    As S1 = 0 all three sums of S over pairs of samples are ±q: T = (1/n + 1/m)² q, and the
+    U-statistic takes the diagonal of S out of the sums within.
     """
     n = int(labels[:, 0].sum())
     m = len(labels) - n
@@ -284,7 +285,7 @@ def _values(
 
 
 def _mean_square(labels: Array) -> float:
-    """Return (1/n + 1/m)/(N − 1), the mean of (u_kᵀ w)² over all permutations for a u of length one."""
+    """Return (1/n + 1/m)/(N − 1): the mean of (u_kᵀ w)² over permutations, for |u_k| = 1."""
     N, n = len(labels), int(labels[:, 0].sum())
     return (1 / n + 1 / (N - n)) / (N - 1)
 

@@ -1,4 +1,4 @@
-"""Kernels at a ladder of bandwidths, learnt from the distances of a sample whatever its labels are."""
+"""Kernels at a ladder of bandwidths, learnt from the distances of rows without their labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muhat._parts import as_kernel
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.kernels import Gaussian, Kernel, Laplacian
-from muhat.kernels._own import Metric, Radial, distances_of_pairs
+from muhat.kernels._radial import Metric, Radial, distances_of_pairs
 
 N_GAUSSIAN_BANDWIDTHS, N_OTHER_BANDWIDTHS = 14, 6
 """Bandwidths of a ladder: for the Gaussian kernel, and for any other."""
@@ -28,7 +28,7 @@ MAX_ROWS_FOR_DISTANCES = 1000
 
 
 def as_kernels(kernel: Any) -> list[Kernel]:
-    """Return the kernels that a name, an object, a function or a list of these stands for; Gaussian and Laplacian."""
+    """Return the kernels of a name, an object, a function or a list; by default two."""
     if kernel is None:
         return [Gaussian(), Laplacian()]
     given = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
@@ -38,8 +38,10 @@ def as_kernels(kernel: Any) -> list[Kernel]:
 
 
 def check_bandwidths(who: str, bandwidths: Any) -> None:
-    """Refuse bandwidths that are neither a number of steps, nor 'median', nor positive numbers."""
-    if bandwidths is None or (isinstance(bandwidths, str) and bandwidths == "median"):
+    """Raise MuhatError unless bandwidths are a number of steps, 'median' or positive numbers."""
+    if bandwidths is None:
+        return
+    if isinstance(bandwidths, str) and bandwidths == "median":
         return
     if (
         isinstance(bandwidths, Integral)
@@ -60,7 +62,7 @@ def check_bandwidths(who: str, bandwidths: Any) -> None:
 
 
 def check_distances(who: str, rows: Array) -> None:
-    """Refuse rows so far apart that a bandwidth, or a distance in any metric, would not be a finite number."""
+    """Raise MuhatError for rows so far apart that a distance would overflow."""
     with np.errstate(over="ignore"):
         reach = 2 * float((rows.max(axis=0) - rows.min(axis=0)).sum())
     if not np.isfinite(reach):
@@ -72,7 +74,7 @@ def check_distances(who: str, rows: Array) -> None:
 
 
 def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) -> list[Kernel]:
-    """Return each kernel that has its bandwidth still to be learnt at every bandwidth, and the others as they are."""
+    """Return kernels without a bandwidth at every bandwidth of a ladder, others unchanged."""
     found: list[Kernel] = []
     for kernel in kernels:
         if (
@@ -96,7 +98,7 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
 
 
 def ladder(Z: Array, metric: Metric, steps: int) -> Array:
-    """Return bandwidths in equal ratios, from half the 5 % quantile of the distances to the 95 % quantile."""
+    """Return bandwidths in equal ratios, from half the distances' 5 % quantile to the 95 %."""
     low, high = _ends(Z, metric)
     return (
         np.geomspace(low / 2, high, steps)
@@ -106,12 +108,12 @@ def ladder(Z: Array, metric: Metric, steps: int) -> Array:
 
 
 def wide_kernel(Z: Array) -> Gaussian:
-    """Return the Gaussian kernel at twice the 95 % quantile of the distances: nearly linear over the rows."""
+    """Return the Gaussian kernel at twice the distances' 95 % quantile: nearly linear."""
     return Gaussian(2 * float(_ends(Z, "euclidean")[1]))
 
 
 def _ends(Z: Array, metric: Metric) -> tuple[float, float]:
-    """Return the 5 and the 95 % quantile of the distances between rows that differ; 1 where none do.
+    """Return the 5 % and 95 % quantiles of distances between different rows; 1 if all are equal.
 
     Repeated rows are left out, so that they do not make a bandwidth zero.
     """

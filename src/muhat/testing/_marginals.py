@@ -1,4 +1,4 @@
-"""Feature by feature, how far two samples are apart: the energy distance of each column, with corrected p-values."""
+"""How far two samples are apart in each column: energy distances, with corrected p-values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muhat.data import ColumnMoments
 from muhat.testing._permutations import PermutationTable
 
 N_CUTS = 64
-"""Quantiles of a column between which its distribution functions are compared, where units of rows are permuted."""
+"""Quantiles of a column at which distribution functions are compared, if units are permuted."""
 
 MAX_VALUES_HELD = 2**17
 """Values of distribution functions that are held at a time: so many stay in the cache."""
@@ -27,9 +27,9 @@ class FeatureDifference:
 
     name: str
     share: float
-    """The energy distance as a share of 2 E|x − y|, the most it can be: 0 for equal samples, 1 for two constants."""
+    """The energy distance over 2 E|x − y|: 0 for equal samples, 1 for two constants."""
     shift: float
-    """Mean of the second sample less that of the first, in standard deviations within the samples."""
+    """Mean of the second sample minus that of the first, in standard deviations within them."""
     p_value: float
     """Corrected for the number of features: exact for the question whether any of them differs."""
     means: tuple[float, float] | None = None
@@ -43,9 +43,10 @@ class FeatureDifference:
 def feature_differences(
     Z: Array, labels: Array, shifts: Array, names: tuple[str, ...]
 ) -> tuple[FeatureDifference, ...]:
-    """Return the difference in every column of the pooled rows, the largest first; columns of labels are permutations.
+    """Return the difference in every column of the pool, the largest first.
 
-    With both distribution functions F and G, the energy distance 2E|x−y| − E|x−x'| − E|y−y'| is 2 ∫ (F − G)².
+    Columns of ``labels`` are permutations. With both distribution functions F and G, the energy
+    distance 2E|x−y| − E|x−x'| − E|y−y'| is 2 ∫ (F − G)².
     """
     N, n = len(Z), int(labels[:, 0].sum())
     integrals = np.empty((Z.shape[1], labels.shape[1]))
@@ -56,11 +57,9 @@ def feature_differences(
         gaps = np.diff(values[order])
         with BLAS_ON_ONE_THREAD:
             for some in slices(0, labels.shape[1], max(1, MAX_VALUES_HELD // N)):
-                F = (
-                    np.cumsum(labels.T[some].take(order, axis=1), axis=1, dtype=np.int32)[:, :-1]
-                    / n
-                )
-                # The pool's distribution function is a mean of F and G, so that F − G = (F − pool) N/m.
+                sorted_labels = labels.T[some].take(order, axis=1)
+                F = np.cumsum(sorted_labels, axis=1, dtype=np.int32)[:, :-1] / n
+                # The pool's distribution function is a mean of F and G: F − G = (F − pool) N/m.
                 integrals[column, some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
         first = labels[order, 0]
         F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
@@ -69,7 +68,7 @@ def feature_differences(
 
 
 def in_units(rows: Array) -> Array:
-    """Return columns in units of a power of two near their largest value, so that no square leaves the float range.
+    """Return columns in units of a power of two near their largest value: squares stay finite.
 
     Shares, shifts and p-values do not depend on the unit.
     """
@@ -78,50 +77,51 @@ def in_units(rows: Array) -> Array:
 
 
 def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
-    """Return the mean of the second sample less that of the first in every column, in standard deviations within both.
+    """Return the shift of every column, y minus x, in standard deviations within both.
 
-    The spread of the pool contains the shift itself, and would let none exceed 2 between samples of one size. It serves
-    only where both samples are constant.
+    The spread of the pool contains the shift itself, and would let none exceed 2 between samples
+    of one size. It serves only where both samples are constant.
     """
     both = x + y
-    units = [np.minimum(each.unit / both.unit, 1) for each in (x, y)]  # of zeros, any unit
-    first, second = (each.mean * unit for each, unit in zip((x, y), units, strict=True))
-    counted = (
-        sum(each.count for each in (x, y) if each.count > 1) or 1
-    )  # one row says nothing about a spread
-    spreads = (np.where(each.is_constant, 0, np.sqrt(each.squares / counted)) for each in (x, y))
-    within = np.hypot(
-        *(spread * unit for spread, unit in zip(spreads, units, strict=True))
-    )  # tiny squares vanish
+    unit_x = np.minimum(x.unit / both.unit, 1)  # the unit of a column of zeros is arbitrary
+    unit_y = np.minimum(y.unit / both.unit, 1)
+    # A sample of one row does not tell about the spread within.
+    counted = sum(each.count for each in (x, y) if each.count > 1) or 1
+    spread_x = unit_x * np.where(x.is_constant, 0, np.sqrt(x.squares / counted))
+    spread_y = unit_y * np.where(y.is_constant, 0, np.sqrt(y.squares / counted))
+    within = np.hypot(spread_x, spread_y)  # without squares, as those of tiny numbers vanish
     spread = np.where(within > 0, within, np.sqrt(both.squares / both.count))
-    return np.divide(second - first, spread, out=np.zeros_like(spread), where=both.low < both.high)
+    shift = y.mean * unit_y - x.mean * unit_x
+    return np.divide(shift, spread, out=np.zeros_like(spread), where=both.low < both.high)
 
 
 def from_integrals(
     integrals: Array, largest: Array, shifts: Array, names: tuple[str, ...]
 ) -> tuple[FeatureDifference, ...]:
-    """Return the differences from ∫ (F − G)² of every column and permutation, E|x − y| and the shift of each column."""
+    """Return the differences from ∫ (F − G)² of every column and permutation, and E|x − y|."""
     table = PermutationTable(integrals, integrals.max(axis=1))
     shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)
-    found = [
-        FeatureDifference(name, float(share), float(shift), float(p))
-        for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda each: (each.p_value, -each.share)))
+    found = []
+    for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True):
+        found.append(FeatureDifference(name, float(share), float(shift), float(p)))
+    return tuple(sorted(found, key=_most_different_first))
+
+
+def _most_different_first(feature: FeatureDifference) -> tuple[float, float]:
+    return feature.p_value, -feature.share
 
 
 def column_cuts(rows: Array, units: int) -> list[Array]:
-    """Return quantiles of every column, fewer where many columns or units would take much memory."""
+    """Return quantiles of every column; fewer if many columns or units would need much memory."""
     cuts = int(np.clip(MAX_COUNTS_HELD // (units * rows.shape[1]), 2, N_CUTS))
-    exponents = np.frexp(np.abs(rows).max(axis=0))[
-        1
-    ]  # between rows that are far apart, quantiles would overflow
+    # In units near the largest value: between rows that are far apart, quantiles would overflow.
+    exponents = np.frexp(np.abs(rows).max(axis=0))[1]
     quantiles = np.quantile(np.ldexp(rows, -exponents), np.arange(1, cuts) / cuts, axis=0)
     return [np.unique(column) for column in np.ldexp(quantiles, exponents).T]
 
 
 def counts_between(values: Array, cuts: Array, unit: Array, units: int) -> Array:
-    """Return how many rows of each unit have values below the first cut, between the first two, and so on."""
+    """Return how many rows of each unit are between cuts, shape (units, len(cuts) + 1)."""
     cells = len(cuts) + 1
     places = unit * cells + np.searchsorted(cuts, values, side="right")
     return np.bincount(places, minlength=units * cells).reshape(units, cells)
@@ -130,20 +130,17 @@ def counts_between(values: Array, cuts: Array, unit: Array, units: int) -> Array
 def differences_at_cuts(
     counts: Sequence[Array], rows: Array, labels: Array, shifts: Array, names: tuple[str, ...]
 ) -> tuple[FeatureDifference, ...]:
-    """Return the difference in every column from the counts of units of one size, whose labels are permuted.
+    """Return the difference in every column from counts of units of one size.
 
-    The integral of (F − G)² is a sum over the cells around quantiles of rows that are drawn from the pool.
+    ∫ (F − G)² is a sum over the cells around quantiles of ``rows``, which are drawn from the pool.
     """
     first = int(labels[:, 0].sum())
     integrals, largest = np.empty((len(counts), labels.shape[1])), np.empty(len(counts))
     chosen = labels.astype(np.float64)
     scaled = in_units(rows)
-    for column, (cuts, each) in enumerate(
-        zip(column_cuts(scaled, len(labels)), counts, strict=True)
-    ):
-        below = (
-            np.cumsum(each[:, :-1], axis=1) / each[0].sum()
-        )  # the distribution function of each unit at the cuts
+    cuts_of_columns = column_cuts(scaled, len(labels))
+    for column, (cuts, each) in enumerate(zip(cuts_of_columns, counts, strict=True)):
+        below = np.cumsum(each[:, :-1], axis=1) / each[0].sum()  # of each unit, at the cuts
         with BLAS_ON_ONE_THREAD:
             F = below.T @ chosen / first
         G = (below.sum(axis=0)[:, None] - first * F) / (len(labels) - first)

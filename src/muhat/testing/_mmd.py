@@ -9,11 +9,11 @@ import numpy as np
 from muhat._arrays import Array, slices
 from muhat._parts import as_kernel
 from muhat._validation import check_finite, checked_sample
-from muhat.data import ArraySource
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 from muhat.testing._base import as_rows, samples_of_matrix
-from muhat.testing._two_samples import TwoSampleTest, in_order_of
+from muhat.testing._samples import column_order, in_column_order
+from muhat.testing._two_samples import TwoSampleTest
 
 ROWS_PER_BLOCK = 1000
 """Rows of the Gram matrix that are held at a time."""
@@ -22,24 +22,24 @@ ROWS_PER_BLOCK = 1000
 def mmd(
     X: Any, Y: Any, kernel: Any = "gaussian", *, squared: bool = False, unbiased: bool = False
 ) -> float:
-    """Return the maximum mean discrepancy of two samples: the distance ‖μ̂_X − μ̂_Y‖ of their kernel means.
+    """Return the maximum mean discrepancy of two samples: the distance of their kernel means.
 
-    This is MMD, not MMD², unless ``squared=True``. By default it is the biased V-statistic, the mean over all pairs of
-    k(x, x') + k(y, y') − 2 k(x, y), which is never negative. Columns are taken as they are, without standardizing. A
-    p-value comes from `TwoSampleTest`.
+    This is MMD, not MMD², unless ``squared=True``. By default it is the biased V-statistic, the
+    mean over all pairs of k(x, x') + k(y, y') − 2 k(x, y), which is never negative. Columns are
+    taken as they are, without standardizing. A p-value comes from `TwoSampleTest`.
 
     Parameters
     ----------
     X, Y : arrays, data frames or Series, of shapes (n, d) and (m, d)
         The samples; one dimension is one column. For ``Precomputed(K)`` give row numbers of K.
     kernel : str, Kernel or callable, default='gaussian'
-        The kernel; if its bandwidth σ is not a number, σ² is the median of the squared distances between all rows of
-        both samples together (of Laplacian kernels, σ that of the distances).
+        The kernel; if its bandwidth σ is not a number, σ² is the median of the squared distances
+        between all rows of both samples together (of Laplacian kernels, σ that of the distances).
     squared : bool, default=False
         Whether MMD² is returned.
     unbiased : bool, default=False
-        Whether pairs of a row with itself are left out (the U-statistic), so that the mean of MMD² over samples is that
-        of the distributions. It may be negative; its root is then taken as 0.
+        Whether pairs of a row with itself are left out (the U-statistic), so that the mean of MMD²
+        over samples is that of the distributions. It may be negative; its root is then taken as 0.
 
     Returns
     -------
@@ -81,9 +81,7 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
         )
         names.append(columns)
     if names[0] and names[1] and names[0] != names[1]:
-        source, _ = in_order_of(names[0], names[1], ArraySource(rows[1]))
-        assert isinstance(source, ArraySource)
-        rows[1] = source.X
+        rows[1] = in_column_order(rows[1], column_order(names[0], names[1]))
     if rows[0].shape[1] != rows[1].shape[1]:
         got = f"{rows[0].shape[1]} and {rows[1].shape[1]} columns"
         raise MuhatError("mmd", "X and Y must have the same columns", got)
@@ -91,8 +89,8 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
 
 
 def _mean(kernel: Kernel, X: Array, Y: Array, without_diagonal: bool = False) -> float:
-    """Return the mean of k(x, y) over all pairs, or over those of different rows, in blocks that are not held."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused in words
+    """Return the mean of k(x, y) over all pairs, or without those of a row with itself."""
+    with np.errstate(over="ignore", invalid="ignore"):  # raises in words above
         total = sum(float(kernel(X[some], Y).sum()) for some in slices(0, len(X), ROWS_PER_BLOCK))
         if without_diagonal:
             return (total - float(kernel.diagonal(X).sum())) / (len(X) * (len(X) - 1))

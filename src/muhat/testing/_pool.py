@@ -1,40 +1,20 @@
-"""Both samples together, their labels forgotten: where their rows come from, and the pool of those in memory."""
+"""The pool: the rows of both samples without their labels, in memory."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
-from muhat._validation import (
-    as_frame,
-    check_finite,
-    check_semidefinite,
-    check_values,
-    frozen,
-    is_dask,
-)
-from muhat.data import (
-    ArraySource,
-    ColumnMoments,
-    DaskSource,
-    DataSet,
-    ReservoirSample,
-    SampleBatch,
-    Source,
-    TransformedSource,
-    as_source,
-)
+from muhat._validation import check_finite, check_semidefinite, check_values, frozen
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
-from muhat.testing._copies import RowCounts
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._marginals import (
     FeatureDifference,
@@ -43,113 +23,21 @@ from muhat.testing._marginals import (
     differences_at_cuts,
     feature_differences,
 )
+from muhat.testing._samples import TestSample
 from muhat.testing._units import PermutationUnits
 
 Found = TypeVar("Found")
 
 TILE_ROWS = 640
-"""About how many rows and columns of the Gram matrix are made at a time, where only sums over units are kept."""
-
-
-@dataclass(frozen=True, eq=False)
-class FirstPass:
-    """What the first pass over a sample learns, as sums over batches."""
-
-    drawn: ReservoirSample
-    moments: ColumnMoments
-    counts: RowCounts
-
-    @classmethod
-    def from_batch(cls, batch: SampleBatch, size: int, random_state: int) -> FirstPass:
-        """Return what a batch adds."""
-        drawn = ReservoirSample.from_batch(batch, size, random_state)
-        return cls(drawn, ColumnMoments.from_batch(batch), RowCounts.from_batch(batch))
-
-    def __add__(self, other: FirstPass) -> FirstPass:
-        return FirstPass(
-            self.drawn + other.drawn, self.moments + other.moments, self.counts + other.counts
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class TestSample:
-    """One of the two samples: its rows as a source, and some of them, drawn at random; all where they are few."""
-
-    source: Source
-    names: tuple[str, ...] | None
-    drawn: ReservoirSample
-    moments: ColumnMoments | None = None
-    """Of every column; None for row numbers, which have no columns."""
-    counts: RowCounts | None = None
-
-    @classmethod
-    def from_source(
-        cls, source: Source, names: Sequence[str] | None, size: int, random_state: int
-    ) -> TestSample:
-        """Return a source with rows drawn from it, and moments of its columns, in one pass."""
-        found = source.total(partial(FirstPass.from_batch, size=size, random_state=random_state))
-        drawn = replace(found.drawn, rows=found.drawn.rows.astype(np.float64, copy=False))
-        columns = None if names is None else tuple(map(str, names))
-        return cls(source, columns, drawn, found.moments, found.counts)
-
-    @classmethod
-    def from_numbers(cls, rows: Array) -> TestSample:
-        """Return a sample of row numbers."""
-        n = len(rows)
-        return cls(ArraySource(rows), None, ReservoirSample(rows, np.arange(n), n, 0, n))
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return self.drawn.count
-
-    @property
-    def rows(self) -> Array | None:
-        """All rows, if they are in memory."""
-        if isinstance(self.source, ArraySource):
-            return self.source.X
-        if isinstance(self.source, TransformedSource) and isinstance(
-            self.source.source, ArraySource
-        ):
-            return self.source.change(self.source.source.X)
-        return self.drawn.rows if len(self.drawn.rows) == self.n else None
-
-    def standardized(self, moments: ColumnMoments) -> TestSample:
-        """Return the sample with its columns at mean 0 and variance 1 by moments of both samples together."""
-        drawn = replace(self.drawn, rows=moments.standardized(self.drawn.rows))
-        return replace(
-            self, source=TransformedSource(self.source, moments.standardized), drawn=drawn
-        )
-
-    def only(self, kept: Array, size: int) -> TestSample:
-        """Return the sample of some of its rows, which are in memory; their numbers stay."""
-        assert self.rows is not None
-        some = TestSample.from_source(
-            ArraySource(self.rows[kept]), self.names, size, self.drawn.random_state
-        )
-        return replace(some, drawn=replace(some.drawn, numbers=kept[some.drawn.numbers]))
-
-
-def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
-    """Return the rows of batches, files or dask with the names of their columns; None for what is in memory."""
-    if isinstance(X, DataSet | range):
-        return None
-    if is_dask(X) and len(X.shape) == 1:
-        X = X.to_frame() if hasattr(X, "to_frame") else X[:, None]
-    source = as_source(who, X)
-    if source is None:
-        return None
-    if isinstance(source, DaskSource):
-        return source, source.columns.names
-    return source, getattr(as_frame(X[0]) if isinstance(X, list | tuple) else X, "columns", None)
+"""Rows and columns of a tile of the Gram matrix, of which only sums over units are kept."""
 
 
 MapParts = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
-"""What calls some work on many parts, given the number of rows that are in it."""
+"""A function that calls work on many parts, given the number of rows."""
 
 
 class Pool(ABC):
-    """Units whose labels can be permuted: a Gram matrix for every kernel, and the differences of single features."""
+    """Units whose labels can be permuted: Gram matrices, and differences of single columns."""
 
     units: PermutationUnits
     observed: Array
@@ -171,7 +59,7 @@ class Pool(ABC):
     def features(
         self, labels: Array, shifts: Array, names: tuple[str, ...]
     ) -> tuple[FeatureDifference, ...]:
-        """Return how much the samples differ in every column, with p-values from columns of labels."""
+        """Return how much the samples differ in every column; p-values by columns of labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +75,7 @@ class MemoryPool(Pool):
     for_mmd: bool
     """Whether MMD is all that is asked for, which needs no spectrum."""
     grams: dict[int, PooledGram] = field(default_factory=dict)
-    """Those that are kept, by the identity of the kernel: one that is asked for alone, and small ones, from blocks."""
+    """Gram matrices that are kept, by the id of the kernel: single ones, and those from tiles."""
 
     @classmethod
     def from_rows(
@@ -215,7 +103,7 @@ class MemoryPool(Pool):
     def map(
         self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
-        """Return what work gives for the Gram matrix of every kernel, of which the large ones are not kept."""
+        """Return what work gives for the Gram matrix of every kernel; large ones are not kept."""
         if self.gram == "blocks":
             grams = [self._kept(kernel) for kernel in kernels]
             with BLAS_ON_ONE_THREAD:  # units are few
@@ -254,7 +142,7 @@ class MemoryPool(Pool):
         return differences_at_cuts(counts, self.rows, labels, shifts, names)
 
     def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
-        """Return the values of a function at all rows; one on the rows themselves takes each pair of them once."""
+        """Return the values of the witness at all rows, by a symmetric product where possible."""
         rows = np.concatenate([x.drawn.rows, y.drawn.rows])
         if (
             not isinstance(witness, Embedding)
@@ -269,7 +157,7 @@ class MemoryPool(Pool):
         return values[: x.n], values[x.n :]
 
     def _spectrum(self, kernel: Kernel) -> PooledSpectrum:
-        """Return the spectrum, of whose U the rows are means over units: T = N Σ_k h(γ_k) (u_kᵀ w)² stays as it is."""
+        """Return the spectrum with rows of U averaged over units: T keeps its formula."""
         spectrum = PooledSpectrum.from_rows(kernel, self.rows, self.gram)
         size = self.units.size
         if size == 1:
@@ -285,7 +173,7 @@ class MemoryPool(Pool):
         return K if size == 1 else K.reshape(count, size, count, size).mean(axis=(1, 3))
 
     def _means_by_tiles(self, kernel: Kernel) -> Array:
-        """Return the inner products of the units' kernel means from tiles of the Gram matrix that are not held."""
+        """Return the inner products of the units' kernel means from tiles that are not kept."""
         size, rows, count = self.units.size, self.rows, len(self.observed)
         means = np.empty((count, count))
         strips = list(slices(0, count, max(1, TILE_ROWS // size)))
@@ -305,7 +193,7 @@ class MemoryPool(Pool):
                 )
                 means[j, i] = means[i, j].T
 
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        with np.errstate(over="ignore", invalid="ignore"):  # raises in words below
             share_between_cores(fill, strips)
             check_finite(means.sum(), kernel)
         return means

@@ -1,4 +1,4 @@
-"""What a test finds, as numbers and as sentences: the p-value, where samples differ, and every statistic."""
+"""The results of tests: p-values, effect sizes, every statistic, and verdicts in words."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class SingleTest:
     kernels: tuple[Kernel, ...]
     """The kernel; for independence, that of x and that of y."""
     statistics: tuple[Statistic, ...]
-    """The statistic with its λ or t; for independence, the weights h of x and of y, or one of both."""
+    """The statistic with its λ or t; for independence, that of x and that of y, or one of both."""
     value: float
     p_value: float
     standardized: float
-    """The normal score of the value: as far out as so many standard deviations of a normal law."""
+    """The normal score of the value: in standard deviations of a normal distribution."""
 
     def __str__(self) -> str:
         if len(self.statistics) < len(self.kernels):
@@ -74,12 +74,13 @@ def short(kernel: Kernel) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Reportable, HtmlReprMixin):
-    """What every test has to say.
+    """What every test finds.
 
     Attributes
     ----------
     p_value : float
-        Exact for all statistics together: under the null hypothesis P(p ≤ α) ≤ α for every α; never zero.
+        Exact for all statistics together: under the null hypothesis P(p ≤ α) ≤ α for every α; never
+        zero.
     statistic : float
         The combination of all statistics: the soft maximum of their normal scores.
     permuted : array of shape (n_permutations,)
@@ -107,12 +108,12 @@ class Result(Reportable, HtmlReprMixin):
 
     @property
     def is_at_floor(self) -> bool:
-        """Whether p_value is 1/(n_permutations + 1), the least that random permutations can give: a bound."""
+        """Whether p_value is 1/(n_permutations + 1), the least that random permutations give."""
         return is_at_floor(self.p_value, self.n_permutations, self.is_complete)
 
     @property
     def p_text(self) -> str:
-        """The p-value as verdicts have it: "p = 0.47", or "p ≤ 0.001" where it is the least that there can be."""
+        """The p-value as verdicts show it: "p = 0.47", or "p ≤ 0.001" for the least possible."""
         return p_value_text(self.p_value, self.n_permutations, self.is_complete)
 
     @property
@@ -124,18 +125,20 @@ class Result(Reportable, HtmlReprMixin):
         return f"{self.p_text}, {many} on {self.n_permutations} {how} permutations{largest}"
 
     def is_too_small(self, level: float = LEVEL) -> bool:
-        """Whether no data of this size, or no data with so few permutations, could have a p-value up to a level."""
+        """Whether data of this size, or this number of permutations, cannot reach a level."""
         return self.least_p_value > level
 
     def _too_few(self, units: str, level: float) -> str:
         """Return the sentence on too few rows, or on too few permutations."""
         if self.is_complete:
-            return f"{units} are too few to tell: no data of this size can give p below {self.least_p_value:.2g}."
-        permutations = f"{self.n_permutations:,} permutation{'s are' if self.n_permutations != 1 else ' is'} too few"
-        return f"{permutations} to test at level {level:g}: p cannot be below {self.least_p_value:.2g}."
+            least = f"no data of this size can give p below {self.least_p_value:.2g}"
+            return f"{units} are too few to tell: {least}."
+        are = "permutation is" if self.n_permutations == 1 else "permutations are"
+        too_few = f"{self.n_permutations:,} {are} too few to test at level {level:g}"
+        return f"{too_few}: p cannot be below {self.least_p_value:.2g}."
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return what the test finds at a level, in one or two sentences, and what of the data was left out."""
+        """Return what the test finds at a level in one or two sentences, and what was left out."""
         return " ".join([self._finding(level), *getattr(self, "left_out", ())])
 
     def _finding(self, level: float) -> str:
@@ -176,20 +179,19 @@ Candidates = list[tuple[tuple[Kernel, ...], tuple[Statistic, ...]]]
 
 
 def result_fields(table: PermutationTable, candidates: Candidates) -> dict[str, Any]:
-    """Return what every result has, from the values of all statistics."""
-    tests = tuple(
-        SingleTest(kernels, statistics, float(value), float(p), float(standardized))
-        for (kernels, statistics), value, p, standardized in zip(
-            candidates, table.values[:, 0], table.p_values, table.standardized[:, 0], strict=True
-        )
-    )
+    """Return the fields that every result has, from the values of all statistics."""
+    tests = []
+    observed, scores = table.values[:, 0], table.standardized[:, 0]
+    for place, (kernels, statistics) in enumerate(candidates):
+        value, p, score = observed[place], table.p_values[place], scores[place]
+        tests.append(SingleTest(kernels, statistics, float(value), float(p), float(score)))
     return {
         "p_value": table.p_value,
         "statistic": float(table.combined[0]),
         "permuted": table.combined[1:],
         "n_permutations": table.values.shape[1] - 1,
         "best": tests[table.largest_statistic],
-        "tests": tests,
+        "tests": tuple(tests),
     }
 
 
@@ -212,7 +214,7 @@ class Witness:
     columns: tuple[str, ...] | None = None
 
     def __call__(self, X: Any) -> Array:
-        """Return the function's values at rows; columns of a data frame are taken by their names."""
+        """Return the function's values at rows; columns of a data frame are found by name."""
         X = X.data if isinstance(X, DataSet) else as_frame(X)
         if self.columns is not None and hasattr(X, "columns"):
             names = list(map(str, X.columns))
@@ -232,6 +234,24 @@ class Witness:
         return self.element(self.moments.standardized(rows.astype(np.float64)))
 
 
+@dataclass(frozen=True, eq=False)
+class WitnessedRows:
+    """The rows of both samples as pictures show them; beyond 20,000 in both, some at random."""
+
+    numbers_x: Array
+    """Of the rows of X, shape (n,)."""
+    numbers_y: Array
+    """Of the rows of Y, shape (m,)."""
+    witness_x: Array
+    """The witness at these rows of X, shape (n,)."""
+    witness_y: Array
+    """The witness at these rows of Y, shape (m,)."""
+    columns_x: Array
+    """The two columns that differ most, at these rows of X: shape (n, 2), or (n, 1) of one."""
+    columns_y: Array
+    """The same of Y."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSampleResult(Result):
     """Whether two samples come from one distribution, and where they differ.
@@ -245,27 +265,28 @@ class TwoSampleResult(Result):
     rows_together : int
         How many rows are permuted together, as a bin or a block.
     is_exact : bool
-        Whether the p-value is exact; it is approximate where rows that depend on each other were permuted in blocks.
+        Whether the p-value is exact; it is approximate where rows that depend on each other were
+        permuted in blocks.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel of the largest statistic.
+        The effect size: the distance of the two kernel means, for the kernel of the largest
+        statistic.
     mmd_interval : tuple of two floats
-        An approximate 95 % confidence interval of that distance between the distributions the samples come from. The
-        distance of the samples is larger by its noise, and may lie above the interval where there is no difference.
+        An approximate 95 % confidence interval of that distance between the distributions the
+        samples come from. The distance of the samples is larger by its noise, and may lie above the
+        interval where there is no difference.
     witness : Witness
-        The function whose mean over X less that over Y is the largest statistic: the larger, the more of the first
-        sample is there. It is known up to a constant, and takes rows in the units of the samples.
-    witness_x, witness_y : arrays of shape (n,) and (m,)
-        Its values at the rows of both samples; beyond 20,000 rows in both, at some of them drawn at random.
-    numbers_x, numbers_y : arrays of shape (n,) and (m,)
-        The numbers of these rows.
+        The function whose mean over X less that over Y is the largest statistic: the larger, the
+        more of the first sample is there. It is known up to a constant, and takes rows in the units
+        of the samples.
     features : tuple of FeatureDifference
         Every feature by itself, the one that differs most first.
-    most_telling_x, most_telling_y : arrays of shape (n, 2) and (m, 2)
-        The values of the two features that differ most, where the witness was evaluated.
+    at_rows : WitnessedRows
+        The witness at the rows of both samples, for pictures and for ``rows_x`` and ``rows_y``.
     names : tuple of two strings
         What the verdict calls the samples.
     n_copies : int
-        Rows that are exact copies of an earlier row of the same sample; estimated beyond 20,000 different rows.
+        Rows that are exact copies of an earlier row of the same sample; estimated beyond 20,000
+        different rows.
     n_shared : int
         Rows of Y that are exact copies of a row of X; estimated likewise.
     has_same_rows, is_constant : bool
@@ -283,13 +304,8 @@ class TwoSampleResult(Result):
     mmd: float
     mmd_interval: tuple[float, float]
     witness: Witness
-    witness_x: Array
-    witness_y: Array
-    numbers_x: Array
-    numbers_y: Array
     features: tuple[FeatureDifference, ...]
-    most_telling_x: Array
-    most_telling_y: Array
+    at_rows: WitnessedRows
     names: tuple[str, str] = DEFAULT_NAMES
     n_copies: int = 0
     n_shared: int = 0
@@ -299,14 +315,24 @@ class TwoSampleResult(Result):
     left_out: tuple[str, ...] = ()
 
     @property
+    def witness_x(self) -> Array:
+        """The witness at the rows of X, shape (n,); beyond 20,000 rows in both, at some of them."""
+        return self.at_rows.witness_x
+
+    @property
+    def witness_y(self) -> Array:
+        """The witness at the rows of Y, shape (m,); beyond 20,000 rows in both, at some of them."""
+        return self.at_rows.witness_y
+
+    @property
     def rows_x(self) -> Array:
         """The rows of X that are least like Y, in order: where the witness is largest."""
-        return self.numbers_x[self.witness_x.argsort(kind="stable")[::-1]]
+        return self.at_rows.numbers_x[self.witness_x.argsort(kind="stable")[::-1]]
 
     @property
     def rows_y(self) -> Array:
         """The rows of Y that are least like X, in order: where the witness is smallest."""
-        return self.numbers_y[self.witness_y.argsort(kind="stable")]
+        return self.at_rows.numbers_y[self.witness_y.argsort(kind="stable")]
 
     @property
     def details(self) -> str:
@@ -314,7 +340,8 @@ class TwoSampleResult(Result):
         if self.rows_together == 1:
             return super().details
         what = "bins" if self.is_exact else "blocks"
-        return f"{super().details}, {what} of {self.rows_together} rows{'' if self.is_exact else ', approximate'}"
+        details = f"{super().details}, {what} of {self.rows_together} rows"
+        return details if self.is_exact else f"{details}, approximate"
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: whether the samples differ, and where most."""
@@ -358,7 +385,7 @@ class TwoSampleResult(Result):
 
     @property
     def is_same(self) -> bool:
-        """Whether the samples are the same rows, or all rows are equal: no row is then less like the others."""
+        """Whether the samples are the same rows, or all rows are equal: no row stands out then."""
         return self.has_same_rows or self.is_constant
 
     @property
@@ -375,8 +402,8 @@ class TwoSampleResult(Result):
             if most.p_value > level:
                 return ""
             return (
-                f"On its own, {most.name} has p = {most.p_value:.2g}, a hint only: the p-value that counts is the "
-                "overall one, which looks for differences of every kind."
+                f"On its own, {most.name} has p = {most.p_value:.2g}, a hint only: the p-value "
+                "that counts is the overall one, which looks for differences of every kind."
             )
         if most.p_value > level:
             if len(self.features) == 1:
@@ -384,10 +411,11 @@ class TwoSampleResult(Result):
             return (
                 "No single column shows it: the columns differ together, or many of them a little."
             )
-        return f"Largest difference: {change_text(most, (self.n, self.m), self.names, f'in {self.names[1]}')}."
+        change = change_text(most, (self.n, self.m), self.names, f"in {self.names[1]}")
+        return f"Largest difference: {change}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
-        """Return the numbers in JSON's types, and the rows of each sample that are least like the other."""
+        """Return the numbers in JSON's types, and the rows of each sample least like the other."""
         return {
             "n": self.n,
             "m": self.m,
@@ -419,16 +447,18 @@ class IndependenceResult(Result):
     n : int
         The number of rows.
     correlation : float
-        The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels of ``best``, between 0 and 1.
+        The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels of ``best``, between 0
+        and 1.
     x_names, y_names : tuple of str or None
         The names of the columns, where data frames were given.
     n_copies : int
         How many rows of (x, y) are exact copies of others, whether they were dropped or not.
     copies_stand_out : bool
-        Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat explain: the verdict
-        then mentions the copies.
+        Whether rows that are equal in x are mostly equal in y too, beyond what values that repeat
+        explain: the verdict then mentions the copies.
     copies_can_be_dropped : bool
-        Whether ``distinct=True`` would be valid: not where values of x and of y repeat beside copies.
+        Whether ``distinct=True`` would be valid: not where values of x and of y repeat beside
+        copies.
     distinct : bool
         Whether copies were dropped.
     constant : tuple of str
@@ -455,7 +485,8 @@ class IndependenceResult(Result):
         if self.constant:
             who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
             are = "are" if len(self.constant) > 1 else "is"
-            return f"No dependence between {x} and {y} can be seen: {who} {are} the same in all rows ({rows})."
+            found = f"No dependence between {x} and {y} can be seen"
+            return f"{found}: {who} {are} the same in all rows ({rows})."
         if self.is_too_small(level):
             return self._too_few(f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
@@ -469,7 +500,7 @@ class IndependenceResult(Result):
 
     @property
     def _on_copies(self) -> str:
-        """A sentence on rows that are copies, with a space before it; nothing where there are none to speak of."""
+        """A sentence on rows that are copies, with a space before it; empty without them."""
         if not self.n_copies:
             return ""
         copies = f"{self.n_copies:,}"
@@ -504,7 +535,7 @@ def shift_header(first: str, second: str) -> tuple[str, str, str]:
 
 
 def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
-    """Return the names of columns in words, the first ones of many; several in brackets, as they are one side."""
+    """Return the names of columns in words, several in brackets; of many, the first ones."""
     if not names:
         return otherwise
     names = tuple(source_columns(names))

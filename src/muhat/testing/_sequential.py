@@ -1,4 +1,4 @@
-"""Permutations until it is clear: the sequential p-value of Besag and Clifford (1991), which is exact too."""
+"""The sequential p-value of Besag and Clifford (1991): exact, and cheap where p is large."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muhat._arrays import Array
 from muhat.testing._permutations import COMBINED_TIE_TOLERANCE, NullMoments, PermutationTable
 
 N_PERMUTATIONS_FOR_FEATURES = 499
-"""Permutations for the p-values of single features, which are not sequential."""
+"""Permutations for the p-values of single columns, which are not sequential."""
 
 FIRST_CHUNK = 100
 """Permutations that are drawn at first; after that, as many as there have been."""
@@ -23,11 +23,12 @@ MAX_LABELS_HELD = 2**25
 
 @dataclass(frozen=True, eq=False)
 class SequentialTable(PermutationTable):
-    """The values of the permutations up to where it was clear that p is large.
+    """The values of the permutations until enough of them are as large as observed.
 
-    By their laws the combination of the statistics is one function of the labels, whatever was observed. Permutations
-    are drawn until h of them are as large as observed: with l drawn, p = h/l. If B come first, p = (1 + their number)/
-    (B + 1). P(p ≤ α) ≤ α for every α (Besag and Clifford 1991).
+    Scores come from null moments in theory, so that the combination is one function of the labels,
+    whatever was observed. Permutations are drawn until h of them are as large as observed: with l
+    drawn, p = h/l. If that takes more than B, p = (1 + their number)/(B + 1). P(p ≤ α) ≤ α for
+    every α (Besag and Clifford 1991).
     """
 
     n_exceeding: int = 1
@@ -65,9 +66,10 @@ def permute_sequentially(
     n_exceeding: int,
     most: int,
 ) -> tuple[SequentialTable, Array]:
-    """Return the table of as many permutations as it takes, and the labels of some others for single features.
+    """Return the table of as many permutations as it takes, and labels for single columns.
 
-    ``values_of`` gives the statistics of columns of labels, ``draw`` the observed labels and so many random ones.
+    ``values_of`` gives the statistics of columns of labels, ``draw`` the observed labels and so
+    many random ones.
     """
     others = draw(min(N_PERMUTATIONS_FOR_FEATURES, most))
     values = values_of(others[:, :1])

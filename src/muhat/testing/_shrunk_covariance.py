@@ -20,30 +20,31 @@ MAX_ROWS_DECOMPOSED = 200
 """Rows up to which a decomposition for each permutation takes a few milliseconds."""
 
 MAX_ROWS_CLOSED_FORM = 2000
-"""Rows up to which a matrix for each permutation does."""
+"""Rows up to which one matrix per permutation takes a few milliseconds."""
 
 
 @dataclass
 class ShrunkCovariance(Statistic):
     """‖Σ_λ‖² of the cross-covariance operator of x and y, shrunk as a kernel mean is.
 
-    The operator is the mean of the centred features of x times those of y, whose Gram matrix is G = (HKH)∘(HLH): any
-    filter shrinks it, S-KMSE gives SCOSE and F-KMSE gives FCOSE (Ramdas and Wehbe 2015; Muandet et al. 2016). λ is
-    chosen anew for every permutation, by exact leave-one-out.
+    The operator is the mean of the centred features of x times those of y, whose Gram matrix is G =
+    (HKH)∘(HLH): any filter shrinks it, S-KMSE gives SCOSE and F-KMSE gives FCOSE (Ramdas and Wehbe
+    2015; Muandet et al. 2016). λ is chosen anew for every permutation, by exact leave-one-out.
 
     Parameters
     ----------
     filter : str or Filter, default='f-kmse'
         The filter.
     parameter : float, default=None
-        λ or the number of iterations, in units of a G with the mean diagonal 1; by default chosen by leave-one-out.
+        λ or the number of iterations, in units of a G with the mean diagonal 1; by default chosen
+        by leave-one-out.
     """
 
     filter: Any = "f-kmse"
     parameter: float | None = None
 
     def weight(self, gamma: Array) -> Array:
-        """Refuse: it is no function of the eigenvalues of x and of y."""
+        """Raise MuhatError: it is not a function of the eigenvalues of x and of y."""
         needed, advice = (
             "a weight of the eigenvalues of a pool is needed",
             "use it with IndependenceTest",
@@ -51,14 +52,14 @@ class ShrunkCovariance(Statistic):
         raise MuhatError("ShrunkCovariance", needed, str(self), advice)
 
     def check(self, n: int) -> None:
-        """Refuse a filter that is none, and more rows than can be decomposed for every permutation."""
+        """Raise MuhatError for an invalid filter, or too many rows to decompose per permutation."""
         filter = as_filter(self.filter)
         if self.parameter is not None:
             filter.check(np.atleast_1d(self.parameter))
         most = MAX_ROWS_CLOSED_FORM if isinstance(filter, SimpleShrinkage) else MAX_ROWS_DECOMPOSED
         if n > most:
             advice = "use 'scose', or statistics such as 'mmd' and 'spectral'"
-            raise MuhatError(str(self), f"at most {most} rows are needed", n, advice)
+            raise MuhatError(str(self), f"at most {most} rows are supported", n, advice)
 
     def squared_norm(self, G: Array) -> float:
         """Return βᵀGβ of the weights β that the filter leaves of 1/n."""
@@ -79,11 +80,14 @@ class ShrunkCovariance(Statistic):
 
 
 def closed_form(G: Array) -> float:
-    """Return ‖Σ_λ‖² with S-KMSE's λ that minimises the leave-one-out score: s = (n−1)(nρ−ϱ)/(n(n−2)ρ+ϱ) in [0, 1]."""
+    """Return ‖Σ_λ‖² with S-KMSE's λ that minimises the leave-one-out score.
+
+    s = (n−1)(nρ−ϱ)/(n(n−2)ρ+ϱ), clipped to [0, 1].
+    """
     n, rho, diagonal = len(G), float(G.mean()), float(np.trace(G)) / len(G)
     s = (n - 1) * (n * rho - diagonal) / (n * (n - 2) * rho + diagonal)
     return float(np.clip(s, 0, 1) ** 2 * rho)
 
 
 COSE = {"scose": partial(ShrunkCovariance, "s-kmse"), "fcose": partial(ShrunkCovariance, "f-kmse")}
-"""Those of the literature by name."""
+"""The two shrunk covariances of the literature by name."""

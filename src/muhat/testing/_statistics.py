@@ -1,4 +1,4 @@
-"""Test statistics as weights h(γ) of the pooled spectrum: MMD, the spectral-regularised one, that of shrunk means."""
+"""Test statistics as weights h(γ) of the pooled spectrum: MMD, spectral, shrunk means."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ SHARES = (10**-1.0, 10**-1.5, 10**-2.0, 10**-2.5, 10**-3.0)
 
 
 class Statistic(BaseEstimator):
-    """T = N Σ_k h(γ_k) (u_kᵀ w)² of the eigenpairs of the pooled, centred A = HKH/N, w = 1/n on X and −1/m on Y.
+    """T = N Σ_k h(γ_k) (u_kᵀ w)² of the eigenpairs of the pooled A = HKH/N.
 
-    A statistic of your own is a dataclass with one method, ``weight``, and an attribute ``unbiased``: whether the
-    diagonal of N·U h(Γ) Uᵀ is taken out of the sums within each sample (a U-statistic instead of a V-statistic).
+    w is 1/n on X and −1/m on Y.
+
+    A statistic of your own is a dataclass with one method, ``weight``, and an attribute
+    ``unbiased``: whether the diagonal of N·U h(Γ) Uᵀ is taken out of the sums within each sample (a
+    U-statistic instead of a V-statistic).
     """
 
     unbiased: bool = False
@@ -68,12 +71,13 @@ class Filtered(Statistic):
     filter : str or Filter, default='tsvd'
         The filter, a function of γ.
     parameter : float or sequence of them, default=None
-        λ or the number of iterations t, several for a statistic each; by default what acts as the shares.
+        λ or the number of iterations t, several for a statistic each; by default what acts as the
+        shares.
     unbiased : bool, default=False
         Whether the U-statistic is taken; for samples of one size both are the same test.
     shares : sequence of float, default=None
-        λ as shares of the largest eigenvalue, where no parameter is given: by default 0.1, 0.032, 0.01, 0.0032 and
-        0.001; for independence 0.1, 0.01 and 0.001.
+        λ as shares of the largest eigenvalue, where no parameter is given: by default 0.1, 0.032,
+        0.01, 0.0032 and 0.001; for independence 0.1, 0.01 and 0.001.
     """
 
     filter: Any = "tsvd"
@@ -121,10 +125,10 @@ class Filtered(Statistic):
 
 @dataclass
 class Spectral(Filtered):
-    """h(γ) = s_λ(γ): the squared distance of the means in units of their spread, ‖g_λ^(1/2)(Ĉ)(μ̂_X − μ̂_Y)‖².
+    """h(γ) = s_λ(γ): ‖g_λ^(1/2)(Ĉ)(μ̂_X − μ̂_Y)‖², the distance in units of the spread.
 
-    This is the spectral-regularised test of Hagrass, Sriperumbudur and Li (2024), with any filter but those that do
-    not depend on γ: all permutations would have the same value.
+    This is the spectral-regularised test of Hagrass, Sriperumbudur and Li (2024), with any filter
+    but those that do not depend on γ: all permutations would have the same value.
     """
 
     def weight(self, gamma: Array) -> Array:
@@ -134,7 +138,7 @@ class Spectral(Filtered):
 
 @dataclass
 class ShrunkMeans(Filtered):
-    """h(γ) = γ s_λ(γ)²: the squared distance of the two means, both shrunk towards the pooled mean."""
+    """h(γ) = γ s_λ(γ)²: squared distance of the means, both shrunk towards the pooled mean."""
 
     def weight(self, gamma: Array) -> Array:
         """h(γ) = γ s_λ(γ)²."""
@@ -147,7 +151,7 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "kernel-fisher": partial(Spectral, "f-kmse"),
     "shrunk-means": ShrunkMeans,
 }
-"""The statistics by name; with Tikhonov's filter the spectral one is the test of kernel Fisher discriminants."""
+"""The statistics by name; with Tikhonov's filter "spectral" is the kernel Fisher test."""
 
 
 def as_statistics(
@@ -184,7 +188,7 @@ def _as_statistic(statistic: Any, names: Mapping[str, Callable[[], Statistic]]) 
 
 
 def checked_filter(statistic: Filtered) -> Filter:
-    """Return the statistic's filter, or refuse one that makes no test."""
+    """Return the statistic's filter; raise MuhatError for one that makes no test."""
     filter, who = as_filter(statistic.filter), type(statistic).__name__
     if not isinstance(filter, Filter):
         needed = "a filter that is a function of γ is needed"

@@ -1,4 +1,4 @@
-"""Samples of any size: one pass over batches, files or dask gives every kernel, permutation and feature its sums."""
+"""Samples of any size: one pass over the rows sums features and counts over units."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from muhat.testing._marginals import (
     counts_between,
     differences_at_cuts,
 )
-from muhat.testing._pool import Found, MapParts, Pool, TestSample
+from muhat.testing._pool import Found, MapParts, Pool
+from muhat.testing._samples import TestSample
 from muhat.testing._units import PermutationUnits, UnitAssignment
 
 
 @dataclass(eq=False)
 class SourcePool(Pool):
-    """Units of which only sums over their rows are held: of features, and of counts in every column."""
+    """A pool that holds only sums over the rows of each unit: of features and of counts."""
 
     units: PermutationUnits
     observed: Array
@@ -50,10 +51,10 @@ class SourcePool(Pool):
         units: PermutationUnits,
         rng: np.random.Generator,
     ) -> SourcePool:
-        """Return the units of both samples, and rows to learn from that are a uniform sample of the pool."""
+        """Return the units of both samples, and a uniform sample of the pool to learn from."""
         assignments = (
-            UnitAssignment.fill(x.n, units.x, units, rng),
-            UnitAssignment.fill(y.n, units.y, units, rng),
+            UnitAssignment.draw(x.n, units.x, units, rng),
+            UnitAssignment.draw(y.n, units.y, units, rng),
         )
         size = min(x.drawn.size, x.n + y.n)
         share = rng.hypergeometric(x.n, y.n, size)
@@ -68,7 +69,7 @@ class SourcePool(Pool):
     def map(
         self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
-        """Return what work gives for the spectrum of every kernel; one pass over the rows serves all new ones."""
+        """Return what work gives for every kernel; one pass over the rows serves all new ones."""
         new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
         if new:
             maps = tuple(features_for(kernel, self.gram, self.rows) for kernel in new)
@@ -100,7 +101,7 @@ class SourcePool(Pool):
     def features(
         self, labels: Array, shifts: Array, names: tuple[str, ...]
     ) -> tuple[FeatureDifference, ...]:
-        """Return how much the samples differ in every column, their distribution functions compared at cuts."""
+        """Return how much the samples differ in every column, compared at cuts."""
         counts = [
             np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)
         ]
@@ -139,7 +140,7 @@ class UnitWork:
     assignment: UnitAssignment
 
     def __call__(self, batch: SampleBatch) -> UnitSums:
-        """Return the sums over a batch's rows; those that the urn gives to no unit do not take part."""
+        """Return the sums over a batch's rows; rows without a unit are left out."""
         unit = self.assignment(batch.start, len(batch.X))
         order = np.argsort(unit, kind="stable")[: int((unit < self.assignment.units).sum())]
         X, unit = batch.X[order].astype(np.float64, copy=False), unit[order]
@@ -154,7 +155,8 @@ class UnitWork:
             largest.append(
                 bound if np.isfinite(bound) else np.einsum("ij,ij->i", phi, phi).max(initial=0.0)
             )
-            phi -= centre  # near the mean of the pool, so that subtracting what is left of it costs no digits
+            # Near the mean of the pool, so that subtracting the rest of it later costs no digits.
+            phi -= centre
             features.append(member @ phi)
             squares.append(phi.T @ phi)
         counts = tuple(

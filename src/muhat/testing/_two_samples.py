@@ -1,20 +1,18 @@
-"""Are two samples alike? One pooled Gram matrix per kernel answers for every statistic and permutation at once."""
+"""Do two samples differ? One Gram matrix of the pool per kernel serves all statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from math import comb
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from muhat._arrays import Array
 from muhat._parts import as_gram
 from muhat._validation import whole_number
-from muhat.data import ArraySource, ColumnMoments, DataSet, FileBatches, Source, TransformedSource
+from muhat.data import ColumnMoments, DataSet, FileBatches, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
@@ -31,13 +29,22 @@ from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._marginals import FeatureDifference, shifts_between
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
-from muhat.testing._pool import MemoryPool, Pool, TestSample, as_named_source
+from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import (
     DEFAULT_NAMES,
     Candidates,
     TwoSampleResult,
     Witness,
+    WitnessedRows,
     result_fields,
+)
+from muhat.testing._samples import (
+    TestSample,
+    as_named_source,
+    column_names,
+    column_order,
+    in_column_order,
+    warn_of_constant_columns,
 )
 from muhat.testing._sequential import permute_sequentially
 from muhat.testing._statistics import MMD, Statistic
@@ -46,56 +53,72 @@ from muhat.testing._units import MAX_SINGLE_ROWS, PermutationUnits
 from muhat.testing._wording import with_moments
 
 MAX_ROWS_DENSE = 2000
-"""Rows of the pool up to which the eigendecompositions of twenty kernels take less than about a minute."""
+"""Rows of the pool up to which ``gram="auto"`` decomposes the Gram matrix of every kernel.
+
+The decompositions of the default's twenty kernels then take less than about a minute.
+"""
 
 N_LANDMARKS = 300
-"""How many landmarks stand for more rows than that, if nothing else is asked for."""
+"""Landmarks that stand for more rows than that."""
 
 KERNEL_WEIGHT, DISTANCE_WEIGHT = 0.95, 0.025
-"""Weights of the default's families: all kernels; the energy distance, and that of ranks (docs/tests.md)."""
+"""Weights of the default's families: all kernels; the energy distance, and that of ranks.
+
+docs/tests.md has the power by weight from which they were chosen.
+"""
+
+N_COLUMNS_FOR_PICTURES = 2
+"""Columns that differ most, of which a result holds the values for pictures."""
 
 
 class TwoSampleTest(PermutationTest):
-    """Test whether two samples come from one distribution, with one exact p-value for many kernels and statistics.
+    """Test whether two samples come from one distribution: one exact p-value, many kernels.
 
-    Columns are standardized, and the rows pooled and shuffled. Bandwidths, λ and eigendecompositions come from the
-    pool whatever the labels are; then labels are permuted. All statistics share the permutations, and one combination
-    of them is compared with that of every permutation: the p-value is exact for every sample size and level, and never
-    zero.
+    Columns are standardized, and the rows pooled and shuffled. Bandwidths, λ and
+    eigendecompositions come from the pool whatever the labels are; then labels are permuted. All
+    statistics share the permutations, and one combination of them is compared with that of every
+    permutation: the p-value is exact for every sample size and level, and never zero.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
         Gaussian and Laplacian, if not given.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled distances (14 if not
-        given, 6 but for the Gaussian kernel), the median, or the bandwidths themselves.
+        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
+        distances (14 if not given, 6 but for the Gaussian kernel), the median, or the bandwidths
+        themselves.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
-        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as ``Spectral("landweber", [10, 100])``.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together, in blocks that are
-        forgotten (for MMD alone), or approximated by features, 300 landmarks by default, drawn from the pool. The
-        p-value is exact in any case.
+        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as
+        ``Spectral("landweber", [10, 100])``.
+    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
+    default='auto'
+        How the Gram matrix is held: as it is, by default up to 2000 rows in both samples together,
+        in blocks that are forgotten (for MMD alone), or approximated by features, 300 landmarks by
+        default, drawn from the pool. The p-value is exact in any case.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1 over both samples together, whatever their labels are.
-        Kernels of row numbers or of objects (``Precomputed``, functions on lists) have no columns to scale.
+        Whether columns are brought to mean 0 and variance 1 over both samples together, whatever
+        their labels are. Kernels of row numbers or of objects (``Precomputed``, functions on lists)
+        have no columns to scale.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other, in either sample, only one is tested, drawn at random.
-        Where that leaves too few rows to compare, p is 1.
-        Without it copies are counted (``n_copies``, ``n_shared``) and the verdict says so.
+        Whether of rows that are exact copies of each other, in either sample, only one is tested,
+        drawn at random. Where that leaves too few rows to compare, p is 1. Without it copies are
+        counted (``n_copies``, ``n_shared``) and the verdict says so.
     n_permutations : int, default=999
         Where there are no more relabelings than that, all of them are taken instead of random ones.
     bins : int, default=None
-        How many bins of equal size the rows are put in at random, in both samples together; bins are then permuted as
-        wholes, which is exact too, and permutations cost nothing. By default rows are permuted one by one up to 20,000
-        in both samples, and in 500 bins beyond that, or for ``gram='blocks'``.
+        How many bins of equal size the rows are put in at random, in both samples together; bins
+        are then permuted as wholes, which is exact too, and permutations cost nothing. By default
+        rows are permuted one by one up to 20,000 in both samples, and in 500 bins beyond that, or
+        for ``gram='blocks'``.
     block_length : int, default=None
-        How many rows that follow each other stay together, where rows depend on those before them. The p-value is then
-        approximate: better, the longer the blocks are than the dependence. By default rows are taken as independent.
+        How many rows that follow each other stay together, where rows depend on those before them.
+        The p-value is then approximate: better, the longer the blocks are than the dependence. By
+        default rows are taken as independent.
     early_stopping : int, default=None
-        Draw permutations until so many of them (20, say) are as large as observed, ``n_permutations`` at most: exact
-        for ``p_value`` (Besag and Clifford 1991), not for those of single statistics. By default all are drawn, as they
-        seldom cost more than the Gram matrices and their eigendecompositions.
+        Draw permutations until so many of them (20, say) are as large as observed,
+        ``n_permutations`` at most: exact for ``p_value`` (Besag and Clifford 1991), not for those
+        of single statistics. By default all are drawn, as they seldom cost more than the Gram
+        matrices and their eigendecompositions.
     random_state : int, RandomState, Generator or None, default=0
         For the permutations. With None, every call draws others.
     n_jobs : int, default=None
@@ -150,350 +173,440 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column. Data frames must have the same columns; those of Y are put in the order of X.
-            Batches are a list of arrays or data frames, or what ``muhat.open_batches`` returns: of any number of rows,
-            passed over twice. Beyond 20,000 rows in both, only sums over rows are held, and 20,000 rows of each drawn
-            at random, at which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
-            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects lists of these.
+            One dimension is one column. Data frames must have the same columns; those of Y are put
+            in the order of X. Batches are a list of arrays or data frames, or what
+            ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
+            rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
+            which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
+            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects
+            lists of these.
         names : two strings, default=None
-            What the verdict calls the samples; by default the names of files that they were read from, or X and Y.
+            What the verdict calls the samples; by default the names of files that they were read
+            from, or X and Y.
+
+        Returns
+        -------
+        result : TwoSampleResult
+            The p-value, the effect size, which columns differ and where, and ``verdict()``.
         """
-        statistics, kernels = self._check(), as_kernels(self.kernel)
-        labels_of_samples = self._names(names, X, Y)
-        known = samples_of_matrix("TwoSampleTest", kernels, (X, Y))
-        too_few_distinct = False
-        kernels = kernels if known is None else known.kernels
-        gram = self._gram(kernels, statistics)
+        statistics = self._check()
+        sample_names = self._sample_names(names, X, Y)
         rng = self._rng()
-        if known is None:
-            x, y = self._samples(X, Y, gram)
-            self._check_sizes(x, y, statistics)
-            if self.distinct:
-                x, y, too_few_distinct = self._without_copies(x, y, statistics, rng)
-            warn_of_constant_columns(x, y)
-        else:
-            x, y = map(TestSample.from_numbers, known.samples)
-            self._check_sizes(x, y, statistics)
-        moments = self._moments(x, y)
-        scaled = (x, y) if moments is None else (x.standardized(moments), y.standardized(moments))
-        if moments is None and x.moments is not None and y.moments is not None:
-            both = x.moments + y.moments
-            check_distances("TwoSampleTest", np.array([both.low, both.high]))
-        pool = self._pool(*scaled, gram, rng, for_mmd=all(type(each) is MMD for each in statistics))
-        ladder = kernels_at_bandwidths(kernels, self.bandwidths, pool.rows) + self._distances(
-            pool.rows
-        )
-        is_complete = comb(len(pool.observed), pool.units.x) <= self.n_permutations + 1
-        if too_few_distinct or _are_equal(x, y):
-            table_of = self._table_without_differences
-        elif self.early_stopping is None or is_complete:
-            table_of = self._whole_table
-        else:
-            table_of = self._sequential_table
-        table, labels, candidates = table_of(
-            pool,
-            ladder,
-            statistics,
-            lambda count: Relabelings.draw(pool.observed, count, rng).labels,
-        )
-        (kernel,), (largest_statistic,) = candidates[table.largest_statistic]
-        [of_kernel] = pool.map(lambda each: each, [kernel], self._map)
-        element = of_kernel.witness(largest_statistic, pool.observed)
-        witness_x, witness_y = pool.evaluated(element, *scaled)
-        columns = _column_names(x, y)
-        features: tuple[FeatureDifference, ...] = ()
-        if columns:
-            assert x.moments is not None
-            assert y.moments is not None
-            features = pool.features(labels, shifts_between(x.moments, y.moments), columns)
-            features = with_moments(features, x.moments, y.moments, columns)
-        telling = [columns.index(each.name) for each in features[:2]]
-        return TwoSampleResult(
-            **result_fields(table, candidates),
-            is_complete=is_complete,
-            n=x.n,
-            m=y.n,
-            rows_together=pool.units.size,
-            is_exact=self.block_length in (None, 1),
-            mmd=of_kernel.mmd(pool.observed),
-            mmd_interval=_mmd_interval(of_kernel, pool, kernel),
-            witness=Witness(element, moments, x.names or y.names),
-            witness_x=witness_x,
-            witness_y=witness_y,
-            numbers_x=x.drawn.numbers,
-            numbers_y=y.drawn.numbers,
-            features=features,
-            most_telling_x=x.drawn.rows[:, telling].astype(np.float64),
-            most_telling_y=y.drawn.rows[:, telling].astype(np.float64),
-            names=labels_of_samples,
-            least_p_value=_least_p_value(pool.units, self.n_permutations),
-            **_copies(x, y),
-            too_few_distinct=too_few_distinct,
-        )
-
-    def _table_without_differences(
-        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: DrawLabels
-    ) -> Drawn:
-        """Return the table where there is nothing to compare: no permutation counts, and p is 1, of columns too."""
-        labels = draw(self.n_permutations)
-        table = PermutationTable(np.zeros((1, labels.shape[1])), np.zeros(1))
-        return table, labels[:, :1], [((ladder[0],), (MMD(),))]
-
-    def _whole_table(
-        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: DrawLabels
-    ) -> Drawn:
-        """Return the values of all permutations, the labels of these, and the statistics."""
-        labels = draw(self.n_permutations)
-
-        def values_of(
-            gram: PooledGram, statistics: list[Statistic]
-        ) -> tuple[list[Statistic], Array, Array, NullMoments]:
-            resolved = gram.resolve(statistics)
-            return resolved, *gram.statistics(resolved, labels), gram.null_moments(resolved, labels)
-
-        kernels = [each for each in ladder if not isinstance(each, Distance)]
-        distances = [each for each in ladder if isinstance(each, Distance)]
-        if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
-            pool.map(lambda gram: None, ladder, self._map)
-        found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
-        found += (
-            pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
-            if distances
-            else []
-        )
-        resolved, values, scales, null_moments = zip(*found, strict=True)
-        candidates = _candidates([*kernels, *distances], resolved)
-        families = _families([each for (each,), _ in candidates])
-        table = PermutationTable(
-            np.concatenate(values),
-            np.concatenate(scales),
-            NullMoments.concatenate(null_moments),
-            families,
-        )
-        return table, labels, candidates
-
-    def _distances(self, rows: Array) -> list[Kernel]:
-        """Return what the default has beside kernels: distances of the rows, and of their ranks in each column.
-
-        Not where kernels or statistics are given, nor with early stopping, where the ranks that combine families would
-        change with every permutation that is drawn.
-        """
-        is_default = (
-            isinstance(self.statistics, Sequence) and tuple(self.statistics) == DEFAULT_STATISTICS
-        )
-        if self.kernel is not None or not is_default or self.early_stopping is not None:
-            return []
-        return [Distance(ranks).resolve(rows) for ranks in (False, True)]
-
-    def _sequential_table(
-        self, pool: Pool, ladder: list[Kernel], statistics: list[Statistic], draw: DrawLabels
-    ) -> Drawn:
-        """Return the values of as many permutations as it takes, the labels of some others, and the statistics."""
-        grams = pool.map(lambda each: (each, each.resolve(statistics)), ladder, self._map)
-        candidates = _candidates(ladder, [resolved for _, resolved in grams])
-
-        def values_of(labels: Array) -> Array:
-            return np.concatenate(
-                self._map(lambda each: each[0].statistics(each[1], labels)[0], grams, len(labels))
-            )
-
-        null_moments = NullMoments.concatenate(
-            [gram.null_moments(resolved, pool.observed[:, None]) for gram, resolved in grams]
-        )
-        assert self.early_stopping is not None
-        return *permute_sequentially(
-            values_of, null_moments, draw, self.early_stopping, self.n_permutations
-        ), candidates
+        samples = self._samples(X, Y, statistics, rng)
+        pool = self._pool(samples, statistics, rng)
+        kernels = self._kernels(samples, pool.rows)
+        permuted = self._permuted(samples, pool, kernels, statistics, rng)
+        return self._result(samples, pool, permuted, sample_names)
 
     def _check(self) -> list[Statistic]:
-        """Raise ValueError for invalid parameters; return the statistics."""
+        """Raise MuhatError for invalid parameters; return the statistics."""
         for name, least in (("bins", 4), ("block_length", 1), ("early_stopping", 1)):
             if getattr(self, name) is not None:
                 whole_number(self, name, getattr(self, name), least)
         check_flag(self, "distinct", self.distinct)
         if self.distinct and self.block_length not in (None, 1):
-            needed, advice = (
-                "distinct must be False with block_length",
-                "drop copies before, or leave out one of both",
-            )
+            needed = "distinct must be False with block_length"
+            advice = "drop copies before, or leave out one of both"
             raise MuhatError("TwoSampleTest", needed, "True", advice)
         return super()._check()
 
-    def _names(self, names: Sequence[str] | None, X: Any, Y: Any) -> tuple[str, str]:
-        """Return what the samples are called: as given, or as the files that they were read from."""
+    def _sample_names(self, names: Sequence[str] | None, X: Any, Y: Any) -> tuple[str, str]:
+        """Return what the samples are called: as given, or as the files they were read from."""
         if names is not None:
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
-        known = [each.name if isinstance(each, DataSet | FileBatches) else None for each in (X, Y)]
-        if None in known or known[0] == known[1]:
+        if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
             return DEFAULT_NAMES
-        return str(known[0]), str(known[1])
+        if X.name is None or Y.name is None or X.name == Y.name:
+            return DEFAULT_NAMES
+        return str(X.name), str(Y.name)
+
+    def _samples(
+        self, X: Any, Y: Any, statistics: list[Statistic], rng: np.random.Generator
+    ) -> _Samples:
+        """Return both samples, validated, with the kernels and how Gram matrices are held."""
+        kernels = as_kernels(self.kernel)
+        of_matrix = samples_of_matrix("TwoSampleTest", kernels, (X, Y))
+        if of_matrix is not None:
+            gram = self._gram(of_matrix.kernels, statistics)
+            x, y = map(TestSample.from_row_numbers, of_matrix.samples)
+            self._check_sizes(x, y, statistics)
+            return _Samples(x, y, of_matrix.kernels, gram)
+        gram = self._gram(kernels, statistics)
+        x, y = self._read(X, Y, gram)
+        self._check_sizes(x, y, statistics)
+        too_few_distinct = False
+        if self.distinct:
+            x, y, too_few_distinct = self._without_copies(x, y, statistics, rng)
+        warn_of_constant_columns(x, y)
+        samples = _Samples(x, y, kernels, gram, bool(self.standardize), too_few_distinct)
+        if not self.standardize:
+            both = samples.moments
+            check_distances("TwoSampleTest", np.array([both.low, both.high]))
+        return samples
 
     def _gram(self, kernels: list[Kernel], statistics: list[Statistic]) -> str | Approximation:
-        """Return how the Gram matrix is to be held, or refuse a way that does not give the statistics."""
+        """Return how the Gram matrix is held; raise if that cannot give the statistics."""
         gram = as_gram(self.gram)
         other = next((each for each in statistics if type(each) is not MMD), None)
         if gram == "blocks" and other is not None:
-            needed, advice = (
-                "statistics must be 'mmd' with gram='blocks'",
-                "use gram='dense' or 'nystrom' for others",
-            )
+            needed = "statistics must be 'mmd' with gram='blocks'"
+            advice = "use gram='dense' or 'nystrom' for others"
             raise MuhatError("TwoSampleTest", needed, type(other).__name__, advice)
         if isinstance(gram, Approximation):
             for kernel in kernels:
                 gram.check(kernel)
         return gram
 
-    def _samples(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[TestSample, TestSample]:
-        """Return both samples, or refuse them in one sentence."""
-        size = max(
-            MAX_SINGLE_ROWS, gram.rows_to_learn_from if isinstance(gram, Approximation) else 0
-        )
-        sources = [self._source(name, given) for name, given in (("X", X), ("Y", Y))]
-        (_, first), (_, second) = sources
-        if first and second and first != second:
-            sources[1] = in_order_of(first, second, sources[1][0])
-        x, y = (
-            TestSample.from_source(*source, size=size, random_state=number)
-            for number, source in enumerate(sources)
-        )
-        columns = [each.drawn.rows.shape[1] for each in (x, y)]
-        if columns[0] != columns[1]:
-            got = f"{columns[0]} and {columns[1]} columns"
+    def _read(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[TestSample, TestSample]:
+        """Return both samples with their columns in one order."""
+        size = MAX_SINGLE_ROWS
+        if isinstance(gram, Approximation):
+            size = max(size, gram.rows_to_learn_from)
+        first, x_names = self._rows_or_source("X", X)
+        second, y_names = self._rows_or_source("Y", Y)
+        if x_names and y_names and x_names != y_names:
+            order = column_order(x_names, y_names)
+            y_names = x_names
+            if isinstance(second, Source):
+                second = TransformedSource(second, partial(in_column_order, order=order))
+            else:
+                second = in_column_order(second, order)
+        x = _as_sample(first, x_names, size, random_state=0)
+        y = _as_sample(second, y_names, size, random_state=1)
+        if x.n_columns != y.n_columns:
+            got = f"{x.n_columns} and {y.n_columns} columns"
             raise MuhatError("TwoSampleTest", "X and Y must have the same columns", got)
         return x, y
+
+    def _rows_or_source(self, name: str, X: Any) -> tuple[Array | Source, tuple[str, ...] | None]:
+        """Return rows in memory as an array, batches, files or dask as a source; column names."""
+        found = as_named_source(f"TwoSampleTest: {name}", X)
+        if found is None:
+            return self._sample(name, X, least=1)
+        source, columns = found
+        if columns is None:
+            return source, None
+        return source, checked_names("TwoSampleTest", name, columns)
+
+    def _check_sizes(self, x: TestSample, y: TestSample, statistics: list[Statistic]) -> None:
+        """Raise for samples too small for any permutation to differ, or for a U-statistic."""
+        unbiased = _are_unbiased(statistics)
+        for name, each in (("X", x), ("Y", y)):
+            if each.n < 2 and (unbiased or x.n + y.n < 3):
+                needed = f"{name} must have at least 2 rows"
+                if unbiased:
+                    needed += ", as a statistic is unbiased"
+                raise MuhatError("TwoSampleTest", needed, "1 row")
 
     def _without_copies(
         self,
         x: TestSample,
         y: TestSample,
-        statistics: Sequence[Statistic],
+        statistics: list[Statistic],
         rng: np.random.Generator,
     ) -> tuple[TestSample, TestSample, bool]:
-        """Return both samples without copies; as they are, and True, where too few rows would be left to compare."""
+        """Return both samples without copies; unchanged, and True, if too few rows would stay."""
         if x.rows is None or y.rows is None:
-            needed, advice = (
-                "rows in memory are needed with distinct=True",
-                "give arrays, or drop copies before",
-            )
+            needed = "rows in memory are needed with distinct=True"
+            advice = "give arrays, or drop copies before"
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
-        kept = distinct_rows(x.rows, y.rows, rng)
-        n, m = map(len, kept)
-        if min(n, m) < (2 if _are_unbiased(statistics) else 1) or n + m < 3:
+        kept_x, kept_y = distinct_rows(x.rows, y.rows, rng)
+        n, m = len(kept_x), len(kept_y)
+        least = 2 if _are_unbiased(statistics) else 1
+        if min(n, m) < least or n + m < 3:
             return x, y, True
-        return x.only(kept[0], x.drawn.size), y.only(kept[1], y.drawn.size), False
-
-    def _source(self, name: str, X: Any) -> tuple[Source, tuple[str, ...] | None]:
-        """Return rows in memory, batches, files or dask as a source, with the names of the columns."""
-        found = as_named_source(f"TwoSampleTest: {name}", X)
-        if found is not None:
-            source, columns = found
-            return source, None if columns is None else checked_names(
-                "TwoSampleTest", name, columns
-            )
-        rows, names = self._sample(name, X, least=1)
-        return ArraySource(rows), names
-
-    def _check_sizes(self, x: TestSample, y: TestSample, statistics: Sequence[Statistic]) -> None:
-        """Refuse samples that are too small for any permutation to differ, or for a U-statistic."""
-        unbiased = _are_unbiased(statistics)
-        for name, each in (("X", x), ("Y", y)):
-            if each.n < 2 and (unbiased or x.n + y.n < 3):
-                needed = (
-                    f"{name} must have at least 2 rows" + ", as a statistic is unbiased" * unbiased
-                )
-                raise MuhatError("TwoSampleTest", needed, "1 row")
-
-    def _moments(self, x: TestSample, y: TestSample) -> ColumnMoments | None:
-        """Return the moments of both samples together, if columns are to be standardized."""
-        if not self.standardize or x.moments is None or y.moments is None:
-            return None
-        return x.moments + y.moments
+        return x.only(kept_x), y.only(kept_y), False
 
     def _pool(
-        self,
-        x: TestSample,
-        y: TestSample,
-        gram: str | Approximation,
-        rng: np.random.Generator,
-        for_mmd: bool,
+        self, samples: _Samples, statistics: list[Statistic], rng: np.random.Generator
     ) -> Pool:
-        """Return the pool of both samples: held where the rows are few or all pairs are needed, else summed up."""
-        held = x.n + y.n <= MAX_SINGLE_ROWS or gram in ("dense", "blocks") or x.moments is None
+        """Return both samples as one pool: held if few or if all pairs are needed, else summed."""
+        x, y = samples.scaled
+        gram, N = samples.gram, x.n + y.n
+        is_held = N <= MAX_SINGLE_ROWS or gram in ("dense", "blocks") or x.moments is None
         if gram == "auto":
-            gram = "dense" if x.n + y.n <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
+            gram = "dense" if N <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
         one_by_one = 0 if gram == "blocks" else MAX_SINGLE_ROWS
         units = PermutationUnits.choose(
             x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one
         )
-        if not held:
+        if not is_held:
             assert isinstance(gram, Approximation)
             return SourcePool.from_samples(x, y, gram, units, rng)
         if x.rows is None or y.rows is None:
-            needed, advice = (
-                f"rows in memory are needed for gram={gram!r}",
-                "use gram='nystrom', or give arrays",
-            )
+            needed = f"rows in memory are needed for gram={gram!r}"
+            advice = "use gram='nystrom', or give arrays"
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
+        for_mmd = all(type(each) is MMD for each in statistics)
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd)
+
+    def _kernels(self, samples: _Samples, rows: Array) -> list[Kernel]:
+        """Return the kernels at every bandwidth; by default also the distances.
+
+        Distances are left out if kernels or statistics are given, and with early stopping: the
+        ranks that combine families would change with every permutation that is drawn.
+        """
+        kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
+        has_default_statistics = (
+            isinstance(self.statistics, Sequence) and tuple(self.statistics) == DEFAULT_STATISTICS
+        )
+        is_default = self.kernel is None and has_default_statistics
+        if is_default and self.early_stopping is None:
+            kernels.append(Distance().resolve(rows))
+            kernels.append(Distance(ranks=True).resolve(rows))
+        return kernels
+
+    def _permuted(
+        self,
+        samples: _Samples,
+        pool: Pool,
+        kernels: list[Kernel],
+        statistics: list[Statistic],
+        rng: np.random.Generator,
+    ) -> _Permuted:
+        """Return the statistics of the observed labels and of permutations of them."""
+
+        def draw(count: int) -> Array:
+            return Relabelings.draw(pool.observed, count, rng).labels
+
+        is_complete = pool.units.n_relabelings <= self.n_permutations + 1
+        if samples.too_few_distinct or samples.are_equal:
+            return _no_differences(draw(self.n_permutations), kernels[0], is_complete)
+        if self.early_stopping is None or is_complete:
+            return self._all_permuted(pool, kernels, statistics, draw, is_complete)
+        return self._sequentially_permuted(pool, kernels, statistics, draw)
+
+    def _all_permuted(
+        self,
+        pool: Pool,
+        ladder: list[Kernel],
+        statistics: list[Statistic],
+        draw: DrawLabels,
+        is_complete: bool,
+    ) -> _Permuted:
+        """Return the statistics of all permutations."""
+        labels = draw(self.n_permutations)
+
+        def values_of(gram: PooledGram, statistics: list[Statistic]) -> _KernelStatistics:
+            resolved = gram.resolve(statistics)
+            values, scales = gram.statistics(resolved, labels)
+            return _KernelStatistics(resolved, values, scales, gram.null_moments(resolved, labels))
+
+        kernels = [each for each in ladder if not isinstance(each, Distance)]
+        distances = [each for each in ladder if isinstance(each, Distance)]
+        if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
+            pool.map(lambda gram: None, ladder, self._map)
+        found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
+        if distances:
+            found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
+        candidates = _candidates([*kernels, *distances], [each.statistics for each in found])
+        table = PermutationTable(
+            np.concatenate([each.values for each in found]),
+            np.concatenate([each.scales for each in found]),
+            NullMoments.concatenate([each.null_moments for each in found]),
+            _families([kernel for (kernel,), _ in candidates]),
+        )
+        return _Permuted(table, labels, candidates, is_complete)
+
+    def _sequentially_permuted(
+        self,
+        pool: Pool,
+        kernels: list[Kernel],
+        statistics: list[Statistic],
+        draw: DrawLabels,
+    ) -> _Permuted:
+        """Return the statistics of as many permutations as the sequential p-value takes."""
+        assert self.early_stopping is not None
+        grams = pool.map(lambda gram: (gram, gram.resolve(statistics)), kernels, self._map)
+        candidates = _candidates(kernels, [resolved for _, resolved in grams])
+
+        def values_of(labels: Array) -> Array:
+            def of_gram(part: tuple[PooledGram, list[Statistic]]) -> Array:
+                gram, resolved = part
+                return gram.statistics(resolved, labels)[0]
+
+            return np.concatenate(self._map(of_gram, grams, len(labels)))
+
+        observed = pool.observed[:, None]
+        moments = [gram.null_moments(resolved, observed) for gram, resolved in grams]
+        table, labels = permute_sequentially(
+            values_of,
+            NullMoments.concatenate(moments),
+            draw,
+            self.early_stopping,
+            self.n_permutations,
+        )
+        return _Permuted(table, labels, candidates, is_complete=False)
+
+    def _result(
+        self, samples: _Samples, pool: Pool, permuted: _Permuted, names: tuple[str, str]
+    ) -> TwoSampleResult:
+        """Return the p-value with the effect size, the witness and the differences of columns."""
+        x, y = samples.x, samples.y
+        (kernel,), (statistic,) = permuted.candidates[permuted.table.largest_statistic]
+        [gram] = pool.map(lambda each: each, [kernel], self._map)
+        element = gram.witness(statistic, pool.observed)
+        features = samples.features(pool, permuted.labels)
+        return TwoSampleResult(
+            **result_fields(permuted.table, permuted.candidates),
+            is_complete=permuted.is_complete,
+            n=x.n,
+            m=y.n,
+            rows_together=pool.units.size,
+            is_exact=self.block_length in (None, 1),
+            mmd=gram.mmd(pool.observed),
+            mmd_interval=_mmd_interval(gram, pool, kernel),
+            witness=Witness(element, samples.scaling, x.names or y.names),
+            features=features,
+            names=names,
+            least_p_value=pool.units.least_p_value(self.n_permutations),
+            **samples.copies,
+            too_few_distinct=samples.too_few_distinct,
+            at_rows=samples.at_rows(pool.evaluated(element, *samples.scaled), features),
+        )
 
 
 DrawLabels = Callable[[int], Array]
 """From a number of permutations to columns of labels, the first as observed."""
 
-Drawn = tuple[PermutationTable, Array, Candidates]
+
+@dataclass(frozen=True, eq=False)
+class _Samples:
+    """Both samples of a test, with the kernels and how their Gram matrices are held."""
+
+    x: TestSample
+    y: TestSample
+    kernels: list[Kernel]
+    gram: str | Approximation
+    is_scaled: bool = False
+    """Whether columns are standardized."""
+    too_few_distinct: bool = False
+    """Whether dropping copies would leave too few rows to compare."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether rows have columns; row numbers of a matrix have none."""
+        return self.x.moments is not None
+
+    @cached_property
+    def moments(self) -> ColumnMoments:
+        """Of the columns of both samples together."""
+        assert self.x.moments is not None
+        assert self.y.moments is not None
+        return self.x.moments + self.y.moments
+
+    @property
+    def scaling(self) -> ColumnMoments | None:
+        """What columns are standardized by, if they are."""
+        return self.moments if self.is_scaled else None
+
+    @cached_property
+    def scaled(self) -> tuple[TestSample, TestSample]:
+        """Both samples, standardized over both together if they are to be."""
+        if self.scaling is None:
+            return self.x, self.y
+        return self.x.standardized(self.scaling), self.y.standardized(self.scaling)
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether all rows of both samples are equal."""
+        return self.has_columns and np.array_equal(self.moments.low, self.moments.high)
+
+    @property
+    def copies(self) -> dict[str, Any]:
+        """How many rows are copies of others, and whether both samples are the same rows."""
+        x, y = self.x.counts, self.y.counts
+        if x is None or y is None:
+            return {}
+        return {
+            "n_copies": x.n_copies + y.n_copies,
+            "n_shared": y.n_shared(x),
+            "has_same_rows": x.is_same(y),
+            "is_constant": self.are_equal,
+        }
+
+    def features(self, pool: Pool, labels: Array) -> tuple[FeatureDifference, ...]:
+        """Return how much the samples differ in every column, the largest difference first."""
+        x, y = self.x.moments, self.y.moments
+        if x is None or y is None:
+            return ()
+        names = column_names(self.x, self.y)
+        features = pool.features(labels, shifts_between(x, y), names)
+        return with_moments(features, x, y, names)
+
+    def at_rows(
+        self, witness: tuple[Array, Array], features: tuple[FeatureDifference, ...]
+    ) -> WitnessedRows:
+        """Return what pictures show of single rows: the witness, and the columns that differ."""
+        names = column_names(self.x, self.y)
+        most = [names.index(each.name) for each in features[:N_COLUMNS_FOR_PICTURES]]
+        x, y = self.x.drawn, self.y.drawn
+        return WitnessedRows(
+            *(x.numbers, y.numbers),
+            *witness,
+            *(x.rows[:, most].astype(np.float64), y.rows[:, most].astype(np.float64)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelStatistics:
+    """The statistics of one kernel: values for every permutation, scales and null moments."""
+
+    statistics: list[Statistic]
+    values: Array
+    scales: Array
+    null_moments: NullMoments
+
+
+@dataclass(frozen=True, eq=False)
+class _Permuted:
+    """All statistics for all permutations, and the labels with which columns are compared."""
+
+    table: PermutationTable
+    labels: Array
+    candidates: Candidates
+    is_complete: bool
+
+
+def _no_differences(labels: Array, kernel: Kernel, is_complete: bool) -> _Permuted:
+    """Return the table of samples with nothing to compare: p is 1, that of columns too."""
+    table = PermutationTable(np.zeros((1, labels.shape[1])), np.zeros(1))
+    return _Permuted(table, labels[:, :1], [((kernel,), (MMD(),))], is_complete)
+
+
+def _as_sample(
+    given: Array | Source, names: tuple[str, ...] | None, size: int, random_state: int
+) -> TestSample:
+    """Return rows in memory, or a source, as a sample."""
+    if isinstance(given, Source):
+        return TestSample.from_source(given, names, size, random_state)
+    return TestSample.from_rows(given, names, size, random_state)
 
 
 def _families(kernels: list[Kernel]) -> tuple[Family, ...]:
-    """Return the families of the statistics of some kernels: one for all kernels but distances, which have their own.
+    """Return one family for all kernels and one for each distance; none without distances.
 
     Effect size and witness are those of a kernel, whose units do not depend on the data's.
     """
     distances = [number for number, kernel in enumerate(kernels) if isinstance(kernel, Distance)]
     if not distances:
         return ()
-    others = [Family(DISTANCE_WEIGHT, np.array([number]), explains=False) for number in distances]
+    others = [Family(DISTANCE_WEIGHT, np.array([each]), explains=False) for each in distances]
     return Family(KERNEL_WEIGHT, np.setdiff1d(np.arange(len(kernels)), distances)), *others
 
 
-def _candidates(ladder: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:
-    """Return all statistics, or refuse kernels that give none."""
-    found: Candidates = [
-        ((kernel,), (each,)) for kernel, some in zip(ladder, resolved, strict=True) for each in some
-    ]
+def _candidates(kernels: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:
+    """Return every statistic with its kernel; raise if no kernel tells rows apart."""
+    found: Candidates = []
+    for kernel, statistics in zip(kernels, resolved, strict=True):
+        for statistic in statistics:
+            found.append(((kernel,), (statistic,)))
     if not found:
         got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
         raise MuhatError("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice)
     return found
-
-
-def in_order_of(
-    first: tuple[str, ...], second: tuple[str, ...], source: Source
-) -> tuple[Source, tuple[str, ...] | None]:
-    """Return a source with its columns in the order of the first sample's, or refuse other columns by name."""
-    missing = [name for name in first if name not in second]
-    more = [name for name in second if name not in first]
-    if missing or more:
-        whose, other = ("X", "Y") if missing else ("Y", "X")
-        needed = "X and Y must have the same columns"
-        got = f"{(missing or more)[0]!r} in {whose} but not in {other}"
-        raise MuhatError("TwoSampleTest", needed, got, "select columns that both have")
-    order = [second.index(name) for name in first]
-    if isinstance(source, ArraySource):
-        return replace(source, X=np.ascontiguousarray(source.X[:, order])), first
-    return TransformedSource(source, partial(_columns_in_order, order=order)), first
-
-
-def _columns_in_order(X: Array, order: list[int]) -> Array:
-    return np.ascontiguousarray(X[:, order])
-
-
-def _column_names(x: TestSample, y: TestSample) -> tuple[str, ...]:
-    """Return the names of the columns, by default their numbers; none where there are no columns."""
-    if x.moments is None:
-        return ()
-    return x.names or y.names or tuple(f"column {number}" for number in range(len(x.moments.mean)))
 
 
 def _are_unbiased(statistics: Sequence[Statistic]) -> bool:
@@ -501,62 +614,8 @@ def _are_unbiased(statistics: Sequence[Statistic]) -> bool:
     return any(each.unbiased for each in statistics)
 
 
-def _are_equal(x: TestSample, y: TestSample) -> bool:
-    """Whether all rows of both samples are equal."""
-    if x.moments is None or y.moments is None:
-        return False
-    both = x.moments + y.moments
-    return np.array_equal(both.low, both.high)
-
-
-def warn_of_constant_columns(x: TestSample, y: TestSample) -> None:
-    """Warn of columns that have one value in both samples, unless all have."""
-    if x.moments is None or y.moments is None:
-        return
-    both = x.moments + y.moments
-    constant = np.flatnonzero(both.low == both.high)
-    if 0 < len(constant) < len(both.low):
-        names = _column_names(x, y)
-        listed = ", ".join(repr(names[place]) for place in constant[:3]) + ", …" * (
-            len(constant) > 3
-        )
-        which = f"column {listed} has" if len(constant) == 1 else f"columns {listed} have each"
-        warn(
-            f"{which} only one value in both samples, and cannot show a difference.",
-            ConstantColumns,
-            stacklevel=3,
-        )
-
-
-class ConstantColumns(UserWarning):
-    """Columns with one value in both samples."""
-
-
-def _copies(x: TestSample, y: TestSample) -> dict[str, Any]:
-    """Return how many rows are copies of others, and whether both samples are the same rows."""
-    if x.counts is None or y.counts is None:
-        return {}
-    return {
-        "n_copies": x.counts.n_copies + y.counts.n_copies,
-        "n_shared": y.counts.n_shared(x.counts),
-        "has_same_rows": x.counts.is_same(y.counts),
-        "is_constant": _are_equal(x, y),
-    }
-
-
-def _least_p_value(units: PermutationUnits, n_permutations: int) -> float:
-    """Return the least p-value that data of this size can give.
-
-    Where all relabelings are taken, one that swaps two samples of one size has the statistics of that observed.
-    """
-    relabelings = comb(units.x + units.y, units.x)
-    if relabelings > n_permutations + 1:
-        return 1 / (n_permutations + 1)
-    return (2 if units.x == units.y else 1) / relabelings
-
-
 def _mmd_interval(gram: PooledGram, pool: Pool, kernel: Kernel) -> tuple[float, float]:
-    """Return the interval of the distance; one unit in a sample says nothing about its spread: all that can be."""
+    """Return the interval of the distance; with one unit in a sample, from 0 to the largest."""
     if min(pool.units.x, pool.units.y) > 1:
         return gram.mmd_interval(pool.observed)
     return 0.0, float(2 * np.sqrt(np.abs(kernel.diagonal(pool.rows)).max()))

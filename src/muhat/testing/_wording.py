@@ -1,4 +1,4 @@
-"""How a column differs between two samples, in words: shares of rows, a shift, a spread, or the shape."""
+"""How a column differs between two samples, in words: shares, a shift, spread or shape."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from muhat.data._formats import INDICATOR
 from muhat.testing._marginals import FeatureDifference
 
 MIN_STANDARD_ERRORS = 2
-"""Standard errors from which on a difference of means is what a verdict says of a column."""
+"""Standard errors from which a verdict calls a column higher or lower."""
 
 MIN_SPREAD_RATIO, MIN_SPREAD_ERRORS = 1.05, 3
-"""A ratio of standard deviations that is clear: so large, and its logarithm so many standard errors, as if normal."""
+"""Least ratio of standard deviations, and standard errors of its logarithm, that is named."""
 
 VARIANCE_TOLERANCE = 1e-12
-"""By how much a variance of values 0 and 1 may differ from what their share gives."""
+"""By how much the variance of 0/1 values may differ from share · (1 − share)."""
 
 MAX_DECIMALS = 4
-"""Of percentages that would be equal with fewer."""
+"""Most decimals of percentages, if fewer would make them equal."""
 
 
 def with_moments(
@@ -33,7 +33,7 @@ def with_moments(
     y: ColumnMoments,
     columns: Sequence[str],
 ) -> tuple[FeatureDifference, ...]:
-    """Return features with the means and standard deviations of both samples, and whether they are 0 and 1 only."""
+    """Return features with means and standard deviations of both samples, and if they are 0/1."""
     both = x + y
     means = [each.mean * each.unit for each in (x, y)]
     spreads = [np.sqrt(each.squares / max(1, each.count - 1)) * each.unit for each in (x, y)]
@@ -89,7 +89,7 @@ def _change(
 
 
 def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
-    """Whether the means differ by more than two standard errors, each sample having its own variance."""
+    """Whether the means differ by more than two standard errors, variances being unequal."""
     n, m = sizes
     if each.means is None or each.spreads is None:
         return bool(abs(each.shift) >= MIN_STANDARD_ERRORS * np.sqrt(1 / n + 1 / m))

@@ -1,4 +1,7 @@
-"""Kernels that come from elsewhere: scikit-learn's, a function, a matrix. None of them is proven to be one."""
+"""Kernels from elsewhere: scikit-learn's, a function, a matrix.
+
+None of them is proven to be positive semi-definite.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,30 @@ from muhat._validation import as_points, as_two_samples
 from muhat.errors import MuhatError
 from muhat.kernels._base import Kernel
 
+__all__ = ["Function", "Precomputed", "SklearnKernel", "names_known_to_sklearn"]
+
 
 def names_known_to_sklearn() -> list[str]:
     """Return the names of scikit-learn's pairwise kernels."""
-    from sklearn.metrics.pairwise import (
-        PAIRWISE_KERNEL_FUNCTIONS,
-    )  # here, as it takes long to import
+    # imported here because it takes long
+    from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
     return sorted(PAIRWISE_KERNEL_FUNCTIONS)
 
 
-class Foreign(Kernel):
-    """A kernel we did not write: its values are checked, and its Gram matrix must prove itself."""
+class ExternalKernel(Kernel):
+    """A kernel that we did not write: its values and the eigenvalues of its matrix are checked."""
 
     advice: ClassVar[str] = ""
-    """What to do about values that are refused."""
+    """What to do about invalid values."""
 
     def _called(
         self, function: Callable[..., Any], X: Array, *Y: Array | None, shape: tuple[int, ...]
     ) -> Array:
-        """Return the values that another's function gives, in the type of X if that is a float, or refuse them."""
+        """Return the values of an external function, in the type of X if that is a float.
+
+        Raise MuhatError if they do not have the given shape.
+        """
         needed = f"real numbers of shape {shape} must be returned for that many rows"
         try:
             values = np.asarray(function(X, *Y))
@@ -42,13 +49,12 @@ class Foreign(Kernel):
         if values.shape != shape or values.dtype.kind not in "fiub":
             got = f"shape {values.shape} and type {values.dtype}"
             raise MuhatError(type(self).__name__, needed, got, self.advice)
-        return np.array(
-            values, X.dtype if X.dtype.kind == "f" else np.float64
-        )  # a copy: the Gram operator scales it
+        dtype = X.dtype if X.dtype.kind == "f" else np.float64
+        return np.array(values, dtype)  # a copy: the Gram operator scales it
 
 
 @dataclass
-class SklearnKernel(Foreign):
+class SklearnKernel(ExternalKernel):
     """A kernel object of ``sklearn.gaussian_process.kernels``."""
 
     kernel: Any
@@ -65,16 +71,16 @@ class SklearnKernel(Foreign):
 
 
 @dataclass
-class Function(Foreign):
+class Function(ExternalKernel):
     """A function as a kernel.
 
     Parameters
     ----------
     function : callable or str
-        ``function(X, Y)`` returns the matrix k(x_i, y_j), as for scikit-learn's SVC; a string is a name that
-        ``sklearn.metrics.pairwise.pairwise_kernels`` knows.
+        ``function(X, Y)`` returns the matrix k(x_i, y_j), as for scikit-learn's SVC; a string is a
+        name that ``sklearn.metrics.pairwise.pairwise_kernels`` knows.
     rows : bool, default=False
-        If true, ``function(x, y)`` takes two rows and returns a number (and is called once for each pair).
+        If true, ``function(x, y)`` takes two rows, returns a number, and is called for each pair.
     """
 
     function: Callable[[Array, Array], Any] | str
@@ -82,7 +88,7 @@ class Function(Foreign):
 
     @property
     def advice(self) -> str:  # type: ignore[override]
-        """What may be wrong with the function, or with the rows that one of scikit-learn's does not take."""
+        """What may be wrong with the function, or with the rows."""
         if isinstance(self.function, str):
             return "change X, or take another kernel"
         takes = "with rows=True the function takes two rows and returns a number"
@@ -101,7 +107,7 @@ class Function(Foreign):
 
 
 @dataclass(eq=False, repr=False)
-class Precomputed(Foreign):
+class Precomputed(ExternalKernel):
     """A kernel known only by its matrix on a sample; its points are the sample's row numbers.
 
     Parameters
@@ -110,6 +116,7 @@ class Precomputed(Foreign):
         The Gram matrix; ``KernelMean(kernel="precomputed").fit(K)`` fills it in.
     """
 
+    name = "precomputed"
     matrix: Array | None = None
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
@@ -142,10 +149,6 @@ class Precomputed(Foreign):
     @property
     def _known(self) -> Array:
         if self.matrix is None:
-            raise MuhatError(
-                "Precomputed",
-                "a Gram matrix is needed before it is called",
-                "none",
-                "fit first",
-            )
+            needed = "a Gram matrix is needed before it is called"
+            raise MuhatError("Precomputed", needed, "none", "fit first")
         return self.matrix

@@ -1,0 +1,264 @@
+"""Sums of the kernel over (group, fold), from which the means with and without a fold follow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from muhat._arrays import Array, rounding, share_between_cores, slices
+from muhat.data import hashed_rows
+from muhat.gram import FeatureMap
+from muhat.groups._candidates import GroupVectors
+from muhat.groups._moments import HeldOutFold
+from muhat.groups._rows import LabelledRows
+from muhat.kernels import Kernel
+
+BLOCK_ROWS = 1024
+"""Rows and columns of a block of the Gram matrix: 8 MB, of which each core holds one at a time."""
+
+FEATURE_ROWS = 8192
+"""Rows whose features are held at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """Rows in the order of their cells: by group, and within a group by fold.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        The rows, sorted.
+    masses : array of shape (n,)
+        The weight of each row, one without weights.
+    cells : array of int of shape (n,)
+        The cell of each row, t·F + f, ascending.
+    T, F : int
+        The numbers of groups and folds.
+    """
+
+    X: Array
+    masses: Array
+    cells: Array
+    T: int
+    F: int
+
+    @classmethod
+    def from_rows(cls, rows: LabelledRows, folds: Array, F: int) -> CellRows:
+        """Sort rows by group and fold; those of one cell by a hash, so that their order is lost."""
+        cells = rows.codes * F + folds
+        order = np.lexsort([hashed_rows(rows.X, 0), cells])
+        return cls(rows.X[order], rows.masses[order], cells[order], len(rows.labels), F)
+
+    def with_rows(self, X: Array) -> CellRows:
+        """Return the same with other values of the rows."""
+        return replace(self, X=X)
+
+    @property
+    def groups(self) -> Array:
+        """The group of each row, of shape (n,)."""
+        return self.cells // self.F
+
+    def sums(self, values: Array) -> Array:
+        """Return the sums of a value of each row over every cell, of shape (T, F)."""
+        totals = np.bincount(self.cells, weights=values, minlength=self.T * self.F)
+        return totals.reshape(self.T, self.F)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(ABC):
+    """What is summed up over every (group, fold).
+
+    Attributes
+    ----------
+    mass : array of shape (T, F)
+        Σ m_i, the numbers of rows if they have no weights.
+    squares : array of shape (T, F)
+        Σ m_i².
+    own : array of shape (T, F)
+        Σ m_i k(x_i, x_i).
+    """
+
+    mass: Array
+    squares: Array
+    own: Array
+
+    @abstractmethod
+    def inner_products(self) -> Array:
+        """Return G, the inner products of the plain means of all rows, of shape (T, T)."""
+
+    @abstractmethod
+    def vectors(self) -> GroupVectors:
+        """Return the plain means of all rows as vectors."""
+
+    @abstractmethod
+    def held_out(self, fold: int) -> HeldOutFold:
+        """Return the groups without the rows of a fold, and the means of these rows."""
+
+    def held_out_folds(self) -> Iterator[HeldOutFold]:
+        """Yield the groups without each fold that can be left out: it has rows, and not all."""
+        totals = self.mass.sum(axis=0)
+        for fold in np.flatnonzero((totals > 0) & (totals < totals.sum())):
+            yield self.held_out(int(fold))
+
+    def _sizes(self, kept: Array) -> Array:
+        """Return the effective numbers of rows (Σ m)²/Σ m² in the folds that are kept."""
+        return self.mass[:, kept].sum(axis=1) ** 2 / self.squares[:, kept].sum(axis=1)
+
+    def _own_means(self, kept: Array) -> Array:
+        """Return the means of k(x, x) in the folds that are kept."""
+        return self.own[:, kept].sum(axis=1) / self.mass[:, kept].sum(axis=1)
+
+    def _kept_without(self, fold: int) -> tuple[Array, Array]:
+        """Return which folds are kept without one, and the places of groups with rows in them."""
+        kept = np.arange(self.mass.shape[1]) != fold
+        return kept, np.flatnonzero(self.mass[:, kept].sum(axis=1) > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCells(Cells):
+    """Sums of K itself: ``sums[t, f, u, g]`` is Σ m_i m_j k(x_i, x_j) over two cells."""
+
+    sums: Array
+
+    @classmethod
+    def from_rows(cls, kernel: Kernel, rows: CellRows) -> ExactCells:
+        """Sum up the Gram matrix in blocks; it is never held whole."""
+        n, size = len(rows.X), rows.T * rows.F
+        sums = np.zeros((size, size))
+
+        def strip(i: slice) -> Array:
+            first, last = rows.cells[i.start], rows.cells[i.stop - 1] + 1
+            found = np.zeros((last - first, size))
+            for j in slices(i.start, n, BLOCK_ROWS):
+                values = kernel(rows.X[i], rows.X[j] if i != j else None)
+                places, totals = _block_sums(values, rows, i, j)
+                if i == j:
+                    totals = totals / 2  # the other half comes from the transposed matrix
+                found[np.ix_(places[0] - first, places[1])] += totals
+            return found
+
+        strips = list(slices(0, n, BLOCK_ROWS))
+        for i, found in zip(strips, share_between_cores(strip, strips), strict=True):
+            sums[rows.cells[i.start] : rows.cells[i.stop - 1] + 1] += found
+        sums += sums.T
+        own = rows.sums(rows.masses * kernel.diagonal(rows.X))
+        shape = (rows.T, rows.F, rows.T, rows.F)
+        masses = rows.masses
+        return cls(rows.sums(masses), rows.sums(masses**2), own, sums.reshape(shape))
+
+    def inner_products(self) -> Array:
+        return self._means(np.ones(self.mass.shape[1], bool))
+
+    def vectors(self) -> GroupVectors:
+        everything = np.ones(self.mass.shape[1], bool)
+        Z = Factor.from_matrix(self._means(everything)).Z
+        return GroupVectors(Z, self._sizes(everything), self._own_means(everything))
+
+    def held_out(self, fold: int) -> HeldOutFold:
+        kept, present = self._kept_without(fold)
+        here = self._some_groups(present)
+        factor = Factor.from_matrix(here._means(kept))
+        vectors = GroupVectors(factor.Z, here._sizes(kept), here._own_means(kept))
+        counts = here.mass[:, fold]
+        cross = here.sums[:, kept][:, :, :, fold].sum(axis=1)
+        cross /= here.mass[:, kept].sum(axis=1)[:, None] * np.where(counts > 0, counts, 1)
+        return HeldOutFold(fold, vectors, present, factor.coordinates(cross), counts)
+
+    def _some_groups(self, present: Array) -> ExactCells:
+        if len(present) == len(self.mass):
+            return self
+        sums = self.sums[present][:, :, present]
+        return ExactCells(self.mass[present], self.squares[present], self.own[present], sums)
+
+    def _means(self, kept: Array) -> Array:
+        """Return the inner products of the means of the rows in the folds that are kept."""
+        totals = self.mass[:, kept].sum(axis=1)
+        G = self.sums[:, kept][:, :, :, kept].sum(axis=(1, 3)) / np.outer(totals, totals)
+        return (G + G.T) / 2
+
+
+def _block_sums(
+    values: Array, rows: CellRows, i: slice, j: slice
+) -> tuple[tuple[Array, Array], Array]:
+    """Return the cells of a block's rows and columns, and the sums of its values over them."""
+    places, starts = [], []
+    for some in (i, j):
+        cells, first = np.unique(rows.cells[some], return_index=True)
+        places.append(cells)
+        starts.append(first)
+    weighted = values * rows.masses[j]
+    by_column = np.add.reduceat(weighted, starts[1], axis=1, dtype=np.float64)
+    by_column *= rows.masses[i, None]
+    return (places[0], places[1]), np.add.reduceat(by_column, starts[0], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Vectors Z with ZZᵀ = G, from the eigenpairs G = V diag(λ) Vᵀ."""
+
+    V: Array
+    roots: Array
+    """√λ, none of them zero, so that coordinates can be found."""
+
+    @classmethod
+    def from_matrix(cls, G: Array) -> Factor:
+        """Decompose a matrix of inner products."""
+        gamma, V = np.linalg.eigh(G)
+        least = max(rounding(gamma) * float(gamma[-1]), np.finfo(np.float64).tiny)
+        return cls(V, np.sqrt(np.maximum(gamma, least)))
+
+    @cached_property
+    def Z(self) -> Array:
+        """The vectors, of shape (T, T)."""
+        return self.V * self.roots
+
+    def coordinates(self, products: Array) -> Array:
+        """Return vectors Y, one for each column of ``products``, with ZYᵀ = products."""
+        return (products.T @ self.V) / self.roots
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureCells(Cells):
+    """Sums of features, ``sums[t, f]`` = Σ m_i z(x_i), where ⟨z(x), z(y)⟩ stands for k(x, y)."""
+
+    sums: Array
+
+    @classmethod
+    def from_rows(cls, features: FeatureMap, rows: CellRows) -> FeatureCells:
+        """Sum up the features of some rows at a time."""
+        size = rows.T * rows.F
+        sums = np.zeros((size, features.size))
+        squared_norms = np.empty(len(rows.X))
+        for some in slices(0, len(rows.X), FEATURE_ROWS):
+            Z = features(rows.X[some]).astype(np.float64, copy=False)
+            squared_norms[some] = np.einsum("ij,ij->i", Z, Z)
+            cells, starts = np.unique(rows.cells[some], return_index=True)
+            Z *= rows.masses[some, None]
+            sums[cells] += np.add.reduceat(Z, starts, axis=0)
+        masses = rows.masses
+        own = rows.sums(masses * squared_norms)
+        return cls(rows.sums(masses), rows.sums(masses**2), own, sums.reshape(rows.T, rows.F, -1))
+
+    def inner_products(self) -> Array:
+        Z = self.vectors().Z
+        return Z @ Z.T
+
+    def vectors(self) -> GroupVectors:
+        everything = np.ones(self.mass.shape[1], bool)
+        Z = self.sums.sum(axis=1) / self.mass.sum(axis=1)[:, None]
+        return GroupVectors(Z, self._sizes(everything), self._own_means(everything))
+
+    def held_out(self, fold: int) -> HeldOutFold:
+        kept, present = self._kept_without(fold)
+        here = FeatureCells(
+            self.mass[present], self.squares[present], self.own[present], self.sums[present]
+        )
+        Z = here.sums[:, kept].sum(axis=1) / here.mass[:, kept].sum(axis=1)[:, None]
+        vectors = GroupVectors(Z, here._sizes(kept), here._own_means(kept))
+        counts = here.mass[:, fold]
+        tested = here.sums[:, fold] / np.where(counts > 0, counts, 1)[:, None]
+        return HeldOutFold(fold, vectors, present, tested, counts)

@@ -1,0 +1,369 @@
+"""KernelMeans: the kernel means of many groups, estimated together."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array
+from muhat._parts import HasKernel, as_gram, as_kernel
+from muhat._validation import (
+    check_finite,
+    check_scale,
+    check_semidefinite,
+    checked_sample,
+    checked_seed,
+    is_dask,
+    whole_number,
+)
+from muhat.data import ColumnMoments, SampleBatch
+from muhat.embedding import Element
+from muhat.errors import MuhatError, MuhatTypeError
+from muhat.gram import Approximation, Nystrom
+from muhat.groups._candidates import NAMES
+from muhat.groups._cells import CellRows
+from muhat.groups._folds import dealt_to_folds
+from muhat.groups._joint import JointMeans
+from muhat.groups._rows import LabelledRows, checked_samples, labelled_rows
+from muhat.groups._spaces import FeatureSpace, MeanSpace, PointSpace
+from muhat.kernels import Kernel, Precomputed
+
+MAX_ROWS_EXACT = 20_000
+"""Rows up to which ``gram="auto"`` computes the kernel of all pairs: some seconds."""
+
+MAX_GROUPS_EXACT = 1000
+"""Groups up to which it does, since their T × T matrices are decomposed once for each fold."""
+
+N_CHECKED_ROWS = 500
+"""Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
+
+
+class KernelMeans(HasKernel, BaseEstimator):
+    """The kernel means of many groups of rows, estimated together.
+
+    Groups such as patients, shops or days often have something in common: the same few kinds, a
+    curve that they lie on, a common centre. Every group's mean is estimated as a weighted mean of
+    the plain means of all groups, μ_t = Σ_u W_tu μ̂_u. Fifteen candidates for W (the plain means,
+    the mean of all rows, kernel smoothers over groups, spectral filters on the Gram matrix of the
+    groups) are weighted by how they do on rows that are left out. No group's estimate is further
+    from its plain mean than the noise of that mean allows:
+    ‖μ_t − μ*‖ ≤ ‖μ̂_t − μ*‖ + √(κ D_t), whatever the other groups are.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
+        The kernel, not a precomputed one. Bandwidths are learnt from all rows by the median rule by
+        default.
+    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, \
+default='auto'
+        How inner products are computed: ``'dense'`` and ``'blocks'`` from all pairs of rows, in
+        blocks; ``Nystrom(500)`` or ``RandomFeatures(1000)`` from features of each row, so that
+        a group is a vector. ``'auto'`` takes all pairs up to 20,000 rows and 1000 groups, and 500
+        landmarks beyond.
+    standardize : bool, default=True
+        Whether columns are scaled to mean 0 and variance 1 over all rows.
+    n_splits : int, default=5
+        The number of folds that rows are left out by.
+    random_state : int, RandomState, Generator or None, default=0
+        For the folds.
+
+    Attributes
+    ----------
+    groups_ : array of shape (T,)
+        The labels of the groups, sorted.
+    n_rows_ : array of int of shape (T,)
+        How many rows each has.
+    weights_ : array of shape (T, T)
+        W: row t has the weights of the estimate of group t on the plain means; they sum to one.
+    gram_ : array of shape (T, T)
+        The inner products of the estimated means.
+    distances_ : array of shape (T, T)
+        The distances of the estimated means, their maximum mean discrepancies (MMD).
+    coordinates_ : array of shape (T, k)
+        The estimated means from their centre along their principal axes, k < T; the distances
+        between its rows are ``distances_``.
+    gain_, gain_error_ : float or None
+        How much lower the risk is than that of the plain means, as a share of it, estimated on rows
+        that neither estimates nor weights have seen, and its standard error; a group's squared
+        error counts as often as it has rows. None for fewer than 6 groups.
+    candidates_ : dict of str to float
+        The candidates and their weights, before the size of a group is looked at.
+    candidate_weights_ : array of shape (T, 15)
+        Their weights for each group.
+    bounds_ : array of shape (T,)
+        √(κ D_t): how much further from the truth an estimate can be than the plain mean.
+    kernel_ : Kernel
+        The kernel, every parameter a number.
+    scaling_ : ColumnMoments or None
+        The means and variances that columns are scaled by.
+    n_features_in_ : int
+        The number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat import KernelMeans
+    >>> rng = np.random.default_rng(0)
+    >>> shops = np.repeat(["a", "b", "c", "d", "e", "f", "g", "h"], 20)
+    >>> X = rng.normal(size=(160, 2)) + 3 * (shops == "h")[:, None]
+    >>> means = KernelMeans().fit(X, shops)
+    >>> means.distances_.sum(axis=0).argmax()
+    7
+    >>> bool(means.gain_ > 0.3)
+    True
+    >>> means.embedding_of("h")(X[:5]).shape
+    (5,)
+    """
+
+    _space: MeanSpace
+    _joint: JointMeans
+    _weights: Array | None
+    """W, once it was asked for."""
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "gaussian",
+        gram: Any = "auto",
+        standardize: bool = True,
+        n_splits: int = 5,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gram = gram
+        self.standardize = standardize
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, groups: Any = None, sample_weight: Any = None, *, clusters: Any = None
+    ) -> Self:
+        """Estimate the kernel mean of every group.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), list of samples, or mapping of labels to samples
+            The rows of all groups; or one sample of shape (n_t, d) for each group.
+        groups : array of shape (n,), str, or array of shape (T,), default=None
+            The label of each row; the name of the column of a data frame that has them; for a list
+            of samples, the label of each, by default 0, 1, ….
+        sample_weight : array of shape (n,), default=None
+            Weights of the rows, not negative; equal by default. Whole numbers are counts, the same
+            as repeating rows, up to a sum of 20,000. Of other weights only the ratios matter. A row
+            of weight zero does not take part.
+        clusters : array of shape (n,), default=None
+            Rows with the same value are left out together. Give it where a row, or a unit, is in
+            several groups: without it the gain would be overstated.
+
+        Returns
+        -------
+        self : KernelMeans
+            The fitted estimator.
+        """
+        kernel = self._checked_kernel()
+        gram = as_gram(self.gram)
+        self._check_parameters()
+        if is_dask(X):
+            advice = "draw a sample of it, or compute it"
+            raise MuhatTypeError(
+                self, "rows must be in memory", "one of dask's collections", advice
+            )
+        seed = checked_seed(self, self.random_state)
+        rows = labelled_rows(self, X, groups, sample_weight, clusters)
+        cell_rows = self._scaled_cells(rows, seed)
+        self._space = _space(kernel, gram, cell_rows)
+        self._joint = self._space.estimate(cell_rows)
+        self._keep_results(rows)
+        return self
+
+    @property
+    def weights_(self) -> Array:
+        """The weights of the estimates on the plain means, of shape (T, T)."""
+        check_is_fitted(self, "groups_")
+        if self._weights is None:
+            self._weights = self._joint.weights()
+        return self._weights
+
+    @property
+    def gram_(self) -> Array:
+        """The inner products of the estimated means, of shape (T, T)."""
+        check_is_fitted(self, "groups_")
+        return self._joint.means @ self._joint.means.T
+
+    @property
+    def distances_(self) -> Array:
+        """The distances (MMD) of the estimated means, of shape (T, T)."""
+        check_is_fitted(self, "groups_")
+        return pairwise_distances(self._joint.means)
+
+    @property
+    def coordinates_(self) -> Array:
+        """The estimated means along their principal axes, of shape (T, k)."""
+        check_is_fitted(self, "groups_")
+        return (self._joint.means - self._centre) @ self._axes
+
+    def embedding_of(self, label: Any) -> Element:
+        """Return the estimated mean of a group, a function of rows as the kernel sees them.
+
+        With ``standardize=True`` these are standardized rows; ``score_samples`` takes rows as they
+        were given to ``fit``.
+
+        Parameters
+        ----------
+        label : object
+            The group's label, one of ``groups_``.
+
+        Returns
+        -------
+        mean : Embedding or FeatureEmbedding
+            The estimate, which can be called, measured, added and compared.
+        """
+        t = self._place_of(label)
+        return self._space.embedding(self._joint, t, self.weights_[t])
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the values μ_t(x) of all estimated means at new rows, of shape (m, T)."""
+        check_is_fitted(self, "groups_")
+        rows = self._scaled(checked_sample(self, X, reset=False))
+        return self._space.values(rows, self._joint, self.weights_)
+
+    def transform(self, samples: Any) -> Array:
+        """Return the coordinates of new groups along the axes of ``coordinates_``.
+
+        The mean of each new group is estimated beside the fitted groups, whose estimates stay, with
+        the candidates' weights of the fitted group nearest in size.
+
+        Parameters
+        ----------
+        samples : list of arrays of shape (n_t, d)
+            One sample for each new group.
+
+        Returns
+        -------
+        coordinates : array of shape (len(samples), k)
+            The new means from the centre of the fitted ones, along their principal axes.
+        """
+        check_is_fitted(self, "groups_")
+        checked = checked_samples(self, samples, reset=False)
+        means = np.empty((len(checked), len(self._centre)))
+        for place, sample in enumerate(checked):
+            new = self._space.new_group(self._scaled(sample), self._joint.vectors)
+            means[place] = self._joint.mean_of_new(new.vector, new.n, new.own)[:-1]
+        return (means - self._centre) @ self._axes
+
+    def verdict(self) -> str:
+        """Return one sentence on how much estimating the means together gains."""
+        check_is_fitted(self, "groups_")
+        T = len(self.groups_)
+        if self.gain_ is None or self.gain_error_ is None:
+            return f"Means of {T} groups: too few groups or rows to estimate the gain."
+        numbers = f"{100 * self.gain_:.0f} ± {100 * self.gain_error_:.0f} %"
+        if abs(self.gain_) <= 2 * self.gain_error_:
+            return (
+                f"Means of {T} groups: no detectable difference from the plain means ({numbers})."
+            )
+        compared = "lower" if self.gain_ > 0 else "higher"
+        numbers = numbers.removeprefix("-")
+        return f"Means of {T} groups: squared error {compared} than the plain means' by {numbers}."
+
+    def _keep_results(self, rows: LabelledRows) -> None:
+        """Set the fitted attributes."""
+        joint = self._joint
+        self.groups_ = rows.labels
+        self.n_rows_ = rows.counts
+        self.gain_ = None if joint.gain is None else joint.gain.value
+        self.gain_error_ = None if joint.gain is None else joint.gain.error
+        self.candidates_ = dict(zip(NAMES, joint.common_weights.tolist(), strict=True))
+        self.candidate_weights_ = joint.candidate_weights
+        self.bounds_ = np.sqrt(joint.kappa * joint.vectors.noise)
+        self._weights = None
+        self._centre = joint.means.mean(axis=0)
+        self._axes = principal_axes(joint.means - self._centre)
+
+    def _scaled_cells(self, rows: LabelledRows, seed: int) -> CellRows:
+        """Return the rows as the kernel sees them, by group and fold."""
+        F = int(self.n_splits)
+        cells = CellRows.from_rows(rows, dealt_to_folds(rows, F, seed), F)
+        self.scaling_: ColumnMoments | None = None
+        if self.standardize:
+            equal = cells.masses.min() == cells.masses.max()
+            batch = SampleBatch(cells.X, 0, None if equal else cells.masses)
+            self.scaling_ = ColumnMoments.from_batch(batch)
+        return cells.with_rows(self._scaled(cells.X))
+
+    def _scaled(self, X: Array) -> Array:
+        """Return rows as the kernel sees them."""
+        return X if self.scaling_ is None else self.scaling_.standardized(X)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel, every parameter a number."""
+        check_is_fitted(self, "groups_")
+        return self._space.kernel
+
+    def _place_of(self, label: Any) -> int:
+        check_is_fitted(self, "groups_")
+        labels = self.groups_.tolist()
+        if label not in labels:
+            shown = ", ".join(map(str, labels[:8]))
+            raise MuhatError(
+                f"{type(self).__name__}.embedding_of", f"a label is needed: {shown}", label
+            )
+        return labels.index(label)
+
+    def _checked_kernel(self) -> Kernel:
+        kernel = as_kernel(self.kernel)
+        if isinstance(kernel, Precomputed):
+            advice = "give the rows and a kernel of them"
+            raise MuhatError(self, "a kernel of rows is needed", "a precomputed one", advice)
+        return kernel
+
+    def _check_parameters(self) -> None:
+        whole_number(self, "n_splits", self.n_splits, 2)
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise MuhatError(self, "standardize must be True or False", repr(self.standardize))
+
+
+def _space(kernel: Kernel, gram: str | Approximation, rows: CellRows) -> MeanSpace:
+    """Return the space that means are computed in: of the rows themselves, or of features."""
+    if isinstance(gram, Approximation):
+        gram.check(kernel)
+    kernel = kernel.resolve(rows.X)
+    largest = float(np.max(kernel.diagonal(rows.X)))
+    check_finite(largest, kernel)
+    check_scale(type(kernel).__name__, largest, rows.X.dtype, rows.X)
+    if not kernel.positive_semidefinite:
+        step = -(-len(rows.X) // N_CHECKED_ROWS)
+        check_semidefinite(np.linalg.eigvalsh(kernel(rows.X[::step])))
+    is_small = len(rows.X) <= MAX_ROWS_EXACT and rows.T <= MAX_GROUPS_EXACT
+    if gram == "auto" and not is_small:
+        gram = Nystrom()
+    if isinstance(gram, Approximation):
+        return FeatureSpace(gram.resolve(kernel, rows.X))
+    return PointSpace.from_rows(kernel, rows)
+
+
+def pairwise_distances(means: Array) -> Array:
+    """Return the Euclidean distances between the rows, zero on the diagonal, of shape (T, T)."""
+    centred = means - means.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    squared = squares[:, None] + squares - 2 * centred @ centred.T
+    np.fill_diagonal(squared, 0)
+    return np.sqrt(np.maximum(squared, 0))
+
+
+def principal_axes(centred: Array) -> Array:
+    """Return the principal axes of rows with mean zero, in columns, fewer than there are rows.
+
+    The sign of an axis is such that the row furthest along it is on its positive side.
+    """
+    T, r = centred.shape
+    k = min(T - 1, r)
+    _, V = np.linalg.eigh(centred.T @ centred)
+    axes = V[:, ::-1][:, :k]
+    scores = centred @ axes
+    furthest = scores[np.abs(scores).argmax(axis=0), np.arange(k)]
+    return axes * np.where(furthest < 0, -1.0, 1.0)

@@ -1,0 +1,163 @@
+"""The joint estimate of all means, from candidates, their weights and limited translation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.groups._candidates import NAMES, PLAIN, Candidates, GroupVectors
+from muhat.groups._cells import Cells
+from muhat.groups._moments import LeftOutMoments
+from muhat.groups._translation import limiting_factors
+
+MIN_GROUPS_FOR_GAIN = 6
+"""Groups from which on the gain is estimated: from fewer it is not reliable."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much lower the risk is than the plain means', as a share of it, with standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class JointMeans:
+    """The means of T groups, estimated together.
+
+    Attributes
+    ----------
+    vectors : GroupVectors
+        The plain means.
+    candidate_weights : array of shape (T, 15)
+        The weights of the candidates for each group.
+    common_weights : array of shape (15,)
+        Those that all groups share before their sizes are looked at.
+    kappa : float
+        κ of limited translation.
+    means : array of shape (T, r)
+        The estimated means as vectors.
+    factors : array of shape (T,)
+        How much of the way from its plain mean each group goes.
+    gain : Gain or None
+        The gain over the plain means, cross-fitted over the folds; None with too few groups.
+    """
+
+    vectors: GroupVectors
+    candidate_weights: Array
+    common_weights: Array
+    kappa: float
+    means: Array
+    factors: Array
+    gain: Gain | None
+
+    @classmethod
+    def from_cells(cls, cells: Cells, kappa: float) -> JointMeans:
+        """Estimate the means from sums over (group, fold)."""
+        vectors = cells.vectors()
+        moments = LeftOutMoments.from_folds(cells.held_out_folds(), cells.mass.shape)
+        by_group = moments.weights(vectors.n, vectors.n)
+        means, factors = limited_means(vectors, by_group, kappa)
+        gain = None
+        if len(vectors) >= MIN_GROUPS_FOR_GAIN:
+            gain = cross_fitted_gain(moments, vectors.n, kappa)
+        common = moments.common_weights()
+        return cls(vectors, by_group, common, kappa, means, factors, gain)
+
+    def weights(self) -> Array:
+        """Return W, the weights of the estimates on the plain means, of shape (T, T)."""
+        candidates = Candidates(self.vectors)
+        W = np.empty((len(self.vectors), len(self.vectors)))
+        for rows in candidates.blocks():
+            by_group = self.candidate_weights[rows]
+            W[rows] = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
+        W *= self.factors[:, None]
+        W[np.diag_indices_from(W)] += 1 - self.factors
+        return W
+
+    def mean_of_new(self, vector: Array, n: float, own: float) -> Array:
+        """Return the estimate for a new group beside the fitted ones, whose estimates stay.
+
+        Parameters
+        ----------
+        vector : array of shape (r + 1,)
+            Its plain mean: along the vectors of the fitted groups, and its length outside of them.
+        n : float
+            Its number of rows.
+        own : float
+            Its mean of k(x, x).
+        """
+        fitted = self.vectors
+        Z = np.zeros((len(fitted) + 1, len(vector)))
+        Z[:-1, :-1] = fitted.Z
+        Z[-1] = vector
+        joined = GroupVectors(Z, np.append(fitted.n, n), np.append(fitted.own, own))
+        nearest = np.abs(np.log(fitted.n / n)).argmin()
+        last = slice(len(fitted), len(fitted) + 1)
+        means = Candidates(joined).means(last)[:, 0]
+        step = self.candidate_weights[nearest] @ means - vector
+        squared_length = np.atleast_1d(step @ step)
+        factor = limiting_factors(squared_length, joined.noise[-1:], self.kappa)
+        return vector + factor * step
+
+
+def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> tuple[Array, Array]:
+    """Return the estimates of all groups as vectors, and their limiting factors.
+
+    Parameters
+    ----------
+    vectors : GroupVectors
+        The plain means.
+    by_group : array of shape (T, 15)
+        The weights of the candidates.
+    kappa : float
+        κ of limited translation.
+    """
+    candidates = Candidates(vectors)
+    steps = np.empty_like(vectors.Z)
+    for rows in candidates.blocks():
+        steps[rows] = np.einsum("tm,mtr->tr", by_group[rows], candidates.means(rows))
+    steps -= vectors.Z
+    factors = limiting_factors((steps**2).sum(axis=1), vectors.noise, kappa)
+    return vectors.Z + factors[:, None] * steps, factors
+
+
+def cross_fitted_gain(moments: LeftOutMoments, n: Array, kappa: float) -> Gain | None:
+    """Return the gain on each fold of estimates whose weights come from the other folds.
+
+    Every group counts alike: its risk is multiplied by its number of rows. The standard error takes
+    groups as units. None where nothing can be left out or the plain means have no risk.
+
+    Parameters
+    ----------
+    moments : LeftOutMoments
+        The moments of all folds.
+    n : array of shape (T,)
+        The sizes of the groups.
+    kappa : float
+        κ of limited translation.
+    """
+    plain = np.eye(len(NAMES))[PLAIN]
+    gains = np.zeros(len(n))
+    risks = np.zeros(len(n))
+    for fold in range(len(moments.B)):
+        others = np.arange(len(moments.B)) != fold
+        B, a, counts = moments.B[fold], moments.a[fold], moments.counts[fold]
+        steps = moments.weights(n, n, others) - plain
+        squared_lengths = np.einsum("tm,tmk,tk->t", steps, B, steps)
+        steps *= limiting_factors(squared_lengths, moments.noise[fold], kappa)[:, None]
+        # ‖μ̂ − μ*‖² − ‖μ̂ + h − μ*‖² = 2⟨h, μ* − μ̂⟩ − ‖h‖², μ* estimated by the fold's own mean.
+        towards = np.einsum("tm,tm->t", steps, a - B[:, PLAIN])
+        lengths = np.einsum("tm,tmk,tk->t", steps, B, steps)
+        gains += counts * (2 * towards - lengths)
+        risks += counts * (B[:, PLAIN, PLAIN] - a[:, PLAIN])
+    total = float(risks.sum())
+    if not total > 0:
+        return None
+    value = float(gains.sum()) / total
+    residuals = gains - value * risks
+    error = np.sqrt(len(n) / (len(n) - 1) * float(residuals @ residuals)) / total
+    return Gain(value, float(error))

@@ -1,0 +1,143 @@
+"""The pairs of an independence test: the rows of x and of y, copies, and what is learnt from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import IN_COMMAND, option
+from muhat.data import ColumnMoments, SampleBatch
+from muhat.data._copies import EqualRows
+from muhat.errors import MuhatError
+from muhat.gram import Approximation
+from muhat.kernels import Kernel, Precomputed
+from muhat.testing._distances import features_for
+from muhat.testing._gram import PooledSpectrum
+
+MIN_COPY_AGREEMENT = 0.5
+"""Agreement of rows that are equal in x and in y from which on a verdict mentions copies."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairSide:
+    """The rows of x or of y, with the names of their columns and their kernels."""
+
+    rows: Array
+    """Shape (n, d)."""
+    names: tuple[str, ...] | None
+    kernels: list[Kernel]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows are equal."""
+        return not np.ptp(self.rows, axis=0).any()
+
+    @property
+    def has_row_numbers(self) -> bool:
+        """Whether rows are numbers of rows of a matrix, which have no columns."""
+        return any(isinstance(each, Precomputed) for each in self.kernels)
+
+    @property
+    def standardized(self) -> PairSide:
+        """It with columns at mean 0 and variance 1; row numbers stay."""
+        if self.has_row_numbers:
+            return self
+        moments = ColumnMoments.from_batch(SampleBatch(self.rows, 0))
+        return replace(self, rows=moments.standardized(self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Both sides of n pairs, and how many of these are exact copies of others."""
+
+    x: PairSide
+    y: PairSide
+    n_copies: int
+    copies_stand_out: bool
+    """Whether rows equal in x are mostly equal in y, beyond what repeated values explain."""
+    copies_can_be_dropped: bool
+    """Whether no two of the pairs that would stay are equal in x, or none in y."""
+
+    @classmethod
+    def count_copies(cls, x: PairSide, y: PairSide, distinct: bool) -> Pairs:
+        """Return the pairs, without exact copies if ``distinct``.
+
+        If values of both sides repeat among the pairs that stay, dropping copies would leave the
+        support of the pairs: common values of x with many of y, rare ones with the common ones of
+        y only. No permutation looks like that, so that this raises MuhatError.
+        """
+        equal = EqualRows.from_pairs(x.rows, y.rows)
+        n_kept = len(equal.first)
+        stand_out = equal.n_copies > 0 and equal.agreement >= MIN_COPY_AGREEMENT
+        can_be_dropped = equal.n_copies == 0 or max(equal.levels) == n_kept
+        pairs = cls(x, y, equal.n_copies, stand_out, can_be_dropped)
+        if not distinct or not equal.n_copies:
+            return pairs
+        if not can_be_dropped:
+            raise _values_repeat(equal.levels, n_kept)
+        return pairs.take(equal.first)
+
+    @property
+    def n(self) -> int:
+        """The number of pairs."""
+        return len(self.x.rows)
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """Which of 'x' and 'y' are the same in all rows."""
+        return tuple(name for name in ("x", "y") if getattr(self, name).is_constant)
+
+    @property
+    def standardized(self) -> Pairs:
+        """Them with the columns of each side standardized by that side alone."""
+        return replace(self, x=self.x.standardized, y=self.y.standardized)
+
+    def take(self, places: Array) -> Pairs:
+        """Return some of the pairs, in an order."""
+        x = replace(self.x, rows=self.x.rows[places])
+        y = replace(self.y, rows=self.y.rows[places])
+        return replace(self, x=x, y=y)
+
+
+def _values_repeat(levels: tuple[int, int], n_kept: int) -> MuhatError:
+    """Return the error of dropping copies where values of x and of y repeat."""
+    needed = (
+        f"with {option('distinct')}, x or y must have no value twice in rows that are not copies"
+    )
+    got = f"{levels[0]:,} different values of x and {levels[1]:,} of y in {n_kept:,} such rows"
+    leave_out = "leave out --distinct" if IN_COMMAND.get() else "use distinct=False"
+    reason = "as rows that are equal because few values are possible are no copies"
+    return MuhatError("IndependenceTest", needed, got, f"{leave_out}, {reason}")
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledSide:
+    """One side, and its rows in a random order, from which bandwidths and landmarks are learnt.
+
+    Landmarks and rows that bandwidths are learnt from are special rows. If they were the same ones
+    in x and in y, special rows would be paired with each other in the data and in no permutation,
+    and independent data would be rejected; if they were disjoint, the test would be wrong in the
+    other direction. The orders of x and of y are drawn independently of each other: what is learnt
+    on one side says nothing about how it is paired, and the p-value is exact.
+    """
+
+    side: PairSide
+    to_learn_from: Array
+    """The rows in random order, shape (n, d)."""
+    gram: str | Approximation
+
+    @classmethod
+    def draw(
+        cls, side: PairSide, gram: str | Approximation, rng: np.random.Generator
+    ) -> ShuffledSide:
+        """Return one side, with an order drawn."""
+        return cls(side, side.rows[rng.permutation(len(side.rows))], gram)
+
+    def spectrum(self, kernel: Kernel) -> PooledSpectrum:
+        """Return the spectrum of the centred Gram matrix, or of features learnt from some rows."""
+        if isinstance(self.gram, Approximation):
+            features = features_for(kernel, self.gram, self.to_learn_from)
+            return PooledSpectrum.from_features(features, self.side.rows)
+        return PooledSpectrum.from_rows(kernel, self.side.rows)
