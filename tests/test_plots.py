@@ -36,7 +36,7 @@ from muhat.plots import (
 )
 from muhat.plots._draw import dashes_in_turn
 from muhat.report._svg import bars_html, plot_html
-from muhat.selection import REFIT_UP_TO, Fixed
+from muhat.selection import MAX_ROWS_REFIT, Fixed
 
 DISPLAYS = [LeaveOneOutDisplay, FilterDisplay]
 
@@ -195,7 +195,7 @@ def test_a_choice_far_below_kme_is_noted_in_the_legend_instead_of_squeezing_the_
 
 
 def test_estimators_without_a_score_are_in_the_filter_picture_only():
-    X = np.random.default_rng(SEED).normal(size=(REFIT_UP_TO + 1, 2))
+    X = np.random.default_rng(SEED).normal(size=(MAX_ROWS_REFIT + 1, 2))
     comparison = compare(X, filters=["f-kmse", "componentwise"])
     assert "componentwise" not in [curve.key for curve in score_curves(comparison)]
     filters = FilterDisplay.from_comparison(comparison).curves.series

@@ -30,7 +30,7 @@ OFF_SCALE = 1.5
 MIN_PERCENT = 1.0
 """The axes reach at least this far, in percent."""
 
-RUG_BOTTOM = -0.08
+RUG_BOTTOM = -0.05
 """Where the axis of filters begins: below 0, where the eigenvalues are."""
 
 MAX_DOTS = 200
