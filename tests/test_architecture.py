@@ -27,6 +27,7 @@ ORDER = [
     "errors",
     "_messages",
     "_text",
+    "_python_lines",
     "_registry",
     "_arrays",
     "_caches",

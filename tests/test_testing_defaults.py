@@ -197,7 +197,7 @@ def test_copies_are_counted_and_dropped_on_demand():
         "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
     )
     assert "5 rows of Y are also in X" in result.verdict()
-    assert "distinct=True (--distinct)" in result.verdict()
+    assert "; distinct=True drops copies." in result.verdict()
     distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert distinct.n + distinct.m == 110
     assert (distinct.n_copies, distinct.n_shared) == (0, 0)

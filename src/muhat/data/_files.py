@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import IN_COMMAND, option
+from muhat._messages import IN_COMMAND, ColumnWarning, option
 from muhat._validation import whole_number
 from muhat.data._formats import (
     INDICATOR,
@@ -591,10 +591,12 @@ def _warn_of_roles(names: Sequence[str], head: Array) -> None:
         names = listed(list(map(repr, found)))
         if len(found) == 1:
             advice = f"exclude it with {option('drop', found[0])} if it is not a feature"
-            warnings.warn(f"column {names} looks like {kind}; {advice}.", UserWarning, stacklevel=5)
+            sentence = f"column {names} looks like {kind}; {advice}."
+            warnings.warn(ColumnWarning(sentence, found), stacklevel=5)
         elif found:
             advice = f"exclude them, as with {option('drop', found[0])}, if they are not features"
-            warnings.warn(f"columns {names} look like {kind}; {advice}.", UserWarning, stacklevel=5)
+            sentence = f"columns {names} look like {kind}; {advice}."
+            warnings.warn(ColumnWarning(sentence, found), stacklevel=5)
 
 
 def _warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
@@ -611,9 +613,8 @@ def _warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
             if constant[1:]
             else f"column {constant[0]!r} is"
         )
-        warnings.warn(
-            f"{who}: {subject} constant: the same value in every row.", UserWarning, stacklevel=4
-        )
+        sentence = f"{who}: {subject} constant: the same value in every row."
+        warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)
 
 
 def indicators_of(name: str, values: Sequence[str]) -> list[str]:

@@ -38,7 +38,8 @@ LISTED = 3
 class RowsError(FileError):
     """Something in a file that cannot be read: the rows before it have been yielded.
 
-    ``at_row`` says that it is the fault of the row after these, and not of the file.
+    ``at_row`` says that it is the fault of the row after these, and not of the file;
+    ``not_numeric`` is the column whose value is not a number, if that is the fault.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class RowsError(FileError):
         advice: str = "",
         place: str = "",
         at_row: bool = False,
+        not_numeric: str | None = None,
     ) -> None:
         super().__init__(who, needed, got, advice)
+        self.not_numeric = not_numeric
         self.place = place
         self.at_row = at_row
 
@@ -214,9 +217,8 @@ class Wanted:
         else:
             ways = f"leave it out with {option('drop', name)} or {option('only_numeric')}"
             advice = f"{ways}, or make indicators of its values with {option('one_hot')}"
-        return RowsError(
-            who, f"column {name!r} must be numeric", repr(value), advice, place, at_row=True
-        )
+        needed = f"column {name!r} must be numeric"
+        return RowsError(who, needed, repr(value), advice, place, at_row=True, not_numeric=name)
 
 
 def is_date(value: object) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import setting_text
 from muhat._text import count, number
 from muhat.figures._comparison import filter_kind
 from muhat.figures._plot import (
@@ -235,7 +234,7 @@ def _filter_scores(choice: Any, is_best: bool) -> Series:
 
 def choice_setting(choice: Any) -> str:
     """Return the chosen parameter of a filter as text."""
-    return setting_text(choice.filter.symbol, choice.parameter)
+    return f"{choice.filter.symbol} = {number(choice.parameter)}"
 
 
 def bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:

@@ -7,6 +7,7 @@ from muhat.plots._draw import draw
 from muhat.plots._drift import DriftDisplay, figure_of_drift
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
+from muhat.plots._prediction import figure_of_prediction
 from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
 from muhat.plots._testing import (
@@ -37,6 +38,7 @@ __all__ = [
     "comparison_figure",
     "draw",
     "figure_of_drift",
+    "figure_of_prediction",
     "figure_of_test",
     "save",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from inspect import signature
 from typing import Any
 
 from muhat._messages import TINY_PERCENT, gain_text
+from muhat._python_lines import comparison_lines
 from muhat._summary import GOOD, NEUTRAL
 from muhat._text import count, number
 from muhat.comparison import Comparison, compare
@@ -169,8 +169,7 @@ def _assumptions(comparison: Comparison) -> list[str]:
 
 
 def _code(comparison: Comparison) -> str:
-    kernel = re.match(r"\w+", repr(comparison.kernel))
-    names = f"{kernel[0]}, compare" if kernel else "compare"
+    """Return the lines of Python that give the same comparison of rows X."""
     options: dict[str, Any] = {"kernel": comparison.kernel}
     if {row.name for row in comparison.rows} != set(FILTERS):
         options["filters"] = [row.name for row in comparison.rows]
@@ -181,5 +180,4 @@ def _code(comparison: Comparison) -> str:
     ):
         if getattr(comparison, name) != default:
             options[name] = getattr(comparison, name)
-    call = f"comparison = compare(X, {', '.join(f'{name}={value!r}' for name, value in options.items())})"
-    return f'from muhat import {names}\n{call}\ncomparison.to_html("report.html")'
+    return comparison_lines(options)

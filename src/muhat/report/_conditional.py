@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from muhat._arrays import Array
+from muhat._python_lines import model_lines
 from muhat._summary import GOOD, NEUTRAL, UNSURE
 from muhat._text import count, number, shortened
-from muhat.conditional import ConditionalMean
-from muhat.conditional._evaluation import LeftOutFit, copies_text, listed_columns
+from muhat.conditional import ConditionalMean, LeftOutFit, copies_text, listed_columns
 from muhat.errors import MuhatTypeError
 from muhat.figures import (
     Plot,
@@ -86,7 +86,7 @@ def conditional_report(
             [] if samples else [f"Fitted to {count(model.n_features_in_, 'column')}."],
         ),
         assumptions=_assumptions(model, outputs),
-        code=context.code or _code(model),
+        code=context.code or model_lines(model),
         provenance=Context(settings=settings).provenance(),
     )
 
@@ -268,7 +268,3 @@ def _column_names(model: ConditionalMean, samples: Sequence[ReportSample]) -> li
     """Return the names of the columns of x, if they have names."""
     names = samples[0].columns if samples else getattr(model, "feature_names_in_", None)
     return None if names is None else [shortened(str(name), 30) for name in names]
-
-
-def _code(model: ConditionalMean) -> str:
-    return f'from muhat import ConditionalMean\nmodel = {model!r}.fit(X, y)\nmodel.to_html("report.html", data=X)'

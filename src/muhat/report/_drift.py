@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from muhat._python_lines import detector_lines
 from muhat._summary import BAD, NEUTRAL
 from muhat._text import count, number, shortened
 from muhat.figures import changes_bars, distances_plot, p_values_plot
@@ -72,7 +73,7 @@ def drift_report(detector: DriftDetector, context: Context) -> Report:
             context, samples, ["Every batch is tested against these rows.", *encoded]
         ),
         assumptions=_assumptions(detector),
-        code=context.code or _code(detector),
+        code=context.code or detector_lines(detector),
         provenance=Context(settings=settings).provenance(),
     )
 
@@ -126,13 +127,3 @@ def _assumptions(detector: DriftDetector) -> list[str]:
         "Assumed: the rows of the reference and of a batch are independent of each other. In a time series they are "
         "not, and false alarms are more frequent: use block_length.",
     ]
-
-
-def _code(detector: DriftDetector) -> str:
-    lines = ["from muhat import DriftDetector", f"detector = {detector!r}.fit(reference)"]
-    lines += [
-        "for batch in batches:",
-        "    detector.update(batch)",
-        'detector.to_html("report.html")',
-    ]
-    return "\n".join(lines)

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import p_value_text, shift_text
+from muhat._python_lines import test_lines
 from muhat._summary import FOUND, NEUTRAL
 from muhat._text import count, listed, number, shortened
 from muhat.figures import Pair, Plot, differences_bars, permutations_plot, witness_plot
@@ -104,7 +105,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
             *_together(result),
             INDEPENDENT_ROWS,
         ],
-        code=context.code or _code("TwoSampleTest", result, "X, Y"),
+        code=context.code or test_lines("TwoSampleTest", result.n_permutations),
         provenance=_provenance(result, context),
     )
 
@@ -156,7 +157,7 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
             "Dependence is not causation: both may be effects of something else.",
             INDEPENDENT_ROWS,
         ],
-        code=context.code or _code("IndependenceTest", result, "X, Y"),
+        code=context.code or test_lines("IndependenceTest", result.n_permutations),
         provenance=_provenance(result, context),
     )
 
@@ -385,9 +386,3 @@ def _statistics(result: Result, words: Mapping[str, str]) -> Section:
     note = f"And {more:,} more." if more else ""
     title = "Statistics, the most significant first"
     return Section(title, sentences, (), [Table(title, titles, rows, marked=0, note=note)])
-
-
-def _code(test: str, result: Result, samples: str) -> str:
-    call = f"result = {test}(n_permutations={result.n_permutations}).test({samples})"
-    lines = [f"from muhat import {test}", "# and all other settings as in your call", call]
-    return "\n".join([*lines, 'result.to_html("report.html")'])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import option
 from muhat._parts import as_gram
 from muhat._validation import whole_number
 from muhat.data import ColumnMoments, DataSet, FileBatches, Source, TransformedSource
@@ -309,7 +310,7 @@ class TwoSampleTest(PermutationTest):
     ) -> tuple[TestSample, TestSample, bool]:
         """Return both samples without copies; unchanged, and True, if too few rows would stay."""
         if x.rows is None or y.rows is None:
-            needed = "rows in memory are needed with distinct=True"
+            needed = f"rows in memory are needed with {option('distinct')}"
             advice = "give arrays, or drop copies before"
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         kept_x, kept_y = distinct_rows(x.rows, y.rows, rng)
