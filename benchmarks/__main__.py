@@ -6,6 +6,7 @@ from importlib import import_module
 GROUPS = (
     "core",
     "stacking",
+    "groups",
     "testing",
     "conditional",
     "evidence",

@@ -8,7 +8,7 @@ from benchmarks.scale import GIB, measured
 from benchmarks.timing import Ratio, medians
 from muhat import Gaussian, TwoSampleTest
 from muhat._arrays import share_between_cores, slices
-from paper.times_of_tests import times_of_peers
+from paper.experiments.times_of_tests import times_of_peers
 
 TWO_MILLION = """
 from muhat import TwoSampleTest

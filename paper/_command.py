@@ -27,7 +27,7 @@ from paper import (
     reproduce,
 )
 from paper._files import atomic_write, check_writable
-from paper.conditional_accuracy import WINE_QUALITY, wine_quality
+from paper.experiments.conditional_accuracy import WINE_QUALITY, wine_quality
 
 RESULTS = Path("muhat-results")
 QUICK_RESULTS = Path("muhat-results-quick")

@@ -4,7 +4,7 @@ from os import PathLike
 
 from paper._results import read_results
 from paper._tables import one
-from paper.finite_populations import over_laws
+from paper.experiments.finite_populations import over_laws
 
 
 def headlines(folder: str | PathLike[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from muhat import ConditionalMean
 from muhat.conditional import ConditionalDistribution
-from paper.conditional_accuracy import LEVELS, SETS, pinball, settings, split
+from paper.experiments.conditional_accuracy import LEVELS, SETS, pinball, settings, split
 
 MANY = np.arange(1, 100) / 100
 

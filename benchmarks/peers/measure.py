@@ -4,7 +4,7 @@ Run it in an environment of its own, which needs none of muhat:
 
     python -m venv peers && peers/bin/pip install hyppo dcor frouros
     # and another environment for alibi-detect[torch]
-    peers/bin/python benchmarks/peers/measure.py paper/peers_of_tests.json
+    peers/bin/python benchmarks/peers/measure.py paper/experiments/peers_of_tests.json
 
 Packages that cannot be in one environment take one each, and the same file. Failures are recorded.
 Draws and permutations for the times can be given too (300 and 49); a level is measured with 99

@@ -13,7 +13,7 @@ from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, name_rows
 from paper._tables import distinct, where
-from paper.levels_of_tests import note_of_size
+from paper.experiments.levels_of_tests import note_of_size
 
 LEVEL = 0.05
 

@@ -12,7 +12,7 @@ from paper._claims import Finding, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, legend_below, legend_handle, name_rows, plain_numbers
 from paper._tables import one
-from paper.levels_of_tests import PEERS
+from paper.experiments.levels_of_tests import PEERS
 
 TESTS: dict[str, Callable[..., Any]] = {
     "default": TwoSampleTest,
