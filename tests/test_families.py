@@ -150,7 +150,7 @@ def test_distances_of_samples_in_bins_and_batches(monkeypatch):
     X, Y = rng().normal(size=(300, 2)), rng().normal(0.1, size=(300, 2))
     options = {"gram": Nystrom(20), "bandwidths": 1, "n_permutations": 19, "random_state": 0}
     assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 11 + 2
-    monkeypatch.setattr("muhat.testing._two_samples.MAX_SINGLE_ROWS", 500)
+    monkeypatch.setattr("muhat.testing.TwoSampleTest.max_single_rows", 500)
     in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
     assert [str(each) for each in in_batches.tests[-2:]] == [
         "MMD of Distance()",
