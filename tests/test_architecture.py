@@ -26,6 +26,7 @@ PACKAGE = ROOT / "src" / "muhat"
 ORDER = [
     "errors",
     "_messages",
+    "_text",
     "_python_lines",
     "_registry",
     "_arrays",
@@ -53,6 +54,7 @@ ORDER = [
     "datasets",
     "persistence",
     "notebook",
+    "figures",
     "plots",
     "report",
     "cli",
