@@ -9,6 +9,7 @@ from . import datasets as datasets
 from . import density as density
 from . import embedding as embedding
 from . import errors as errors
+from . import figures as figures
 from . import filters as filters
 from . import gram as gram
 from . import groups as groups
