@@ -161,7 +161,7 @@ def statistics_by_name(*kinds: type[Statistic]) -> dict[str, Callable[[], Statis
         if kind.name:
             found[kind.name] = kind
         for preset, filter in kind.presets.items():
-            found[preset] = partial(kind, filter)
+            found[preset] = partial(kind, filter)  # type: ignore[call-arg]
     return found
 
 
