@@ -104,7 +104,7 @@ PUBLIC = [
         "WitnessDisplay",
     ),
     *("WitnessAlongDisplay", "PValueMapDisplay", "PairDisplay", "DriftDisplay", "LeftOutDisplay"),
-    "QuantileDisplay",
+    *("QuantileDisplay", "GroupMapDisplay", "GroupDistanceDisplay"),
     *("read_table", "open_batches", "load_dataset", "SyntheticFamily"),
 ]
 """What ``from muhat import`` offers, in the order in which data flows."""

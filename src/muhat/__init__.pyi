@@ -35,6 +35,8 @@ from .selection import Fixed as Fixed
 from .kernels import Function as Function
 from .selection import GCV as GCV
 from .kernels import Gaussian as Gaussian
+from .plots import GroupDistanceDisplay as GroupDistanceDisplay
+from .plots import GroupMapDisplay as GroupMapDisplay
 from .testing import IndependenceTest as IndependenceTest
 from .kernels import InverseMultiquadric as InverseMultiquadric
 from .filters import IteratedTikhonov as IteratedTikhonov
@@ -150,6 +152,8 @@ __all__ = [
     "DriftDisplay",
     "LeftOutDisplay",
     "QuantileDisplay",
+    "GroupMapDisplay",
+    "GroupDistanceDisplay",
     "read_table",
     "open_batches",
     "load_dataset",

@@ -9,6 +9,7 @@ from muhat.plots._displays import (
     comparison_figure,
 )
 from muhat.plots._drift import DriftDisplay, figure_of_drift
+from muhat.plots._groups import GroupDistanceDisplay, GroupMapDisplay
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
 from muhat.plots._prediction import figure_of_prediction
@@ -41,4 +42,5 @@ __all__ += [
     "WitnessAlongDisplay",
     "WitnessDisplay",
 ]
+__all__ += ["GroupDistanceDisplay", "GroupMapDisplay"]
 __all__ += ["figure_of_drift", "figure_of_prediction", "figure_of_test"]
