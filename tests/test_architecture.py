@@ -26,6 +26,7 @@ PACKAGE = ROOT / "src" / "muhat"
 ORDER = [
     "errors",
     "_messages",
+    "_text",
     "_python_lines",
     "_registry",
     "_arrays",
@@ -53,6 +54,7 @@ ORDER = [
     "datasets",
     "persistence",
     "notebook",
+    "figures",
     "plots",
     "report",
     "cli",
@@ -206,20 +208,11 @@ def test_the_library_does_not_know_the_paper():
             assert "paper" not in {name.split(".")[0] for name in names}, path
 
 
-FORCES_A_ROUTE = {"levels_of_tests.py": {"muhat.testing._two_samples", "muhat.testing._units"}}
-"""Private modules that an experiment may import, by its file.
-
-The levels of the tests set the number of rows beyond which sums stand in for rows.
-"""
-
-
 def test_the_paper_uses_public_names_of_muhat_only():
     private = []
     for path in sorted((ROOT / "paper").rglob("*.py")):
-        allowed = FORCES_A_ROUTE.get(path.name, set())
         for module, name in names_from_muhat(path):
-            public = public_names(module)
-            if name not in public and f"{module}.{name}" not in allowed:
+            if name not in public_names(module):
                 private.append(f"{path.name}: {module}.{name}")
     assert not private
 

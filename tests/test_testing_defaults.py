@@ -54,7 +54,7 @@ def test_columns_are_standardized_over_both_samples_in_every_form(form):
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
 def test_shifts_are_in_standard_deviations_within_the_samples(form, scale, monkeypatch):
     monkeypatch.setattr(
-        "muhat.testing._two_samples.MAX_SINGLE_ROWS", 50
+        "muhat.testing.TwoSampleTest.max_single_rows", 50
     )  # so that batches are summed up
     X, Y = samples(40, 40, shift=50.0)
     expected = (Y.mean(axis=0) - X.mean(axis=0)) / within(X, Y)

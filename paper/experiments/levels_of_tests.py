@@ -2,11 +2,9 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from scipy.integrate import quad
@@ -15,7 +13,7 @@ from scipy.stats import norm
 from muhat.data import open_batches
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Precomputed
-from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest, _two_samples, _units
+from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 from paper._arrays import Array
 from paper._checkpoints import canonical
 from paper._claims import Finding
@@ -105,21 +103,15 @@ def _in_batches(X: Array, Y: Array, options: dict[str, Any]) -> float:
     return float(TwoSampleTest(**FEW_KERNELS, **options).test(_batches(X), _batches(Y)).p_value)
 
 
-@contextmanager
-def _sums_from_few_rows() -> Iterator[None]:
-    """Let the tests use sums over batches only, as beyond 20,000 rows, at any sample size."""
-    with (
-        mock.patch.object(_two_samples, "MAX_SINGLE_ROWS", 16),
-        mock.patch.object(_units, "MAX_SINGLE_ROWS", 16),
-        mock.patch.object(_units, "N_BINS", 12),
-    ):
-        yield
+class _SumsOnly(TwoSampleTest):
+    """The test as beyond 20,000 rows, where it holds sums over batches only, at any sample size."""
+
+    max_single_rows = 16
 
 
 def _summed(X: Array, Y: Array, options: dict[str, Any]) -> float:
-    with _sums_from_few_rows():
-        test = TwoSampleTest(gram=Nystrom(8), **FEW_KERNELS, **options)
-        return float(test.test(_batches(X), _batches(Y)).p_value)
+    test = _SumsOnly(gram=Nystrom(8), bins=12, **FEW_KERNELS, **options)
+    return float(test.test(_batches(X), _batches(Y)).p_value)
 
 
 def _from_files(X: Array, Y: Array, options: dict[str, Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram, leaves_list, linkage
@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat.groups import KernelMeans
-from muhat.plots._style import axes_or_new, without_frame
+from muhat.plots._display import Display
+from muhat.plots._style import without_frame
 
 MAX_LABELS = 40
 """Groups up to which each is labelled."""
@@ -23,7 +24,7 @@ N_ERRORS = 2.0
 
 
 @dataclass(eq=False)
-class GroupMapDisplay:
+class GroupMapDisplay(Display):
     """A map of groups: two coordinates of their means, with ellipses of two standard errors.
 
     Parameters
@@ -66,21 +67,7 @@ class GroupMapDisplay:
         shares = (coordinates**2).sum(axis=0) / (total or 1.0)
         return cls([str(label) for label in estimator.groups_], coordinates, errors, shares)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the map.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where; by default a new figure.
-
-        Returns
-        -------
-        self : GroupMapDisplay
-            With ``ax_`` and ``figure_``, where it was drawn.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, legend: bool) -> None:
         for place, error in zip(self.coordinates, self.errors, strict=True):
             self._draw_ellipse(place, error)
         self.ax_.scatter(*self.coordinates.T, s=18, color="tab:blue", zorder=3)
@@ -93,7 +80,6 @@ class GroupMapDisplay:
         self.ax_.set_ylabel(f"second axis ({100 * self.shares[1]:.0f} %)")
         self.ax_.set_aspect("equal", adjustable="datalim")
         without_frame(self.ax_)
-        return self
 
     def _draw_ellipse(self, place: Array, error: Array) -> None:
         """Draw what is within two standard errors of a group's coordinates, if they are known."""
@@ -107,7 +93,7 @@ class GroupMapDisplay:
 
 
 @dataclass(eq=False)
-class GroupDistanceDisplay:
+class GroupDistanceDisplay(Display):
     """The distances between groups as a matrix, in the order of a dendrogram that is drawn above.
 
     Parameters
@@ -148,21 +134,7 @@ class GroupDistanceDisplay:
         """The groups joined one by one, by the average distance of their members."""
         return np.asarray(linkage(squareform(self.distances, checks=False), method="average"))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the matrix, and the dendrogram above it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where; by default a new figure.
-
-        Returns
-        -------
-        self : GroupDistanceDisplay
-            With ``ax_`` and ``figure_``, where it was drawn.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, legend: bool) -> None:
         order = self.order
         shown = self.distances[np.ix_(order, order)]
         image = self.ax_.imshow(shown, cmap="viridis")
@@ -174,4 +146,3 @@ class GroupDistanceDisplay:
         above = self.ax_.inset_axes([0, 1.02, 1, 0.18])
         dendrogram(self._tree, ax=above, no_labels=True, color_threshold=0)
         above.set_axis_off()
-        return self
