@@ -101,6 +101,14 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
     True
     """
 
+    n_features_in_: int
+    weights_: Array
+    means_: Array
+    variances_: Array
+    squared_distance_: float
+    n_iter_: int
+    converged_: bool
+
     def __init__(
         self,
         n_components: int = 5,

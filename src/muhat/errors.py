@@ -29,6 +29,11 @@ class MuhatError(ValueError):
     "Gaussian: bandwidth must be positive or 'median', got -1."
     """
 
+    who: str
+    needed: str
+    advice: str
+    got: str
+
     def __init__(self, who: object, needed: str = "", got: object = "", advice: str = "") -> None:
         self.who, self.needed, self.advice = name_of(who), needed, advice
         self.got = shorten(str(got), MAX_GOT_CHARACTERS, placeholder=" …")

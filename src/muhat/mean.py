@@ -43,6 +43,7 @@ from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.filters import KME, name_of
+from muhat.filters._base import Shrinker
 from muhat.gram import (
     Accumulation,
     Approximation,
@@ -357,6 +358,18 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     >>> bool(mu.choice_.score < KernelMean(filter="kme").fit(X).choice_.score)
     True
     """
+
+    kernel_: Kernel
+    gram_: str | Approximation
+    gram_reason_: str
+    choices_: list[Choice]
+    choice_: Choice
+    filter_: Shrinker
+    rule_: Rule
+    n_samples_seen_: int
+    weights_: Array
+    approximation_error_: float
+    eigenvalues_: Array | None
 
     embedding_: Any
     _stream: _Stream | None

@@ -45,6 +45,8 @@ def with_progress(batches: Iterable[Any], total: int | None = None) -> ProgressB
 class ProgressBatches:
     """Batches that show the progress of each pass over them."""
 
+    n_passes: int
+
     def __init__(self, batches: Iterable[Any], total: int | None) -> None:
         self.batches = batches
         self.total = total

@@ -44,6 +44,9 @@ def spinner(description: str, *, shown: bool) -> Iterator[None]:
 class ProgressBatches:
     """Batches of a file that show on stderr how far each pass is; ``passes`` are their titles."""
 
+    bars: Progress
+    done: int
+
     def __init__(self, batches: FileBatches, passes: Sequence[str], *, shown: bool) -> None:
         self.batches = batches
         self.passes = passes

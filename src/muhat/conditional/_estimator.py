@@ -31,7 +31,13 @@ from muhat._validation import (
     is_dask,
 )
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
-from muhat.conditional._fits import Fit, RegressionRows, SpectralFit, choices_by_leaving_out
+from muhat.conditional._fits import (
+    ConditionalChoice,
+    Fit,
+    RegressionRows,
+    SpectralFit,
+    choices_by_leaving_out,
+)
 from muhat.conditional._intervals import (
     INTERVALS,
     QUANTILES,
@@ -159,6 +165,17 @@ class ConditionalMean(
     >>> round(model.loo_score_, 2)
     0.98
     """
+
+    scaling_: Any
+    bandwidths_: Array | None
+    bandwidth_scores_: Array | None
+    kernel_: Kernel
+    kernel_y_: Kernel
+    gram_: Any
+    gram_reason_: str
+    choice_: ConditionalChoice
+    choices_: list[ConditionalChoice]
+    filter_: Filter
 
     n_copies_: int | None
     _copied: tuple[Array, Array, Array] | None

@@ -18,7 +18,7 @@ from muhat.embedding import Embedding
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.gram._plan import MAX_ROWS_DENSE
-from muhat.kernels import Precomputed
+from muhat.kernels import Kernel, Precomputed
 
 LANDMARKS = 500
 ROWS = 8192
@@ -70,6 +70,15 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     >>> bool(abs(weights @ source / 200 - target.mean()) < 0.05)
     True
     """
+
+    kernel_: Kernel
+    gram_: str | Approximation
+    gap_: float
+    n_iter_: int
+    weights_: Array
+    effective_size_: float
+    distance_: float
+    converged_: bool
 
     def __init__(
         self,

@@ -108,6 +108,11 @@ class FileBatches:
         but the last.
     """
 
+    name: str
+    left_out: tuple[str, ...]
+    categories: dict[str, list[str]]
+    columns: tuple[str, ...]
+
     def __init__(
         self, path: Path, wanted: ColumnSelection, rows: int, separator: str | None
     ) -> None:

@@ -76,6 +76,10 @@ class RowsError(FileError):
 class NoColumnError(FileError):
     """A table without columns that were asked for: ``missing`` has their names, ``names`` those that there are."""
 
+    file: str
+    missing: list[str]
+    names: list[str]
+
     def __init__(self, who: str, missing: Sequence[str], names: Sequence[str]) -> None:
         super().__init__(no_column(who, missing[0], names))
         self.file, self.missing, self.names = who, list(missing), list(names)

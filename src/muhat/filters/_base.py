@@ -110,7 +110,7 @@ class Filter(Shrinker):
 
     analytic: ClassVar[bool] = True
 
-    qualification: float = float("nan")
+    qualification: ClassVar[float] = float("nan")
     """η0 of Definition 1: the largest η with |r_λ(γ)| γ^η ≤ D(η) λ^η, r_λ = 1 − s_λ."""
     B: float = float("nan")
     """Definition 1: |s_λ(γ)| ≤ B on [0, κ²]; NaN where no constant is stated."""

@@ -77,10 +77,11 @@ class KME(Constant):
     name = "kme"
     label = "KME"
     symbol = ""
-    colour, marker = "#000000", "o"
+    colour: ClassVar[str] = "#000000"
+    marker: ClassVar[str] = "o"
     in_auto = True
     parameterless: ClassVar[bool] = True
-    qualification = float("inf")
+    qualification: ClassVar[float] = float("inf")
     B, C = 1.0, 0.0
 
     def D(self, eta: float, kappa2: float) -> float:
@@ -96,8 +97,9 @@ class SimpleShrinkage(Constant):
 
     name = "s-kmse"
     label = "S-KMSE"
-    colour, marker = "#E69F00", "s"
-    qualification = 1.0
+    colour: ClassVar[str] = "#E69F00"
+    marker: ClassVar[str] = "s"
+    qualification: ClassVar[float] = 1.0
     B, C = 1.0, 1.0
 
     def D(self, eta: float, kappa2: float) -> float:
@@ -138,12 +140,13 @@ class Tikhonov(Formula):
     """s_λ(γ) = γ/(γ+λ): F-KMSE (section 3 of the paper)."""
 
     name = "f-kmse"
-    aliases = ("tikhonov",)
+    aliases: ClassVar[tuple[str, ...]] = ("tikhonov",)
     label = "F-KMSE"
-    colour, marker = "#0072B2", "o"
+    colour: ClassVar[str] = "#0072B2"
+    marker: ClassVar[str] = "o"
     in_auto = True
     in_conditional_auto = True
-    qualification = 1.0
+    qualification: ClassVar[float] = 1.0
     B, C = 1.0, 1.0
 
     def D(self, eta: float, kappa2: float) -> float:
@@ -165,7 +168,8 @@ class IteratedTikhonov(Formula):
 
     name = "iterated-tikhonov"
     label = "iterated Tikhonov"
-    colour, marker = "#56B4E9", "D"
+    colour: ClassVar[str] = "#56B4E9"
+    marker: ClassVar[str] = "D"
     in_conditional_auto = True
     order: int = 3
     B, C = 1.0, 1.0
@@ -209,11 +213,12 @@ class Landweber(Formula, Iteration):
 
     name = "landweber"
     label = "Landweber"
-    colour, marker = "#D55E00", "^"
+    colour: ClassVar[str] = "#D55E00"
+    marker: ClassVar[str] = "^"
     in_conditional_auto = True
     eta: float | None = None
     max_iterations: ClassVar[int] = 10**15
-    qualification = float("inf")
+    qualification: ClassVar[float] = float("inf")
     B, C = 1.0, 1.0
 
     def D(self, eta: float, kappa2: float) -> float:
@@ -260,9 +265,10 @@ class NuMethod(Iteration):
     """
 
     name = "nu-method"
-    aliases = ("accelerated-landweber",)
+    aliases: ClassVar[tuple[str, ...]] = ("accelerated-landweber",)
     label = "ν-method"
-    colour, marker = "#CC79A7", "v"
+    colour: ClassVar[str] = "#CC79A7"
+    marker: ClassVar[str] = "v"
     in_conditional_auto = True
     nu: float = 1.0
     kappa2: float | None = None
@@ -374,8 +380,9 @@ class Showalter(Formula):
 
     name = "showalter"
     label = "Showalter"
-    colour, marker = "#882255", "X"
-    qualification = float("inf")
+    colour: ClassVar[str] = "#882255"
+    marker: ClassVar[str] = "X"
+    qualification: ClassVar[float] = float("inf")
     B, C = 1.0, 1.0
 
     def D(self, eta: float, kappa2: float) -> float:
@@ -396,10 +403,11 @@ class TruncatedSVD(Formula):
 
     name = "tsvd"
     label = "truncated SVD"
-    colour, marker = "#009E73", "P"
+    colour: ClassVar[str] = "#009E73"
+    marker: ClassVar[str] = "P"
     analytic: ClassVar[bool] = False
     needs = Access.LEADING
-    qualification = float("inf")
+    qualification: ClassVar[float] = float("inf")
     B, C = 1.0, 1.0
 
     def D(self, eta: float, kappa2: float) -> float:
@@ -468,7 +476,8 @@ class Componentwise(Shrinker):
     name = "componentwise"
     label = "component-wise"
     symbol = ""
-    colour, marker = "#F0E442", "h"
+    colour: ClassVar[str] = "#F0E442"
+    marker: ClassVar[str] = "h"
     parameterless: ClassVar[bool] = True
 
     def on(self, components: Components, grid: Array) -> Array:

@@ -132,28 +132,37 @@ class FeatureProblem(SpectralProblem):
 
     def __post_init__(self, target: Element | None) -> None:
         sums, mass = self.sums, self.sums.total_mass
-        self.access = Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
-        self.n, self.dtype, self.largest_value = sums.n, self.features.dtype, sums.largest_value
-        self.rank = min(self.features.n_components, self.n)
-        self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
-        self.mean_weights = sums.mean.sum(axis=0) / mass
+        self.access: Access = (
+            Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
+        )
+        self.n: int = sums.n
+        self.dtype: np.dtype[Any] = self.features.dtype
+        self.largest_value: float = sums.largest_value
+        self.rank: int = min(self.features.n_components, self.n)
+        self.mass_range: tuple[float, float] = (
+            sums.weight_range[0] / mass,
+            sums.weight_range[1] / mass,
+        )
+        self.mean_weights: Array = sums.mean.sum(axis=0) / mass
         gamma, self.V = significant_eigenpairs(sums.covariance.sum(axis=0) / mass)
         mean, effective_size = (
             self.V.T @ self.mean_weights,
             mass**2 / float(sums.squared_masses.sum()),
         )
-        self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
-        self.trace, self.has_target, self.target_squared_norm = (
-            self.spectrum.trace,
-            target is not None,
-            0.0,
+        self.spectrum: Eigenvalues = Eigenvalues(
+            gamma, quotient(mean, np.sqrt(gamma)), effective_size
         )
-        self.spread = self.trace - self.spectrum.squared_norm
+        self.trace: Array = self.spectrum.trace
+        self.has_target: bool = target is not None
+        self.target_squared_norm: float = 0.0
+        self.spread: Array = self.trace - self.spectrum.squared_norm
         inside = np.zeros_like(self.mean_weights)
         if target is not None:
             inside = self.features.coordinates(target)
             self.target_squared_norm = float(inside @ inside) + self.features.outside(target)
-        self.components = Components(gamma, mean, self.V.T @ inside, np.asarray(effective_size))
+        self.components: Components = Components(
+            gamma, mean, self.V.T @ inside, np.asarray(effective_size)
+        )
 
     @cached_property
     def left_out(self) -> ConstantFilterScores:  # type: ignore[override]

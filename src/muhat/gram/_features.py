@@ -93,7 +93,7 @@ class FeatureMap(ABC):
             getattr(self, self.made_from), getattr(other, self.made_from)
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def _points(self, X: Array) -> Array:
         X = np.asarray(X)

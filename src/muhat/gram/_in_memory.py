@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -22,6 +22,7 @@ from muhat.gram._problem import (
     SpectralProblem,
     Spectrum,
     Target,
+    TargetWeights,
     dimension_of,
 )
 from muhat.kernels import Kernel
@@ -44,22 +45,23 @@ class InMemoryProblem(Problem):
     def __post_init__(self) -> None:
         own = self.gram.diagonal()
         self.masses: Array = self.gram.masses
-        self.n = self.rank = len(self.masses)
-        self.dtype, self.batch, self.trace = (
-            own.dtype,
-            own.shape[:-1],
-            own.sum(axis=-1, dtype=np.float64),
-        )
-        self.largest_value = float((own / self.masses).max())
-        self.mass_range = float(self.masses.min()), float(self.masses.max())
-        self.mean_weights = self.masses.astype(self.dtype)
+        self.n: int = len(self.masses)
+        self.rank: int = self.n
+        self.dtype: np.dtype[Any] = own.dtype
+        self.batch: tuple[int, ...] = own.shape[:-1]
+        self.trace: Array = own.sum(axis=-1, dtype=np.float64)
+        self.largest_value: float = float((own / self.masses).max())
+        self.mass_range: tuple[float, float] = float(self.masses.min()), float(self.masses.max())
+        self.mean_weights: Array = self.masses.astype(self.dtype)
         self.root_masses: Array = np.sqrt(self.masses).astype(self.dtype)
-        self.has_target = self.target is not None
+        self.has_target: bool = self.target is not None
         self.target_values: Array = self.root_masses * (
             0 if self.target is None else self.target.values
         )
-        self.target_squared_norm = 0.0 if self.target is None else self.target.squared_norm
-        self.target_weights = None if self.target is None else self.target.weights
+        self.target_squared_norm: float = 0.0 if self.target is None else self.target.squared_norm
+        self.target_weights: TargetWeights | None = (
+            None if self.target is None else self.target.weights
+        )
 
     @cached_property
     def mean_values(self) -> Array:
@@ -139,7 +141,9 @@ class DenseGram:
 class DenseProblem(InMemoryProblem, SpectralProblem):
     """The problem of a sample whose Gram matrix is in memory; eigenpairs are computed once, when first asked for."""
 
-    access = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
+    access: ClassVar[Access] = (  # type: ignore[misc]
+        Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
+    )
     gram: DenseGram
 
     @cached_property
@@ -267,7 +271,9 @@ class BlockGram:
 class BlockProblem(InMemoryProblem):
     """The problem of a sample too large for all eigenpairs of A."""
 
-    access = Access.PRODUCTS | Access.LEADING | Access.ROWS
+    access: ClassVar[Access] = (  # type: ignore[misc]
+        Access.PRODUCTS | Access.LEADING | Access.ROWS
+    )
     gram: BlockGram
 
     @cached_property

@@ -221,7 +221,7 @@ class Nystrom(Approximation):
         mine, its = ((each.n_components, each.random_state) for each in (self, other))
         return mine == its and np.array_equal(self.landmarks, other.landmarks)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 def _needs_matrix(kernel: Kernel) -> bool:

@@ -148,6 +148,10 @@ class LeaveOneOutUpdate:
     m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
     """
 
+    rest: Array
+    kappa: Array
+    beta: Array
+
     def __init__(self, p: Array, target: TargetWeights | None) -> None:
         self.rest = 1 - p  # c
         self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)

@@ -120,6 +120,14 @@ default='auto'
     (5,)
     """
 
+    groups_: Array
+    n_rows_: Array
+    gain_: float | None
+    gain_error_: float | None
+    candidates_: dict[str, Any]
+    candidate_weights_: Array
+    bounds_: Array
+
     _space: MeanSpace
     _joint: JointMeans
     _weights: Array | None

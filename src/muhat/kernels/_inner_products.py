@@ -51,7 +51,7 @@ class Polynomial(Kernel):
     """
 
     name = "polynomial"
-    aliases = ("poly",)
+    aliases: ClassVar[tuple[str, ...]] = ("poly",)
     degree: int = 2
     gamma: float = 1.0
     coef0: float = 1.0

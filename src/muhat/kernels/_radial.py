@@ -130,7 +130,7 @@ class Gaussian(ScaleMixture):
     """
 
     name = "gaussian"
-    aliases = ("rbf",)
+    aliases: ClassVar[tuple[str, ...]] = ("rbf",)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j).

@@ -12,6 +12,9 @@ from muhat.plots._style import axes_or_new
 class Display:
     """A figure that matplotlib draws."""
 
+    ax_: Any
+    figure_: Any
+
     def content(self) -> Plot | Bars:
         """Return the figure as data."""
         raise NotImplementedError

@@ -221,6 +221,9 @@ def bias_factor_of(D: Array) -> Array:
 class Scores(ABC):
     """The dear part of a rule's work on a problem, done once: the gain of any parameter follows from it."""
 
+    problem: Any
+    filters: list[Shrinker]
+
     unshrunk: Array
     """The score of KME."""
     bias_factor: Array = np.ones(())

@@ -105,6 +105,10 @@ class LeaveOneOut(Scored):
 class LeftOutScores(Scores):
     """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
 
+    can_extend_grid: bool
+    unshrunk: Array
+    most: list[Any]
+
     def __init__(
         self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array
     ) -> None:

@@ -95,7 +95,7 @@ class GCV(Scored):
 class GCVScores(Scores):
     """Generalised cross-validation: a gain is minus the score, as that of KME is 0/0."""
 
-    unshrunk = np.zeros(())
+    unshrunk: Array = np.zeros(())
 
     def gains(self, place: int, grid: Array) -> Array:
         """Return minus the GCV scores of a filter's parameters."""
@@ -194,6 +194,10 @@ class KFold(Scored):
 
 class FoldScores(Scores):
     """The scores of folds that are left out by refits."""
+
+    without: HeldOutFits
+    unshrunk: Array
+    bias_factor: Array
 
     def __init__(
         self,

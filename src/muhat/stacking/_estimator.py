@@ -26,7 +26,7 @@ from muhat._validation import (
     is_dask,
     whole_number,
 )
-from muhat.embedding import Embedding
+from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
@@ -37,6 +37,7 @@ from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import StackSample
 from muhat.stacking._span import combination
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
+from muhat.stacking._weights import LeftOutMoments
 
 N_ROWS_CHECKED = 500
 """Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
@@ -120,6 +121,13 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     >>> mu.score_samples(X).shape
     (50,)
     """
+
+    moments_: LeftOutMoments
+    candidate_weights_: Array
+    gains_: Array
+    names_: list[str]
+    embedding_: Element
+    n_samples_seen_: int
 
     def __init__(
         self,

@@ -276,6 +276,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     [False, False, True]
     """
 
+    feature_names_in_: Any
+
     reference_: Array
     history_: tuple[DriftResult, ...]
     n_batches_: int

@@ -15,6 +15,7 @@ from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import Filter
 from muhat.gram import DenseGram, DenseProblem
+from muhat.gram._problem import Spectrum
 from muhat.kernels import Kernel
 from muhat.theory._constants import Constants, stated_constants
 
@@ -313,6 +314,11 @@ class SmoothOperator:
     >>> F(Embedding(Gaussian(1.0), X, np.array([0.5, 0.5]))).weights.round(4)
     array([0.4446, 0.4446])
     """
+
+    points: Array
+    spectrum: Spectrum
+    inverse: Array
+    at_zero: float
 
     def __init__(self, kernel: Any, X: Array, filter: Filter, parameter: float) -> None:
         self.points = frozen(as_points(X))
