@@ -32,7 +32,7 @@ from muhat.plots import (
     figure_of_test,
     save,
 )
-from muhat.selection import REFIT_UP_TO, Fixed
+from muhat.selection import MAX_ROWS_REFIT, Fixed
 
 DISPLAYS = [LeaveOneOutDisplay, FilterDisplay]
 
@@ -142,7 +142,7 @@ def test_a_choice_far_below_kme_is_noted_in_the_legend_instead_of_squeezing_the_
 
 
 def test_estimators_without_a_score_are_in_the_filter_picture_only():
-    X = np.random.default_rng(SEED).normal(size=(REFIT_UP_TO + 1, 2))
+    X = np.random.default_rng(SEED).normal(size=(MAX_ROWS_REFIT + 1, 2))
     comparison = compare(X, filters=["f-kmse", "componentwise"])
     assert "componentwise" not in [
         curve.estimator for curve in LeaveOneOutDisplay.from_comparison(comparison).curves

@@ -2,7 +2,6 @@
 
 from muhat.conditional._distribution import ConditionalDistribution
 from muhat.conditional._estimator import ConditionalMean
-from muhat.conditional._fits import ConditionalChoice
 from muhat.conditional._matching import KernelMeanMatching
 
-__all__ = ["ConditionalChoice", "ConditionalDistribution", "ConditionalMean", "KernelMeanMatching"]
+__all__ = ["ConditionalDistribution", "ConditionalMean", "KernelMeanMatching"]

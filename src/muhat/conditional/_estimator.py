@@ -127,7 +127,7 @@ class ConditionalMean(
 
     Attributes
     ----------
-    choice_, choices_ : ConditionalChoice and list of ConditionalChoice
+    choice_, choices_ : Choice and list of Choice
         The choice that was taken, and those of every filter, with all scores.
     filter_, kernel_, kernel_y_ : Filter, Kernel and Kernel
         The filter that was taken, and the kernels with every parameter a number.

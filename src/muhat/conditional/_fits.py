@@ -16,15 +16,21 @@ from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenp
 from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
-from muhat.conditional._left_out import LeaveOneOutSmoother, Regression
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram, FeatureMap
 from muhat.gram._plan import Plan
+from muhat.gram._problem import kappa2_of
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, LeaveOneOut, ParameterRule, Rule
-from muhat.selection._base import Candidates, check_rest, checked_grid
+from muhat.selection import GCV, Choice, LeaveOneOut, ParameterRule, Rule
+from muhat.selection._base import (
+    Candidates,
+    candidates_of,
+    check_rest,
+    least_score_choice,
+)
+from muhat.selection._smoother import LeaveOneOutSmoother, Regression
 
 MIN_LAMBDA_SHARE = 1e-9
 """The least λ of a grid, in units of γ_max: below it, rounding of the eigenvalues shows in predictions."""
@@ -39,58 +45,11 @@ MAX_CALIBRATION_ROWS = 1000
 """The most rows whose left-out residuals calibrate quantiles."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ConditionalChoice:
-    """A filter's parameter for a conditional mean, and what it was chosen from.
-
-    Attributes
-    ----------
-    rule, filter : Rule and Filter
-        The rule that chose, and for what.
-    parameter, score, index : float or int, float, and int
-        λ or the number of iterations t, its score and its place in the grid.
-    grid, scores : arrays of shape (parameters,)
-        The candidates and the score of each: by leave-one-out, the weighted mean of ‖y_i − ŷ_i‖² in the space of y; NaN
-        where the parameter was given.
-    at_edge : bool
-        Whether it is the first or last of several candidates.
-    """
-
-    rule: Rule
-    filter: Filter
-    grid: Array
-    scores: Array
-
-    @property
-    def index(self) -> int:
-        """The place of the least score."""
-        return 0 if np.isnan(self.scores).all() else int(np.nanargmin(self.scores))
-
-    @property
-    def parameter(self) -> Any:
-        """The chosen λ or t."""
-        return self.grid[self.index].item()
-
-    @property
-    def score(self) -> float:
-        """Its score."""
-        return float(self.scores[self.index])
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether it is the first or last of several."""
-        return len(self.grid) > 1 and self.index in (0, len(self.grid) - 1)
-
-    def __repr__(self) -> str:
-        edge = ", at_edge=True" if self.at_edge else ""
-        return f"ConditionalChoice({self.filter!r}, parameter={self.parameter!r}, score={self.score:.6g}{edge})"
-
-
 class Fit(ABC):
     """A conditional mean on one kernel, with each filter's choice."""
 
     kernel: Kernel
-    choices: list[ConditionalChoice]
+    choices: list[Choice]
     n: int
     residuals: Array
     """Each row's outputs minus what is predicted for them by the smoother made without it: shape (n, columns)."""
@@ -108,7 +67,7 @@ class Fit(ABC):
         """
 
     @cached_property
-    def choice(self) -> ConditionalChoice:
+    def choice(self) -> Choice:
         """The choice with the least score."""
         return (
             min(self.choices, key=lambda choice: choice.score)
@@ -179,7 +138,7 @@ class SpectralFit(Fit):
     rows: RegressionRows
     features: FeatureMap | None
     """The feature map of an approximated kernel."""
-    choices: list[ConditionalChoice]
+    choices: list[Choice]
     coefficients: Array | None
     """β of shape (n or features, n_outputs): predictions are k(x, X) β, or z(x) β, beside the mean."""
     mean: Array
@@ -192,7 +151,7 @@ class SpectralFit(Fit):
         kernel: Kernel,
         rows: RegressionRows,
         plan: Plan,
-        choose: Callable[[Regression], list[ConditionalChoice]],
+        choose: Callable[[Regression], list[Choice]],
     ) -> SpectralFit:
         """Decompose the Gram matrix of a kernel, held as planned, and choose each filter's parameter."""
         features = (
@@ -355,8 +314,8 @@ def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]
 
 
 def bounded(parts: Parts, kernel: Kernel, largest_value: float) -> list[Any]:
-    """Return the filters for kernels with k(x, x) ≤ κ², which is the largest of the sample where there is no bound."""
-    kappa2 = kernel.bound if np.isfinite(kernel.bound) else largest_value or 1.0
+    """Return the filters for kernels with k(x, x) ≤ κ²."""
+    kappa2 = kappa2_of(kernel.bound, largest_value)
     return [filter.bounded_by(kappa2) for filter in parts.filters]
 
 
@@ -374,7 +333,7 @@ class Coordinates:
 
 def choices_by_leaving_out(
     parts: Parts, kernel: Kernel, rules: Sequence[Rule], regression: Regression
-) -> list[ConditionalChoice]:
+) -> list[Choice]:
     """Return each filter's choice on rows in memory."""
     filters = bounded(parts, kernel, regression.largest_value)
     return choices_of(regression, rules, filters, LeaveOneOutSmoother(regression).scores)
@@ -385,45 +344,40 @@ def choices_of(
     rules: Sequence[Rule],
     filters: Sequence[Any],
     left_out_scores: Callable[[list[Candidates]], list[Array]],
-) -> list[ConditionalChoice]:
-    """Return each filter's choice by its rule; what filters have in common by leave-one-out is computed once."""
-    largest = float(regression.gamma.max(initial=0.0))
-    candidates = [
-        candidates_of(largest, regression.n, *each) for each in zip(rules, filters, strict=True)
-    ]
-    scores = [np.full(len(each.grid), np.nan) for each in candidates]
+) -> list[Choice]:
+    """Return each filter's choice by its rule.
+
+    What filters have in common by leave-one-out is computed once.
+    """
+    candidates = []
+    scores = []
+    for rule, filter in zip(rules, filters, strict=True):
+        if isinstance(rule, ParameterRule):
+            own = Candidates(filter, rule.parameter(filter, regression.n))
+        else:
+            own = candidates_of(rule, filter, regression, regression_grid)
+        candidates.append(own)
+        scores.append(np.full(len(own.grid), np.nan))
+        if isinstance(rule, GCV):
+            scores[-1] = regression.gcv(own)
     left_out = [place for place, rule in enumerate(rules) if isinstance(rule, LeaveOneOut)]
     if left_out:
         check_rest(1 - float(regression.masses.max()))
         found = left_out_scores([candidates[place] for place in left_out])
-        for place, each in zip(left_out, found, strict=True):
-            scores[place] = each
-    for place, rule in enumerate(rules):
-        if isinstance(rule, GCV):
-            scores[place] = regression.gcv(candidates[place])
-    return [
-        ConditionalChoice(rule, each.filter, each.grid, own)
-        for rule, each, own in zip(rules, candidates, scores, strict=True)
-    ]
+        for place, own_scores in zip(left_out, found, strict=True):
+            scores[place] = own_scores
+    return list(map(least_score_choice, rules, candidates, scores))
 
 
-def candidates_of(largest: float, n: int, rule: Any, filter: Filter) -> Candidates:
-    """Return a filter with the parameters to choose from: those given, or from hardly any regularisation to all.
-
-    ``largest`` is γ_max.
-    """
-    if isinstance(rule, ParameterRule):
-        return Candidates(filter, rule.parameter(filter, n))
-    if rule.grid is not None:
-        return Candidates(filter, checked_grid(rule, filter, rule.grid))
-    largest = largest or 1.0
-    if isinstance(filter, Iteration):
-        last = filter.from_lambda(MIN_LAMBDA_SHARE * largest)
-        last = last if isinstance(filter, Formula) else min(last, MAX_STEPS)
-        return Candidates(
-            filter, np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
-        )
-    return Candidates(filter, np.geomspace(MIN_LAMBDA_SHARE * largest, 10 * largest, GRID_SIZE))
+def regression_grid(filter: Filter, regression: Regression) -> Array:
+    """Return the parameters to choose from: from hardly any regularisation to all of it."""
+    largest = float(regression.gamma.max(initial=0.0)) or 1.0
+    if not isinstance(filter, Iteration):
+        return np.geomspace(MIN_LAMBDA_SHARE * largest, 10 * largest, GRID_SIZE)
+    last = filter.from_lambda(MIN_LAMBDA_SHARE * largest)
+    if not isinstance(filter, Formula):
+        last = min(last, MAX_STEPS)
+    return np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
 
 
 def factor_of(kernel: Kernel, outputs: Array) -> Array:

@@ -18,21 +18,20 @@ from muhat._arrays import Array, quotient, significant_eigenpairs
 from muhat._parts import Parts
 from muhat._validation import check_finite, check_scale
 from muhat.conditional._fits import (
-    ConditionalChoice,
     Coordinates,
     Fit,
     bounded,
     choices_of,
     evenly_spaced,
 )
-from muhat.conditional._left_out import LeaveOneOutSmoother, RegressionBatch, RegressionTotals
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
-from muhat.selection import Rule
+from muhat.selection import Choice, Rule
 from muhat.selection._base import Candidates
 from muhat.selection._poles import Poles
+from muhat.selection._smoother import LeaveOneOutSmoother, RegressionBatch, RegressionTotals
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +123,7 @@ class StreamFit(Fit):
 
     kernel: Kernel
     basis: _Basis
-    choices: list[ConditionalChoice]
+    choices: list[Choice]
     left_out: Array | None = None
     outputs: Array | None = None
     """None for a filter that is not smooth, whose rows are left out by refits only."""

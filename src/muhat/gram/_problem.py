@@ -239,6 +239,11 @@ class EigenbasisRows:
         return LeaveOneOutUpdate(self.masses, self.target)
 
 
+def kappa2_of(bound: float, largest_value: float) -> float:
+    """Return κ² = sup k(x, x): the kernel's bound, or max k(x_i, x_i) if it has none; never zero."""
+    return bound if np.isfinite(bound) else largest_value or 1.0
+
+
 def dimension_of(trace: Array, squared: Array) -> Array:
     """Return D = (tr Σ)²/tr Σ², the number of components that share the variance; zero where there is none."""
     return quotient(trace**2, squared)
@@ -282,8 +287,8 @@ class Problem(ABC):
         """D = (tr Σ̂)²/tr Σ̂² of the centred covariance Σ̂; zero where rows do not differ."""
 
     def kappa2(self, bound: float) -> float:
-        """Return κ² for a kernel with that bound: max k(x_i, x_i) where it has none, and never zero."""
-        return bound if np.isfinite(bound) else self.largest_value or 1.0
+        """Return κ² for a kernel with that bound."""
+        return kappa2_of(bound, self.largest_value)
 
 
 class SpectralProblem(Problem):
@@ -402,3 +407,24 @@ class HeldOut:
             target=target,
             kappa=kappa,
         )
+
+
+def eigenpairs_without(gamma: Array, covariance: Array, rest: Array) -> tuple[Array, Array]:
+    """Return the eigenpairs of Ĉ without each of several sets of points, in the kernel PCA basis.
+
+    There Ĉ is diag(γ), a set F takes Σ_F p_i φ_i φ_iᵀ away, and what is left is divided by its mass.
+
+    Parameters
+    ----------
+    gamma : array of shape (..., r)
+        The eigenvalues of Ĉ.
+    covariance : array of shape (..., sets, r, r)
+        Σ_F p_i φ_i φ_iᵀ of each set.
+    rest : array of shape (sets, 1, 1)
+        1 − Σ_F p_i.
+    """
+    left = -covariance
+    diagonal = np.arange(left.shape[-1])
+    left[..., diagonal, diagonal] += gamma[..., None, :]
+    gamma, V = np.linalg.eigh(left / rest)
+    return gamma, V

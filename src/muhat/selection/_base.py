@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat._arrays import Array
+from muhat._arrays import Array, rounding
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters import Shrinker
@@ -38,6 +38,10 @@ MIN_REMAINING_MASS = 1e-3
 """The mass that must be left when points are left out: with less, what they hide has lost its digits."""
 
 
+DefaultGrid = Callable[[Any, Any], Array]
+"""A function of a filter and a problem that returns the parameters to choose from."""
+
+
 @dataclass(frozen=True)
 class Candidates:
     """A filter with the parameters to choose from."""
@@ -61,13 +65,13 @@ class Choice:
     grid, gains, scores, strengths : array of shape (parameters,)
         The candidates, with the gain, the score and the strength of each. A score is the smaller the better; a gain is
         how much smaller than KME's it is, computed as such and not as a difference of scores, of which it may be the
-        tenth digit. Generalised cross-validation has no score for KME: its gain is minus the score. Both are NaN where
-        a rule needs none.
+        tenth digit. Generalised cross-validation and conditional means have no score for KME: their gain is minus the
+        score. Both are NaN for a rule that needs no score.
     unshrunk : float
-        The score of KME by the same rule.
+        The score of KME by the same rule; 0 where there is none.
     gain, score, strength : float
-        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and
-        1 is the target.
+        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 is the empirical mean and 1 is the
+        target. It is NaN for conditional means.
     at_edge : bool
         Whether the choice is the first or last of several candidates.
     """
@@ -90,8 +94,11 @@ class Choice:
 
     def __repr__(self) -> str:
         parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
+        found = f"gain={self.gain!r}, strength={self.strength!r}"
+        if np.isnan(self.strengths).all():
+            found = f"score={self.score:.6g}"
         edge = ", at_edge=True" if np.any(self.at_edge) else ""
-        return f"Choice({self.filter!r}, {parameter}gain={self.gain!r}, strength={self.strength!r}{edge})"
+        return f"Choice({self.filter!r}, {parameter}{found}{edge})"
 
     @property
     def scores(self) -> Array:
@@ -257,7 +264,7 @@ class Scored(Rule):
 
     def choices(self, problem: Any, filters: Sequence[Shrinker]) -> list[Choice]:
         """Return, for each filter, the parameter with the largest gain; of equal ones, the one that shrinks least."""
-        candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
+        candidates = [candidates_of(self, filter, problem) for filter in filters]
         return self.refined(self.prepare(problem, candidates), candidates)
 
     def refined(self, scores: Scores, candidates: Sequence[Candidates]) -> list[Choice]:
@@ -333,11 +340,39 @@ def _tied_from(problem: Problem, gains: Array) -> Array:
     )
 
 
-def candidates_of(rule: Rule, grid: Any, problem: Problem, filter: Shrinker) -> Candidates:
-    """Return a filter with the grid the user gave, or its own if there is none."""
-    if grid is not None:
-        return Candidates(filter, checked_grid(rule, filter, grid))
-    return Candidates(filter, np.zeros(1) if filter.parameterless else filter.grid(problem))
+def candidates_of(
+    rule: Any, filter: Shrinker, problem: Any, default_grid: DefaultGrid | None = None
+) -> Candidates:
+    """Return a filter with the parameters that a rule chooses from.
+
+    These are the user's grid, or else the default one: the filter's own for kernel means, another
+    for conditional means.
+    """
+    if rule.grid is not None:
+        return Candidates(filter, checked_grid(rule, filter, rule.grid))
+    if filter.parameterless:
+        return Candidates(filter, np.zeros(1))
+    if default_grid is None:
+        return Candidates(filter, filter.grid(problem))
+    return Candidates(filter, default_grid(filter, problem))
+
+
+def gcv_scores(residual: Array, freedom: Array, n: int) -> Array:
+    """Return residual/freedom², the scores of generalised cross-validation.
+
+    No freedom is interpolation, which says nothing and is chosen after all else: its score is
+    infinite. ``freedom`` is 1 − tr S/n of the smoother S, a mean of n numbers of order one.
+    """
+    has_freedom = freedom > n * rounding(freedom)
+    return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=has_freedom)
+
+
+def least_score_choice(rule: Rule, candidates: Candidates, scores: Array) -> Choice:
+    """Return the choice with the least of some scores, which are not compared with KME's."""
+    unknown = np.full(len(candidates.grid), np.nan)
+    if np.isnan(scores).all():
+        return only_choice(rule, candidates, unknown)
+    return choice_at(rule, candidates, np.asarray(np.nanargmin(scores)), -scores, 0.0, unknown)
 
 
 def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:

@@ -19,7 +19,7 @@ from scipy.special import ndtr, stdtrit
 from muhat._arrays import Array, share_between_cores, slices, without_rounding
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, EigenbasisRows, SpectralProblem
-from muhat.gram._problem import HeldOut
+from muhat.gram._problem import HeldOut, eigenpairs_without
 from muhat.selection._base import (
     GAIN_ROUNDING,
     Candidates,
@@ -180,13 +180,19 @@ def _poles_of(
     return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
 
 
+def is_heavy(masses: Array, lightest: float) -> Array:
+    """Return which points are heavy, given the least mass of all points."""
+    return 1 - masses < (1 - HEAVY_MASS_SHARE) * (1 - lightest)
+
+
 def _moments_of_rows(problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes) -> list[Any]:
     """Return the moments of rows, and the sample without each of those that are heavy."""
-    heavy = 1 - rows.masses < (1 - HEAVY_MASS_SHARE) * (1 - problem.mass_range[0])
-    if 1 - problem.mass_range[1] >= (1 - HEAVY_MASS_SHARE) * (1 - problem.mass_range[0]):
+    lightest, heaviest = problem.mass_range
+    if not is_heavy(np.asarray(heaviest), lightest):
         return [Moments.from_rows(problem, rows, nodes)]
-    without = held_out_fits(problem, rows, np.flatnonzero(heavy)[:, None])
-    return [Moments.from_rows(problem, rows[~heavy], nodes), without]
+    heavy = is_heavy(rows.masses, lightest)
+    fits = held_out_fits(problem, rows, np.flatnonzero(heavy)[:, None])
+    return [Moments.from_rows(problem, rows[~heavy], nodes), fits]
 
 
 def _rows_left_out(problem: SpectralProblem, rows: EigenbasisRows) -> list[Any]:
@@ -306,10 +312,7 @@ class HeldOutFits:
     def from_held_out(cls, problem: SpectralProblem, held_out: HeldOut) -> HeldOutFits:
         """Decompose the covariance without each set: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
         whole, rest = problem.components, (1 - held_out.mass)[:, None]
-        covariance = -held_out.covariance
-        diagonal = np.arange(covariance.shape[-1])
-        covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
-        gamma, V = np.linalg.eigh(covariance / rest[..., None])
+        gamma, V = eigenpairs_without(whole.gamma, held_out.covariance, rest[..., None])
         gamma = without_rounding(gamma, problem.n)
         mean, kappa = (
             (whole.mean[..., None, :] - held_out.mean) / rest,
@@ -374,10 +377,8 @@ class HeldOutFits:
 
 def held_out_fits(problem: SpectralProblem, rows: EigenbasisRows, folds: Array) -> HeldOutFits:
     """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
-    size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
-    chunks = np.array_split(
-        folds, max(1, min(len(folds), max(MIN_CHUNKS, size // MAX_ENTRIES_PER_CHUNK)))
-    )
+    gamma = problem.components.gamma
+    chunks = refit_chunks(folds, gamma.size * gamma.shape[-1])
     held_out = partial(HeldOut.from_rows, problem, rows)
     return reduce(
         add,
@@ -385,3 +386,12 @@ def held_out_fits(problem: SpectralProblem, rows: EigenbasisRows, folds: Array) 
             lambda some: HeldOutFits.from_held_out(problem, held_out(some)), chunks
         ),
     )
+
+
+def refit_chunks(sets: Array, entries: int) -> list[Array]:
+    """Return sets to leave out, in chunks that fit in memory and give every core something to do.
+
+    ``entries`` is the number of matrix entries that leaving out one of them takes.
+    """
+    count = max(MIN_CHUNKS, len(sets) * entries // MAX_ENTRIES_PER_CHUNK)
+    return np.array_split(sets, max(1, min(len(sets), count)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from itertools import chain
 from operator import add
 
@@ -215,11 +215,19 @@ def find_poles(
 ) -> Poles | None:
     """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
     tried = chain(known, poles_to_try(filter, grid, interval))
+    error = partial(_error, filter=filter, grid=grid, interval=interval)
+    return first_accurate(tried, error, MAX_FIT_ERROR)
+
+
+def first_accurate(
+    tried: Iterable[Poles], error: Callable[[Poles], float], tolerance: float
+) -> Poles | None:
+    """Return the first poles whose error is within the tolerance; None if there are no such poles."""
     with BLAS_ON_ONE_THREAD:  # matrices are small
-        return next(
-            (poles for poles in tried if _error(poles, filter, grid, interval) <= MAX_FIT_ERROR),
-            None,
-        )
+        for poles in tried:
+            if error(poles) <= tolerance:
+                return poles
+    return None
 
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:

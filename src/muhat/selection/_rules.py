@@ -28,6 +28,7 @@ from muhat.selection._base import (
     check_rest,
     checked_bias_factor,
     checked_grid,
+    gcv_scores,
     only_choice,
     strengths_of,
 )
@@ -81,7 +82,7 @@ class GCV(Scored):
             leading = Leading.down_to(problem, float(candidates.grid.min()))
         kept = leading.kept(candidates.grid)
         residual = (1 - kept) @ leading.projected**2 + leading.behind
-        gains = -_gcv(residual, 1 - kept.sum(axis=-1) / problem.n)
+        gains = -gcv_scores(residual, 1 - kept.sum(axis=-1) / problem.n, problem.n)
         choice = self.largest(problem, candidates, gains, leading.strengths(kept), 0.0)
         return leading.with_solution(choice, kept[choice.index])
 
@@ -107,12 +108,8 @@ class GCVScores(Scores):
         gap = components.gamma * (components.mean - components.target) ** 2
         unseen = (self.problem.n - r.shape[-1]) * (1 - filter.at_zero(grid))
         freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / self.problem.n
-        return -np.moveaxis(_gcv((r**2 * gap).sum(axis=-1), freedom), 0, -1)
-
-
-def _gcv(residual: Array, freedom: Array) -> Array:
-    """Return residual/freedom²; no freedom is interpolation, which says nothing and is chosen after all else."""
-    return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
+        scores = gcv_scores((r**2 * gap).sum(axis=-1), freedom, self.problem.n)
+        return -np.moveaxis(scores, 0, -1)
 
 
 @dataclass
@@ -158,7 +155,7 @@ class KFold(Scored):
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
-        candidates = [candidates_of(self, self.grid, blocks, filter) for filter in filters]
+        candidates = [candidates_of(self, filter, blocks) for filter in filters]
         factor = bias_factor_on(self.bias_factor, blocks)
         krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS], candidates, factor)
         return [krylov.with_solution(choice) for choice in self.refined(krylov, candidates)]

@@ -23,14 +23,10 @@ from numpy.polynomial.chebyshev import chebpts1, chebvander
 from muhat._arrays import TINY_SHARE, Array, quotient, rounding, share_between_cores, slices
 from muhat.errors import MuhatError
 from muhat.filters import Filter
-from muhat.selection._base import Candidates
-from muhat.selection._leave_one_out import (
-    HEAVY_MASS_SHARE,
-    MAX_ENTRIES_PER_CHUNK,
-    MAX_ROWS_REFIT,
-    MIN_CHUNKS,
-)
-from muhat.selection._poles import Interval, Nodes, Poles, poles_to_try
+from muhat.gram._problem import eigenpairs_without
+from muhat.selection._base import Candidates, gcv_scores
+from muhat.selection._leave_one_out import MAX_ROWS_REFIT, MIN_CHUNKS, is_heavy, refit_chunks
+from muhat.selection._poles import Interval, Nodes, Poles, first_accurate, poles_to_try
 
 MAX_FIT_ERROR = 5e-12
 """The error of κ√γ ĝ(γ) as a sum of resolvents, next to its largest value or 1, up to which poles are taken."""
@@ -117,12 +113,7 @@ class Regression:
             freedom -= (
                 r @ fitted[:, -1] ** 2 + max(1 - float(fitted[:, -1] @ fitted[:, -1]), 0.0)
             ) / n
-        return np.divide(
-            residual,
-            freedom**2,
-            out=np.full_like(residual, np.inf),
-            where=freedom > rounding(r) * n,
-        )
+        return gcv_scores(residual, freedom, n)
 
 
 @dataclass(frozen=True)
@@ -167,9 +158,10 @@ class LeaveOneOutSmoother:
     def __init__(self, regression: Regression) -> None:
         self.regression = regression
         rest = 1 - regression.masses
-        # What is left without a heavy row is a share of its own: these, fifty at most, are left out by refits.
-        self.light = np.flatnonzero(rest >= (1 - HEAVY_MASS_SHARE) * rest.max())
-        self.heavy = np.flatnonzero(rest < (1 - HEAVY_MASS_SHARE) * rest.max())
+        # What is left without a heavy row is a share of its own: these, fifty at most, are left
+        # out by refits.
+        heavy = is_heavy(regression.masses, float(regression.masses.min()))
+        self.light, self.heavy = np.flatnonzero(~heavy), np.flatnonzero(heavy)
         of_light = float(rest[self.light].min()), float(rest[self.light].max())
         self.interval = Interval.from_spectrum(regression.gamma, of_light, regression.largest_value)
         # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
@@ -182,9 +174,8 @@ class LeaveOneOutSmoother:
         if not (isinstance(filter, Filter) and filter.analytic and self.interval.largest):
             return None
         tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
-        return next(
-            (poles for poles in tried if self._error(poles, filter, grid) <= MAX_FIT_ERROR), None
-        )
+        error = partial(self._error, filter=filter, grid=grid)
+        return first_accurate(tried, error, MAX_FIT_ERROR)
 
     def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
         """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid.
@@ -414,10 +405,7 @@ class LeaveOneOutSmoother:
             raise MuhatError("leave-one-out", needed, n, advice)
         if not len(rows):
             return
-        size = len(rows) * len(self.regression.gamma) ** 2
-        chunks = np.array_split(
-            rows, min(len(rows), max(MIN_CHUNKS, size // MAX_ENTRIES_PER_CHUNK))
-        )
+        chunks = refit_chunks(rows, len(self.regression.gamma) ** 2)
         for some in slices(0, len(chunks), MIN_CHUNKS):
             found = share_between_cores(partial(Refits, self.regression), chunks[some])
             yield from zip(chunks[some], found, strict=True)
@@ -433,10 +421,7 @@ class Refits:
         self.regression, self.rows = regression, rows
         root, rest = np.sqrt(regression.gamma), (1 - regression.masses[rows])[:, None, None]
         own = regression.U[rows] * root  # √p_i φ_i
-        covariance = -own[:, :, None] * own[:, None, :]
-        diagonal = np.arange(len(root))
-        covariance[:, diagonal, diagonal] += regression.gamma
-        gamma, V = np.linalg.eigh(covariance / rest)
+        gamma, V = eigenpairs_without(regression.gamma, own[:, :, None] * own[:, None, :], rest)
         self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * TINY_SHARE), V
         means = regression.left_out_means[rows, None]
         targets = root[:, None] * (
