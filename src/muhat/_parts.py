@@ -1,4 +1,7 @@
-"""Every argument of an estimator, resolved and checked before the first row is read: names become objects."""
+"""Every argument of an estimator, resolved and checked before the first row is read.
+
+Names become objects.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,17 @@ from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_o
 from muhat.selection._base import Scored
 
 ANY_N = 10**9
-"""More rows than any filter is refitted for: what is refused of so many is refused whatever their number."""
+"""A sample size beyond every refit limit, to check combinations before n is known."""
 
 PROBE_POINTS = np.array([[0.0], [1.0]])
-"""Two points on which a kernel's parameters are tried."""
+"""Two points on which a kernel is evaluated once, to validate its parameters."""
 
 
 def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
-    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for."""
+    """Return the kernel that a name, a kernel object or a function stands for.
+
+    Kernel objects may be scikit-learn's.
+    """
     if isinstance(kernel, str) and kernel not in KERNELS:
         if kernel in names_known_to_sklearn():
             return Function(kernel)
@@ -51,7 +57,7 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
 
 
 class HasKernel:
-    """An estimator whose kernel may be given by name, and its parameters be set and searched all the same."""
+    """An estimator with ``kernel__…`` parameters that can be set if the kernel is a name too."""
 
     kernel: Any
 
@@ -88,7 +94,7 @@ def as_filter(filter: Any) -> Shrinker:
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
-    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once."""
+    """Return the filters that a name, an object, a list or ``"auto"`` stands for, each once."""
     given = list(filter) if isinstance(filter, list | tuple) else [filter]
     if not given:
         raise MuhatError("filter", "at least one filter is needed", "an empty list")
@@ -107,7 +113,10 @@ def as_rule(selection: Any) -> Rule:
 
 
 def without_harm(rule: Rule) -> Rule:
-    """Return the rule that ``filter="auto"`` chooses by: one that scores left-out rows counts bias more often."""
+    """Return the rule that ``filter="auto"`` chooses by.
+
+    One that scores left-out rows counts bias more often.
+    """
     if isinstance(rule, LeaveOneOut | KFold) and rule.bias_factor is None:
         return replace(rule, bias_factor="auto")
     return rule
@@ -134,7 +143,7 @@ class Parts:
     target: Any = None
     """f*, an element of the RKHS or weights on the sample."""
     best_of: bool = True
-    """Whether the best of several filters is to be taken, so that one rule must be able to compare them."""
+    """Whether the best of several filters is taken, so that one rule must compare them."""
 
     @classmethod
     def from_arguments(
@@ -185,7 +194,9 @@ class Parts:
         return parts
 
     def rules(self, access: Access, n: int = ANY_N) -> list[Rule]:
-        """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows.
+        """Return the rule that chooses for each filter.
+
+        It depends on what the Gram operator gives and on the number of rows.
 
         Filters of which the best is to be taken are refused where no one rule can score them all.
         """
@@ -197,13 +208,16 @@ class Parts:
             if rule is not usual
         ]
         if self.best_of and odd:
-            needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
+            needed = (
+                f"filters that are compared must be scored by one rule; {', '.join(odd)} can only "
+                "be scored by a different rule here"
+            )
             advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
             raise MuhatError(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice)
         return rules
 
     def check_batches(self, rows_again: bool) -> None:
-        """Refuse what rows in batches cannot have, whether or not they can be passed over again."""
+        """Raise MuhatError for parts that do not work with rows in batches."""
         check_batches(self.gram, self.kernel, self.who)
         if self.target is not None and not isinstance(self.target, Element):
             needed = "an Embedding is needed where rows come in batches"
@@ -221,7 +235,7 @@ class Parts:
         return any(not isinstance(each, KME) for each in self.filters)
 
     def check_enough(self, rules: Sequence[Rule], n: int) -> None:
-        """Refuse fewer rows than the rules need to choose."""
+        """Raise MuhatError for fewer rows than the rules need to choose."""
         rule = max(rules, key=lambda each: each.least_points)
         if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
@@ -229,9 +243,12 @@ class Parts:
             raise MuhatError(self.who, needed, f"n_samples = {n}", advice)
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
-        """Return the target f* as an element of the RKHS, or refuse it unless it has that kernel and so many columns.
+        """Return the target f* as an element of the RKHS.
 
-        The points are the sample; none where it is not held, so that there is nothing for weights to be on.
+        Raise MuhatError unless it has that kernel and that number of columns.
+
+        The points are the sample; none where it is not held, so that there is nothing for weights
+        to be on.
         """
         target = self.target
         if target is None:
@@ -260,7 +277,7 @@ class Parts:
         return Embedding(kernel, points, weights.astype(np.result_type(points.dtype, np.float32)))
 
     def _check_target(self) -> None:
-        """Refuse a target that is wrong whatever the sample is."""
+        """Raise MuhatError for a target that is wrong for every sample."""
         target, who = self.target, f"{self.who}(target=…)"
         if target is None:
             return
@@ -281,12 +298,15 @@ class Parts:
 
 
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
-    """Return the rule that chooses for each filter: the one asked for, or another that stands in for it.
+    """Return the rule that chooses for each filter.
 
-    It is the same everywhere (docs/selection.md), from what rule and filter need and what the way to hold the Gram
-    operator gives: GCV stands in for leave-one-out where that would take a refit for each of many points, k-fold where
-    there are only products with A or rows come once, and leave-one-out for GCV where that is flat. What is left is
-    refused, before the first row is read. Filters that are compared share one rule where they can.
+    The one asked for, or another that stands in for it.
+
+    It is the same everywhere (docs/selection.md), from what rule and filter need and what the way
+    to hold the Gram operator gives: GCV stands in for leave-one-out where that would take a refit
+    for each of many points, k-fold where there are only products with A or rows come once, and
+    leave-one-out for GCV where that is flat. What is left is refused, before the first row is read.
+    Filters that are compared share one rule where they can.
     """
     rules = [_rule_for(rule, filter, access, n) for filter in filters]
     fallback = next((each for each in rules if isinstance(each, KFold)), rule)
@@ -300,7 +320,10 @@ def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -
 def choices_by(
     rules: Sequence[Rule], problem: Problem, filters: Sequence[Shrinker]
 ) -> list[Choice]:
-    """Return each filter's choice by its rule; what filters with the same rule share is computed once."""
+    """Return each filter's choice by its rule.
+
+    What filters with the same rule share is computed once.
+    """
     found: dict[int, Choice] = {}
     for rule in {id(rule): rule for rule in rules}.values():
         places = [place for place, own in enumerate(rules) if own is rule]

@@ -52,27 +52,34 @@ def compare(
     standardize: bool = True,
     gram: Any = "auto",
 ) -> Comparison:
-    """Compare filters on a sample, all on one decomposition: for each, what ``KernelMean(filter=...)`` chooses.
+    """Compare filters on a sample, all on one decomposition.
+
+    For each, what ``KernelMean(filter=...)`` chooses.
 
     Beside all filters, on rows in memory, is the stacked mean, ``StackedMean``.
 
     Parameters
     ----------
     X : array or data frame of shape (n, d), also of dask, or batches of them
-        The sample, of at least 2 points; one dimension is one column. Batches must be such that can be iterated anew,
-        as a list or ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to
-        draw landmarks and bandwidth, to sum up and to leave points out), and never held at once if they are many.
+        The sample, of at least 2 points; one dimension is one column. Batches must be such that can
+        be iterated anew, as a list or ``muhat.open_batches("big.parquet")``: they are passed over
+        up to four times (to standardize, to draw landmarks and bandwidth, to sum up and to leave
+        points out), and never held at once if they are many.
     kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
-        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note says which stood in.
+        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note
+        says which stood in.
     filters : sequence of str or Shrinker, default=None
-        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
-        against, always takes part.
+        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all
+        are measured against, always takes part.
     standardize : bool, default=True
-        Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
-        that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by features, which takes
-        any number. The scores are then the exact leave-one-out scores of the approximated kernel.
+        Whether every feature is brought to mean 0 and variance 1, as in the paper, constant
+        features to 0. For kernels that are no function of x − y, whose mean that would make zero,
+        features are scaled and not centred.
+    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
+    default='auto'
+        How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by
+        features, which takes any number. The scores are then the exact leave-one-out scores of the
+        approximated kernel.
 
     Returns
     -------
@@ -162,7 +169,10 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
 
 
 def _one_column(X: Any) -> Any:
-    """Return what has one dimension, as a Series or a list of numbers, as one column; anything else as it is."""
+    """Return what has one dimension, as a Series or a list of numbers, as one column.
+
+    Anything else as it is.
+    """
     X = as_frame(X)
     if isinstance(X, range) or (
         isinstance(X, list | tuple) and all(isinstance(each, Real) for each in X)
@@ -175,7 +185,10 @@ def _one_column(X: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One filter of a comparison: its name, the parameter that was chosen for it, and how it does."""
+    """One filter of a comparison.
+
+    Its name, the parameter that was chosen for it, and how it does.
+    """
 
     name: str
     filter: Shrinker
@@ -193,12 +206,18 @@ class Row:
     strengths: Array
     scores: Array | None
     improvements: Array | None
-    """The strength and leave-one-out score of each candidate, and its gain 100 (LOO_KME − LOO)/R, in percent of KME's
-    estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the gain is not.
-    Scores are None where they would take a refit for each of too many points."""
+    """The strength, leave-one-out score and gain of each candidate.
+
+    The gain is 100 (LOO_KME − LOO)/R, in percent of KME's estimated risk R, computed as a gain and
+    not as a difference of scores. An estimate may be above 100, the gain is not. Scores are None
+    where they would take a refit for each of too many points.
+    """
     standard_error: float | None
-    """That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
-    the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it."""
+    """That of the chosen parameter's improvement, in percent too.
+
+    From the n differences to KME of which the score is the mean, or from a thousand of them. The
+    improvement of the estimate on this very sample may be off by it.
+    """
     shrinkage: Array
     """s of every component, for the chosen parameter."""
 
@@ -209,12 +228,18 @@ class Row:
 
     @property
     def improvement(self) -> float | None:
-        """The chosen parameter's estimate of 100 (R − R_λ)/R; optimistic where the parameter was chosen by it."""
+        """The chosen parameter's estimate of 100 (R − R_λ)/R.
+
+        Optimistic where the parameter was chosen by it.
+        """
         return None if self.improvements is None else float(self.improvements[self.index])
 
     @property
     def gain_text(self) -> str:
-        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
+        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'.
+
+        '–' without one.
+        """
         return gain_text(self.improvement, self.standard_error)
 
     @property
@@ -262,7 +287,8 @@ class Comparison(Reportable, HtmlReprMixin):
     best : Row
         The one with the least leave-one-out score; of equal ones, the one that shrinks least.
     risk : float
-        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
+        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what
+        leave-one-out leaves.
     eigenvalues : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
     kernel, selection : Kernel and str
@@ -272,18 +298,21 @@ class Comparison(Reportable, HtmlReprMixin):
     gram, gram_reason : str
         How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
     n_components, kept : int and float
-        The number of features it is approximated by, zero where it is not; and the share of Σ k(x_i, x_i) they keep.
+        The number of features it is approximated by, zero where it is not; and the share of Σ
+        k(x_i, x_i) they keep.
     approximation_error, error_unit : float and str
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
     stacked : StackedMean or None
-        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
+        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a
+        Gram matrix.
     standardize : bool
         Whether every feature was brought to mean 0 and variance 1.
     threshold : float
-        How many of its standard errors the best gain must exceed to be clear, as the largest of all candidates' gains.
+        How many of its standard errors the best gain must exceed to be clear, as the largest of all
+        candidates' gains.
     default : Row or None
-        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that does no harm; none
-        where rows are not held in a Gram matrix.
+        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that
+        does no harm; none where rows are not held in a Gram matrix.
     """
 
     rows: tuple[Row, ...]
@@ -304,7 +333,10 @@ class Comparison(Reportable, HtmlReprMixin):
     standardize: bool = False
     threshold: float = 2.0
     extra_bias: float = 0.0
-    """What a strength of one adds to the squared bias where it is counted more than once, in percent of the risk."""
+    """What a strength of one adds to the squared bias, in percent of the risk.
+
+    It is zero unless the squared bias is counted more than once.
+    """
     default: Row | None = None
 
     @classmethod
@@ -354,7 +386,10 @@ class Comparison(Reportable, HtmlReprMixin):
 
     @classmethod
     def from_estimator(cls, estimator: KernelMean) -> Comparison:
-        """Return the comparison of all filters that a ``KernelMean`` has tried, fitted without target and weights."""
+        """Return the comparison of all filters that a ``KernelMean`` has tried.
+
+        It must be fitted without target and weights.
+        """
         check_is_fitted(estimator)
         if estimator.gram_ != "dense":
             needed = "an estimator that holds its Gram matrix is needed"
@@ -386,35 +421,48 @@ class Comparison(Reportable, HtmlReprMixin):
         """What a reader of the table has to know, a sentence each."""
         notes = []
         if self.n_components:
-            how = f"The Gram matrix is approximated by {self.n_components} features ({self.gram}; {self.gram_reason})"
-            error = f"on {min(self.n, ERROR_ROWS)} rows their mean is off by {self.approximation_error:.2g}"
+            how = (
+                f"The Gram matrix is approximated by {self.n_components} features "
+                f"({self.gram}; {self.gram_reason})"
+            )
+            error = (
+                f"on {min(self.n, ERROR_ROWS)} rows their mean is off by "
+                f"{self.approximation_error:.2g}"
+            )
             notes.append(f"{how}: {error} in {self.error_unit}.")
             if self.kept < 1 - MISSED:
                 kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
                 notes.append(
-                    f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
+                    f"{kept}: scores and risk are of that part alone. More features, or a "
+                    "wider kernel, keep more."
                 )
         stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append(
-                "Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained."
+                "Estimates above 100 % rank the estimators; no more than all of KME's risk "
+                "can be gained."
             )
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
             price = f"{self.n} eigendecompositions"
             notes.append(
-                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it takes {price}."
+                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it "
+                f"takes {price}."
             )
         for row in self.rows:
             if row.selection not in ("", self.selection):
                 notes.append(
-                    f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}."
+                    f"The parameter of {row.name} is chosen by {row.selection}, not "
+                    f"{self.selection}."
                 )
         return tuple(notes)
 
     def default_verdict(self) -> str:
-        """Return one sentence on what ``KernelMean()`` takes of these rows; empty where that is not known."""
+        """Return one sentence on what ``KernelMean()`` takes of these rows.
+
+        Empty where that is not known.
+        """
         default = self.default
         if default is None or default.improvement is None:
             return ""
@@ -427,9 +475,10 @@ class Comparison(Reportable, HtmlReprMixin):
     def helps(self) -> bool:
         """Whether the best filter is clearly better than the plain average.
 
-        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")`` counts it, must exceed
-        ``threshold`` standard errors: two, corrected for the number of candidates. And what ``KernelMean()`` takes,
-        which is not the largest of many scores, must gain more than one standard error too.
+        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
+        counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
+        candidates. And what ``KernelMean()`` takes, which is not the largest of many scores, must
+        gain more than one standard error too.
         """
         best, default = self.best, self.default
         if best.improvement is None or best.strength == 0:
@@ -447,20 +496,27 @@ class Comparison(Reportable, HtmlReprMixin):
         return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
 
     def verdict(self) -> str:
-        """Return whether a filter is clearly better than the plain average, which and by how much, in one sentence."""
+        """Return in one sentence if a filter beats the plain average, which, and by how much."""
         best, on = self.best, f"these {self.n:,} rows"
         among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
         if best.improvement is None:
-            return "All rows are equal to the kernel: the plain average is exact, and there is nothing to improve."
+            return (
+                "All rows are equal to the kernel: the plain average is exact, and there is "
+                "nothing to improve."
+            )
         if self.n < LEAST_ROWS:
             return (
                 f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
             )
         if best.improvement <= 0:
-            return f"No filter{among} is better than the plain average on {on}: shrinkage does not help here."
+            return (
+                f"No filter{among} is better than the plain average on {on}: shrinkage does "
+                "not help here."
+            )
         if self.helps and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, which shrinks it to zero, "
+                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, "
+                "which shrinks it to zero, "
                 "is estimated to save all of the plain average's risk."
             )
         gain, tried = (
@@ -471,13 +527,19 @@ class Comparison(Reportable, HtmlReprMixin):
         edge = ""
         if best.at_edge:
             side = "strongest" if best.strength >= best.strengths.max() else "weakest"
-            edge = f" The parameter of {best.label} is at the edge of its grid, the {side} shrinkage tried."
+            edge = (
+                f" The parameter of {best.label} is at the edge of its grid, the {side} "
+                "shrinkage tried."
+            )
         if self.helps:
             found = f"{best.label} lowers the estimated risk of the kernel mean of {on} by {gain}"
             return f"Shrinkage helps: {found} (± one standard error; {many}).{edge}"
         is_chance = best.improvement <= self.threshold * (best.standard_error or 0.0)
         sure = "within chance" if is_chance else "not enough to be sure once its bias is counted"
-        return f"Shrinkage does not detectably improve the kernel mean of {on} ({many}: {gain}, {sure}).{edge}"
+        return (
+            f"Shrinkage does not detectably improve the kernel mean of {on} ({many}: {gain}, "
+            f"{sure}).{edge}"
+        )
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""
@@ -527,13 +589,19 @@ class Comparison(Reportable, HtmlReprMixin):
         return {row.name: row for row in self.rows}[name]
 
     def __repr__(self) -> str:
-        return f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, best: {self.best})"
+        return (
+            f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, "
+            f"best: {self.best})"
+        )
 
 
 def _rows_of(
     solution: Solution, choices: Sequence[Choice], scored: Sequence[Choice | None], risk: float
 ) -> tuple[tuple[Row, ...], float]:
-    """Return a row for each choice, gains being shares of KME's risk, and how many errors make the best one clear."""
+    """Return a row for each choice, and the number of errors that makes the best one clear.
+
+    Gains are shares of KME's risk.
+    """
     problem, names = (
         cast(SpectralProblem, solution.problem),
         [name_of(choice.filter) for choice in choices],
@@ -562,7 +630,7 @@ def _rows_of(
 
 
 def _default_row(solution: Solution, risk: float) -> Row:
-    """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out as all others are."""
+    """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out."""
     problem, rule = (
         cast(SpectralProblem, solution.problem),
         cast(LeaveOneOut, without_harm(LeaveOneOut())),
@@ -578,7 +646,10 @@ def _default_row(solution: Solution, risk: float) -> Row:
 def _errors(
     solution: Solution, scored: Sequence[Choice | None]
 ) -> tuple[list[float | None], float]:
-    """Return the standard error of each gain, from at most a thousand rows, None without a score; and the threshold."""
+    """Return the standard error of each gain, and the threshold for the largest gain.
+
+    At most a thousand rows are used. A choice without a score has None.
+    """
     problem = solution.problem
     if isinstance(problem, FeatureProblem):
         assert solution.drawn is not None
@@ -594,7 +665,10 @@ def _errors(
 
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
-    """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
+    """Return each choice with its leave-one-out gains.
+
+    Known where that rule chose, None where they are too dear.
+    """
     scored: list[Choice | None] = [each if _is_plain(each.rule) else None for each in choices]
     others = {
         place: Candidates(choices[place].filter, choices[place].grid)

@@ -1,4 +1,4 @@
-"""Conditional means (what y is, and how sure, given x) with exact leave-one-out, and importance weights."""
+"""Conditional means with exact leave-one-out, and importance weights."""
 
 from muhat.conditional._distribution import ConditionalDistribution
 from muhat.conditional._estimator import ConditionalMean

@@ -1,4 +1,4 @@
-"""How well a conditional mean does on new rows beside left-out ones, and what its predictions follow."""
+"""How well a conditional mean predicts new rows, and which features it depends on."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ ROWS_LOOKED_AT = 500
 """Rows along which the effect of a feature is measured."""
 
 ROWS_COMPARED = 500
-"""Rows of each sample, drawn at random, that are tested for drift: enough to see where not to trust predictions."""
+"""Rows of each sample, drawn at random, that are tested for drift.
+
+Enough to see where not to trust predictions.
+"""
 
 DRIFT_LEVEL = 0.01
-"""The p-value of the two-sample test on x up to which new rows are called differently distributed."""
+"""Largest p-value at which new rows are said to be distributed differently in x."""
 
 MOST_NAMED = 4
 """The most columns that a sentence names."""
@@ -38,7 +41,10 @@ FAR_RATIO, FAR_COVERAGE = 1.5, 0.1
 
 
 def effects(model: Any, X: Array) -> Array:
-    """Return the standard deviation of predictions along each feature, the others at their medians."""
+    """Return the standard deviation of predictions along each feature.
+
+    The other features are at their medians.
+    """
     some = X[np.linspace(0, len(X) - 1, min(len(X), ROWS_LOOKED_AT)).astype(int)]
     found = np.empty(X.shape[1])
     for column in range(len(found)):
@@ -91,18 +97,24 @@ class LeftOutFit:
         return self.r2 > max(0.0, SLIGHT * self.standard_error)
 
     def sentence(self, target: str, columns: Sequence[str]) -> str:
-        """Return one sentence: how well the target is predicted from the columns, or that it is not."""
+        """Return how well the target is predicted from the columns, in one sentence."""
         named = listed_columns(columns)
         if self.helps:
             typical, rmse = (
                 float(np.median(np.abs(self.residuals))),
                 float(np.sqrt(np.mean(self.residuals**2))),
             )
-            found = f"R² {r2_text(self.r2)} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})"
+            found = (
+                f"R² {r2_text(self.r2)} on rows left out, typical error {typical:.2g} (RMSE "
+                f"{rmse:.2g})"
+            )
             return f"{target} is predicted from {named}: {found}."
         do = "does" if len(source_columns(columns)) == 1 else "do"
         if self.r2 <= 0:
-            return f"{named} {do} not help to predict {target} (R² {r2_text(self.r2)} on rows left out)."
+            return (
+                f"{named} {do} not help to predict {target} (R² {r2_text(self.r2)} on rows "
+                "left out)."
+            )
         error = f"{r2_text(self.r2)} ± {self.standard_error:.2g}"
         return f"{named} {do} not clearly help to predict {target} (R² {error} on rows left out)."
 
@@ -147,7 +159,10 @@ class Drift:
 
     @classmethod
     def from_rows(cls, X: Array, new: Array, names: Sequence[str]) -> Drift | None:
-        """Test new rows against training rows, some of many; None for a single new row, which no test can speak of."""
+        """Test new rows against training rows, some of many.
+
+        None for a single new row, which no test can speak of.
+        """
         if min(len(X), len(new)) < 2:
             return None
         drawn = (
@@ -225,10 +240,12 @@ class Evaluation:
 
     @property
     def standing(self) -> str:
-        """How new rows are predicted beside left-out ones: ``'far worse'``, ``'worse'`` or ``'as well'``.
+        """How new rows are predicted beside left-out ones.
 
-        Squared errors and coverage are compared with their standard errors. R² is not: it depends on how much the
-        new values vary.
+        ``'far worse'``, ``'worse'`` or ``'as well'``.
+
+        Squared errors and coverage are compared with their standard errors. R² is not: it depends
+        on how much the new values vary.
         """
         mine, its = self.errors**2, self.left_out**2
         error = float(np.sqrt(mine.var() / len(mine) + its.var() / len(its)))

@@ -1,4 +1,7 @@
-"""Conditional means of rows in memory: a decomposition, each filter's choice, and what follows from both."""
+"""Conditional means of rows in memory.
+
+A decomposition, each filter's choice, and what follows from both.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ from muhat.selection._base import (
 from muhat.selection._smoother import LeaveOneOutSmoother, Regression
 
 MIN_LAMBDA_SHARE = 1e-9
-"""The least λ of a grid, in units of γ_max: below it, rounding of the eigenvalues shows in predictions."""
+"""The least λ of a grid, in units of γ_max.
+
+Below it, rounding of the eigenvalues shows in predictions.
+"""
 
 MAX_STEPS = 128
 """The most iterations of a grid for filters that are computed step by step."""
@@ -52,7 +58,10 @@ class Fit(ABC):
     choices: list[Choice]
     n: int
     residuals: Array
-    """Each row's outputs minus what is predicted for them by the smoother made without it: shape (n, columns)."""
+    """Each row's outputs minus what is predicted for them by the smoother made without it.
+
+    Shape (n, columns).
+    """
 
     @property
     def masses(self) -> Array:
@@ -81,7 +90,10 @@ class Fit(ABC):
 
     @abstractmethod
     def left_out_values(self, X: Array) -> Array:
-        """Return what the smoother made without each row predicts at new points: shape (columns, m, n or 1)."""
+        """Return what the smoother made without each row predicts at new points.
+
+        Shape (columns, m, n or 1).
+        """
 
     def weights(self, X: Array) -> Array:
         """Return the weights of the outputs at new points: shape (m, n)."""
@@ -117,7 +129,10 @@ class RegressionRows(UnsavedCaches):
 
     @cached_property
     def targets(self) -> Array:
-        """What is regressed: the y_i, or rows of a factor of their Gram matrix for a kernel that is not linear."""
+        """What is regressed, of shape (n, columns).
+
+        The y_i, or rows of a factor of their Gram matrix for a kernel that is not linear.
+        """
         return factor_of(self.kernel_y, self.outputs)
 
     @property
@@ -130,8 +145,9 @@ class RegressionRows(UnsavedCaches):
 class SpectralFit(Fit):
     """A regression in the eigenbasis of the Gram matrix, every row of it in memory.
 
-    Predictions and residuals take n numbers an output. The eigenvectors, n × n numbers, are for what needs each row's
-    weight; a model that was loaded from a file computes them again when they are first asked for.
+    Predictions and residuals take n numbers an output. The eigenvectors, n × n numbers, are for
+    what needs each row's weight; a model that was loaded from a file computes them again when they
+    are first asked for.
     """
 
     kernel: Kernel
@@ -140,7 +156,10 @@ class SpectralFit(Fit):
     """The feature map of an approximated kernel."""
     choices: list[Choice]
     coefficients: Array | None
-    """β of shape (n or features, n_outputs): predictions are k(x, X) β, or z(x) β, beside the mean."""
+    """β of shape (n or features, n_outputs).
+
+    Predictions are k(x, X) β, or z(x) β, beside the mean.
+    """
     mean: Array
     left_out: Array | None = None
     """What is predicted for each row without it, once it was asked for."""
@@ -153,7 +172,7 @@ class SpectralFit(Fit):
         plan: Plan,
         choose: Callable[[Regression], list[Choice]],
     ) -> SpectralFit:
-        """Decompose the Gram matrix of a kernel, held as planned, and choose each filter's parameter."""
+        """Decompose the Gram matrix of a kernel and choose each filter's parameter."""
         features = (
             plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
         )
@@ -272,7 +291,10 @@ class SpectralFit(Fit):
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """The eigenbasis of A = DKD, D = diag(√p), with the rows in it, and how new points come into it."""
+    """The eigenbasis of A = DKD with the rows in it, and the map of new points into it.
+
+    D = diag(√p).
+    """
 
     regression: Regression
     basis: Array
@@ -307,7 +329,7 @@ class Decomposition:
 
 
 def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]:
-    """Return at most as many rows as calibrate quantiles, evenly spaced in their order, and their numbers."""
+    """Return the rows that calibrate quantiles, evenly spaced, and their numbers."""
     numbers = np.arange(len(X)) if numbers is None else numbers
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_CALIBRATION_ROWS)).astype(int))
     return X[some], numbers[some]
@@ -381,7 +403,10 @@ def regression_grid(filter: Filter, regression: Regression) -> Array:
 
 
 def factor_of(kernel: Kernel, outputs: Array) -> Array:
-    """Return Z with ZZᵀ the Gram matrix of the outputs: these themselves, or a pivoted Cholesky factor."""
+    """Return Z with ZZᵀ the Gram matrix of the outputs.
+
+    These themselves, or a pivoted Cholesky factor.
+    """
     if isinstance(kernel, Linear):
         return outputs
     L = kernel(outputs)

@@ -1,7 +1,9 @@
-"""Conditional means of rows that are not in memory: sums of features in one pass, exact leave-one-out in the next.
+"""Conditional means of rows that are not in memory.
 
-Rows come as [x, y]. With p = 1/n, features z and the covariance Σ p z zᵀ = VΓVᵀ, a row of U is √p Γ^(−1/2) Vᵀ z: with
-the sums over all rows, every batch can be left out row by row on its own.
+Sums of features in one pass, exact leave-one-out in the next.
+
+Rows come as [x, y]. With p = 1/n, features z and the covariance Σ p z zᵀ = VΓVᵀ, a row of U is √p
+Γ^(−1/2) Vᵀ z: with the sums over all rows, every batch can be left out row by row on its own.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from muhat.selection._smoother import LeaveOneOutSmoother, RegressionBatch, Regr
 
 @dataclass(frozen=True, eq=False)
 class JointSource:
-    """Rows [x, y] in batches, the last columns being the outputs, with some drawn from all to learn a kernel from."""
+    """Rows [x, y] in batches, outputs last, and a reservoir sample to learn a kernel from."""
 
     source: Source
     columns: int
@@ -81,7 +83,7 @@ class JointSource:
         rules: Sequence[Rule],
         has_intercept: bool,
     ) -> StreamFit:
-        """Sum up features and outputs, choose each filter's parameter in a second pass, leave rows out in a third."""
+        """Sum up, choose each filter's parameter, and leave rows out: a pass over the rows each."""
         features, offset = approximation.resolve(kernel, self.X), self.y.mean(axis=0)
         sums = self.source.total(
             partial(_Sums.from_batch, features=features, columns=self.columns, offset=offset)
@@ -119,7 +121,10 @@ class JointSource:
 
 @dataclass(eq=False)
 class StreamFit(Fit):
-    """A regression on features of rows that are gone; of each, its outputs and its left-out prediction are kept."""
+    """A regression on features of rows that are gone.
+
+    Of each, its outputs and its left-out prediction are kept.
+    """
 
     kernel: Kernel
     basis: _Basis
@@ -164,7 +169,10 @@ class StreamFit(Fit):
         return self.drawn, self.numbers
 
     def left_out_values(self, X: Array) -> Array:
-        """Return full-sample predictions: with this many rows, leaving one out changes next to nothing."""
+        """Return full-sample predictions.
+
+        With this many rows, leaving one out changes next to nothing.
+        """
         return self.predictions(X).T[..., None]
 
     def share_explained(self) -> float:
@@ -192,7 +200,7 @@ class _Sums:
         """Sum up a batch."""
         rows = batch.X.astype(np.float64)
         y = rows[:, columns:] - offset
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             Z, own = features(rows[:, :columns]), features.kernel.diagonal(rows[:, :columns])
             check_finite((Z**2).sum() + own.sum(), features.kernel)
         crossed = Z.T @ np.column_stack([y, np.ones(len(y))])

@@ -1,4 +1,7 @@
-"""The problem of a sample of any size, from sums of its features; rows are passed over again only to be left out."""
+"""The problem of a sample of any size, from sums of its features.
+
+Rows are passed over again only to be left out.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ ERROR_ROWS = 2000
 
 @dataclass(frozen=True)
 class Folds:
-    """How rows are split into folds: by a hash of each row, so that it does not matter in which batch it comes."""
+    """How rows are split into folds.
+
+    By a hash of each row, so that it does not matter in which batch it comes.
+    """
 
     n_splits: int = 1
     random_state: int = 0
@@ -42,7 +48,10 @@ class Folds:
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sums over the rows of each fold, w_i being the weights and z_i the features; those of two samples add up."""
+    """Sums over the rows of each fold, w_i being the weights and z_i the features.
+
+    Those of two samples add up.
+    """
 
     folds: Folds
     count: Array
@@ -65,11 +74,12 @@ class FeatureSums:
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
         """Sum up a batch; its features are in the type of the rows, all sums in float64."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             Z, own = features(batch.X), features.kernel.diagonal(batch.X)
             check_finite((Z**2).sum() + own.sum(), features.kernel)
         weights = np.ones(len(Z)) if batch.weights is None else batch.weights.astype(np.float64)
-        # With many rows filters differ in small eigenvalues only, which products in float32 do not have.
+        # With many rows filters differ in small eigenvalues only, which products in float32 do not
+        # have.
         Z = (
             Z.astype(np.float64, copy=False)
             if batch.weights is None
@@ -157,7 +167,10 @@ class FeatureProblem(SpectralProblem):
 
     @cached_property
     def left_out(self) -> ConstantFilterScores:  # type: ignore[override]
-        """What is left without each point, summed over all; of rows that are gone, as if their masses were equal."""
+        """What is left without each point, summed over all.
+
+        Of rows that are gone, as if their masses were equal.
+        """
         least, largest = self.mass_range
         if self.source is not None and (least < largest or self.target_weights is not None):
             return ConstantFilterScores(*self.sum_over_rows(_left_out))
@@ -245,7 +258,10 @@ class Accumulation:
     def from_rows(
         cls, kernel: Kernel, approximation: Approximation, folds: Folds, rows: Array
     ) -> Accumulation:
-        """Return an accumulation without rows: kernel and features are learnt from these, and an error measured."""
+        """Return an accumulation without rows.
+
+        Kernel and features are learnt from these, and an error measured.
+        """
         features = approximation.resolve(kernel.resolve(rows), rows)
         with np.errstate(
             over="ignore", invalid="ignore"
@@ -257,7 +273,10 @@ class Accumulation:
         return self.add_source(ArraySource(X, weights))
 
     def add_source(self, source: Source, drawn: ReservoirSample | None = None) -> Accumulation:
-        """Return the accumulation of a source's rows too, in one pass over them; as many as were drawn from before."""
+        """Return the accumulation of a source's rows too, in one pass over them.
+
+        As many as were drawn from before.
+        """
         sums = source.total(
             partial(FeatureSums.from_batch, features=self.features, folds=self.folds)
         )

@@ -1,4 +1,7 @@
-"""Random Fourier features: cosines and sines whose frequencies have the law that the kernel is the transform of."""
+"""Random Fourier features.
+
+Cosines and sines whose frequencies have the law that the kernel is the transform of.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ ROWS = 4096
 class FourierFeatures(FeatureMap):
     """z(x) = √(2c/m) (cos ω_1·x, …, cos ω_(m/2)·x, sin ω_1·x, …, sin ω_(m/2)·x), c = k(x, x).
 
-    Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the ω_j have the law that
-    k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
+    Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the
+    ω_j have the law that k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
     """
 
     kernel: Kernel
@@ -59,7 +62,10 @@ class FourierFeatures(FeatureMap):
         return FeatureEmbedding(self, self._check_coordinates(coordinates))
 
     def coordinates(self, embedding: Element) -> Array:
-        """Return Σ_j β_j z(y_j) for the function Σ_j β_j k(y_j, ·); for one with these features, its own."""
+        """Return Σ_j β_j z(y_j) for the function Σ_j β_j k(y_j, ·).
+
+        For one with these features, its own.
+        """
         if isinstance(embedding, FeatureEmbedding):
             embedding.inner(
                 self.embedding(np.zeros(self.size, self.dtype))
@@ -78,14 +84,20 @@ class FourierFeatures(FeatureMap):
         return sum(parts, np.zeros(self.size))
 
     def expectation(self, P: Mixture) -> Array:
-        """Return E z(X), X ~ P, from the characteristic function E exp(i ω·X) of P at the frequencies."""
+        """Return E z(X), X ~ P.
+
+        It comes from the characteristic function E exp(i ω·X) of P at the frequencies.
+        """
         phi = P.characteristic_function(self.frequencies)
         return np.sqrt(self.kernel.bound / len(phi)) * np.concatenate([phi.real, phi.imag])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span."""
+    """The function x ↦ ⟨c, z(x)⟩.
+
+    The features z, with coordinates c in the space that they span.
+    """
 
     features: FourierFeatures
     coordinates: Array
@@ -120,7 +132,10 @@ class FeatureEmbedding(Element):
         return float(gap @ gap)
 
     def __repr__(self) -> str:
-        return f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm {self.norm():.6g})"
+        return (
+            f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm "
+            f"{self.norm():.6g})"
+        )
 
     def _plus(self, other: FeatureEmbedding) -> Self:
         return replace(self, coordinates=self.coordinates + other.coordinates)
@@ -142,15 +157,18 @@ class FeatureEmbedding(Element):
 
 @dataclass
 class RandomFeatures(Approximation):
-    """m random Fourier features, for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
+    """m random Fourier features.
 
-    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data: two machines that
-    agree on these have the same features.
+    They exist for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
+
+    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data:
+    two machines that agree on these have the same features.
 
     Parameters
     ----------
     n_components : int, default=None
-        The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if not given.
+        The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if
+        not given.
     random_state : int, RandomState, Generator or None, default=0
         For the frequencies; None draws anew each time.
 
@@ -201,8 +219,8 @@ Law = Callable[[np.random.Generator, tuple[int, int]], Array]
 def frequency_law(kernel: Any) -> Law:
     """Return the law whose characteristic function the kernel is a multiple of.
 
-    For a Laplacian ω_k ~ Cauchy/σ, independent; the others are Gaussian kernels averaged over bandwidths. A factor of
-    the kernel is in the features.
+    For a Laplacian ω_k ~ Cauchy/σ, independent; the others are Gaussian kernels averaged over
+    bandwidths. A factor of the kernel is in the features.
     """
     if isinstance(kernel, Scaled):
         return frequency_law(kernel.kernel)
@@ -210,5 +228,8 @@ def frequency_law(kernel: Any) -> Law:
         return lambda rng, shape: bandwidth_law(kernel).drawn_frequencies(rng, shape)
     if isinstance(kernel, Laplacian):
         return lambda rng, shape: rng.standard_cauchy(shape) / kernel._sigma()
-    needed = f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple of one of these"
+    needed = (
+        f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple "
+        "of one of these"
+    )
     raise MuhatError("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel")

@@ -1,7 +1,7 @@
 """Exact leave-one-out for every filter and every parameter.
 
-Filters that are smooth take one eigendecomposition; for all others, and where whole folds are left out, there is one
-for every set that is left out.
+Filters that are smooth take one eigendecomposition; for all others, and where whole folds are left
+out, there is one for every set that is left out.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from muhat.selection._base import (
 from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
 HEAVY_MASS_SHARE = 0.02
-"""A point is heavy if what is left without it is smaller by this share than without the lightest."""
+"""A point is heavy if the rest is smaller by this share than without the lightest point."""
 
 MAX_ROWS_REFIT = 300
-"""Points up to which each is left out in turn, by a refit, for filters that have no cheaper exact score."""
+"""Most points that are left out one by one, for filters without a cheaper exact score."""
 
 MAX_ENTRIES_PER_CHUNK = 2**22
 """Matrix entries a core holds at once."""
@@ -44,9 +44,14 @@ MAX_ENTRIES_PER_CHUNK = 2**22
 MIN_CHUNKS = 4
 """Chunks, so that every core has something to do."""
 
-SINGLE_GAIN_ERRORS, N_MULTIPLIER_DRAWS, N_GRID_CANDIDATES = 2.0, 2000, 40
-"""Standard errors beyond which a single gain is clear, draws of the largest of many by chance, and candidates of a
-filter's grid that take part in it: neighbours are nearly one."""
+SINGLE_GAIN_ERRORS = 2.0
+"""Standard errors beyond which a single gain is clear."""
+
+N_MULTIPLIER_DRAWS = 2000
+"""Draws of the largest of many gains under chance."""
+
+N_GRID_CANDIDATES = 40
+"""Candidates of a filter's grid that take part in these draws: neighbours are nearly one."""
 
 PARAMETERS_PER_BLOCK = 8
 """Parameters for which a filter is evaluated together on all left-out samples."""
@@ -54,22 +59,26 @@ PARAMETERS_PER_BLOCK = 8
 
 @dataclass
 class LeaveOneOut(Scored):
-    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i; p_i = 1/n unweighted.
+    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i.
 
-    Constant filters have a closed form; for smooth functions of γ, the average over i of what is left when
-    row and column i are removed comes from the resolvent of the whole matrix, as a sum that is checked against the
-    filter itself, and only points that hold much of the mass are left out by a refit. Truncated SVD and the
-    component-wise rule have no such form: each of n points is left out by a refit for them, up to 300 points.
+    The masses p_i are 1/n without sample weights.
+
+    Constant filters have a closed form; for smooth functions of γ, the average over i of what is
+    left when row and column i are removed comes from the resolvent of the whole matrix, as a sum
+    that is checked against the filter itself, and only points that hold much of the mass are left
+    out by a refit. Truncated SVD and the component-wise rule have no such form: each of n points is
+    left out by a refit for them, up to 300 points.
 
     Parameters
     ----------
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     bias_factor : float, 'auto' or None, default=None
-        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i − μ_λ^(−i)‖²; with a
-        factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'`` is κ = D/(D − 2), D being the number of
-        components that share the variance: the plain average where D is at most 2 (docs/selection.md). None is 1, and
-        ``'auto'`` with ``KernelMean(filter="auto")``.
+        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i −
+        μ_λ^(−i)‖²; with a factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'``
+        is κ = D/(D − 2), D being the number of components that share the variance: the plain
+        average where D is at most 2 (docs/selection.md). None is 1, and ``'auto'`` with
+        ``KernelMean(filter="auto")``.
     """
 
     grid: Any = None
@@ -81,7 +90,7 @@ class LeaveOneOut(Scored):
         checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
-        """The rows to leave out and all eigenpairs, unless the filter is constant and has a closed form."""
+        """The rows and all eigenpairs; products with A for a constant filter."""
         return Access.PRODUCTS if filter.constant else Access.ROWS | Access.SPECTRUM
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
@@ -100,7 +109,11 @@ class LeaveOneOut(Scored):
 
 
 class LeftOutScores(Scores):
-    """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
+    """The leave-one-out scores of several filters on one problem.
+
+    They come from a quadratic in r for constant filters, from moments of resolvents for smooth
+    ones, and from the sample without each point for all others.
+    """
 
     def __init__(
         self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array
@@ -147,7 +160,10 @@ class LeftOutScores(Scores):
         )  # scores ≥ 0
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
-        """Compute the moments at all poles, in one pass over the rows; heavy points are left out by refits."""
+        """Compute the moments at all poles, in one pass over the rows.
+
+        Heavy points are left out by refits.
+        """
         if not poles:
             return {}
         problem, each = self.problem, list(dict.fromkeys(poles.values()))
@@ -164,7 +180,10 @@ class LeftOutScores(Scores):
         """Warn of many refits."""
         if self.problem.n > MAX_ROWS_REFIT:
             price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
-            advice = "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five"
+            advice = (
+                "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one "
+                "or five"
+            )
             message = (
                 f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; {price}. {advice}."
             )
@@ -215,8 +234,8 @@ class GainErrors:
     standard_errors : list of float
         That of each choice's gain.
     threshold : float
-        How many of its standard errors the largest of all candidates' gains must exceed, to be as unlikely by chance as
-        two standard errors are for a single gain.
+        How many of its standard errors the largest of all candidates' gains must exceed, to be as
+        unlikely by chance as two standard errors are for a single gain.
     """
 
     standard_errors: list[float]
@@ -226,10 +245,13 @@ class GainErrors:
 def gain_errors(
     problem: SpectralProblem, rows: EigenbasisRows, choices: Sequence[Choice]
 ) -> GainErrors:
-    """Return the standard error of each choice's leave-one-out gain, from its terms at these rows, of equal mass.
+    """Return the standard error of each choice's leave-one-out gain.
 
-    The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the spread of these
-    differences over the root of n. What it says is how far the gain on this sample may be from that.
+    It comes from the gain's terms at these rows, which have equal masses.
+
+    The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the
+    spread of these differences over the root of n. What it says is how far the gain on this sample
+    may be from that.
     """
     terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
     if len(rows.masses) < 2:
@@ -245,10 +267,12 @@ def gain_errors(
 
 
 def _threshold(terms: Array) -> float:
-    """Return the quantile of the largest of several means, in standard errors, that two are of a single one.
+    """Return the number of standard errors that the largest of several gains has to exceed.
 
-    The means have the correlations of these standardised terms: random signs of the rows, normal ones, give the law of
-    the largest. With few rows, its tails are those of Student's distribution.
+    By chance it is exceeded as rarely as two standard errors are by a single gain.
+
+    The means have the correlations of these standardised terms: random signs of the rows, normal
+    ones, give the law of the largest. With few rows, its tails are those of Student's distribution.
     """
     n, level = len(terms), float(ndtr(SINGLE_GAIN_ERRORS))
     quantile = SINGLE_GAIN_ERRORS
@@ -260,7 +284,10 @@ def _threshold(terms: Array) -> float:
 
 
 def _terms_of_grid(problem: SpectralProblem, rows: EigenbasisRows, choice: Choice) -> Array:
-    """Return what a choice and other candidates of its grid gain at each of some rows: shape (rows, candidates)."""
+    """Return what a choice and other candidates of its grid gain at each of some rows.
+
+    Shape (rows, candidates).
+    """
     own, some = (
         choice.grid[[choice.index]],
         np.unique(np.linspace(0, len(choice.grid) - 1, N_GRID_CANDIDATES).astype(int)),
@@ -290,7 +317,9 @@ def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, gri
 
 @dataclass(frozen=True)
 class HeldOutFits:
-    """The sample without each of several sets F of points, in the basis that makes its own covariance diagonal.
+    """The sample without each of several sets F of points.
+
+    Each is in the basis that makes its own covariance diagonal.
 
     The sets are in the last axis but one, or in the last of what is a number for each.
     """
@@ -310,7 +339,10 @@ class HeldOutFits:
 
     @classmethod
     def from_held_out(cls, problem: SpectralProblem, held_out: HeldOut) -> HeldOutFits:
-        """Decompose the covariance without each set: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
+        """Decompose the covariance without each set.
+
+        Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ.
+        """
         whole, rest = problem.components, (1 - held_out.mass)[:, None]
         gamma, V = eigenpairs_without(whole.gamma, held_out.covariance, rest[..., None])
         gamma = without_rounding(gamma, problem.n)
@@ -359,8 +391,8 @@ class HeldOutFits:
     def terms(self, filter: Shrinker, grid: Array, bias_factor: Array | float = 1.0) -> Array:
         """Return what each parameter gains by each set: shape (parameters, ..., sets).
 
-        With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩ − Σ_F p_i ‖h‖².
-        The last, the squared bias, is counted ``bias_factor`` times.
+        With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩
+        − Σ_F p_i ‖h‖². The last, the squared bias, is counted ``bias_factor`` times.
         """
         components = Components(self.gamma, self.mean, self.target, self.effective_size[:, None])
         h = (1 - filter.on(components, grid)) * (self.mean - self.target)
@@ -376,7 +408,7 @@ class HeldOutFits:
 
 
 def held_out_fits(problem: SpectralProblem, rows: EigenbasisRows, folds: Array) -> HeldOutFits:
-    """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
+    """Return the sample without each fold; folds, of shape (folds, size), hold row numbers."""
     gamma = problem.components.gamma
     chunks = refit_chunks(folds, gamma.size * gamma.shape[-1])
     held_out = partial(HeldOut.from_rows, problem, rows)

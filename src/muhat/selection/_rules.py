@@ -1,4 +1,4 @@
-"""The rules beside leave-one-out: generalised cross-validation, k-fold, and parameters that are given."""
+"""Generalised cross-validation, k-fold, and rules that know the parameter: Fixed and Rate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from muhat.selection._krylov import Krylov, Leading
 from muhat.selection._leave_one_out import HeldOutFits, held_out_fits
 
 N_LEADING = 100
-"""Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
+"""Most thresholds of truncated SVD on ``gram="blocks"``, one per leading eigenvalue."""
 
 NO_ROWS = np.empty(0, np.int64)
 """The fold that leaves out nothing: the whole sample."""
@@ -46,7 +46,8 @@ NO_ROWS = np.empty(0, np.int64)
 class GCV(Scored):
     """GCV(λ) = (1/n)‖Kβ − K1_n‖² / (1 − tr s_λ(A)/n)².
 
-    It cannot choose for a constant filter, as numerator and denominator then shrink alike, whatever λ.
+    It cannot choose for a constant filter, as numerator and denominator then shrink alike, whatever
+    λ.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ class GCV(Scored):
     def _choice_on_blocks(self, problem: BlockProblem, filter: Shrinker) -> Choice:
         """Return truncated SVD's choice from the leading eigenpairs.
 
-        What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of them.
+        What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of
+        them.
         """
         if self.grid is None:
             leading = Leading(problem, min(N_LEADING + 1, problem.n))
@@ -116,15 +118,17 @@ class GCVScores(Scores):
 class KFold(Scored):
     """Σ_F Σ_{i ∈ F} p_i ‖k(x_i, ·) − μ_λ^(−F)‖² over folds F.
 
-    It takes an eigendecomposition for each fold; on ``gram="blocks"``, one sequence of products for all of them.
+    It takes an eigendecomposition for each fold; on ``gram="blocks"``, one sequence of products for
+    all of them.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds.
     random_state : int, default=0
-        The seed that splits the points into folds: at random, or, of a sample that is known by its features only, by a
-        hash of each row, so that it does not matter how rows are batched; equal rows of a batch in turn.
+        The seed that splits the points into folds: at random, or, of a sample that is known by its
+        features only, by a hash of each row, so that it does not matter how rows are batched; equal
+        rows of a batch in turn.
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     bias_factor : float, 'auto' or None, default=None
@@ -148,7 +152,10 @@ class KFold(Scored):
         checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
-        """Products with A, in which all folds take part; all eigenpairs for filters that take any."""
+        """Products with A, in which all folds take part.
+
+        All eigenpairs for filters that take any.
+        """
         return filter.needs if filter.needs == Access.PRODUCTS else Access.SPECTRUM
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
@@ -257,7 +264,9 @@ class Fixed(ParameterRule):
 
 @dataclass
 class Rate(ParameterRule):
-    """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix; for iterations, the t that acts as λ.
+    """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix.
+
+    For iterations, the t that acts as λ.
 
     Parameters
     ----------
