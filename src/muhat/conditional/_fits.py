@@ -33,7 +33,8 @@ from muhat.selection._base import (
     check_rest,
     least_score_choice,
 )
-from muhat.selection._smoother import LeaveOneOutSmoother, Regression
+from muhat.selection._regression import Regression
+from muhat.selection._smoother import LeaveOneOutSmoother
 
 MIN_LAMBDA_SHARE = 1e-9
 """The least λ of a grid, in units of γ_max.

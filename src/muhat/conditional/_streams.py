@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Array, quotient, significant_eigenpairs
 from muhat._parts import Parts
-from muhat._validation import check_finite, check_scale
+from muhat._validation import check_scale
 from muhat.conditional._fits import (
     Coordinates,
     Fit,
@@ -28,12 +28,14 @@ from muhat.conditional._fits import (
 )
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
-from muhat.gram import Approximation, FeatureMap
+from muhat.gram import Approximation, FeatureMap, FeatureSums, Folds
+from muhat.gram._feature_problem import checked_features
 from muhat.kernels import Kernel
 from muhat.selection import Choice, Rule
 from muhat.selection._base import Candidates
 from muhat.selection._poles import Poles
-from muhat.selection._smoother import LeaveOneOutSmoother, RegressionBatch, RegressionTotals
+from muhat.selection._regression import RegressionBatch, RegressionTotals
+from muhat.selection._smoother import LeaveOneOutSmoother
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,9 @@ class JointSource:
         """Sum up, choose each filter's parameter, and leave rows out: a pass over the rows each."""
         features, offset = approximation.resolve(kernel, self.X), self.y.mean(axis=0)
         sums = self.source.total(
-            partial(_Sums.from_batch, features=features, columns=self.columns, offset=offset)
+            partial(
+                _RegressionSums.from_batch, features=features, columns=self.columns, offset=offset
+            )
         )
         if sums.n != self.n:
             needed, got = "the same rows must come in every pass", f"{self.n} and then {sums.n}"
@@ -181,47 +185,52 @@ class StreamFit(Fit):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums over rows, outputs measured from an offset; those of two samples add up."""
+class _RegressionSums:
+    """Sums over rows of features and outputs; those of two samples add up.
 
-    n: int
-    covariance: Array
-    """Σ z zᵀ."""
+    Outputs are measured from an offset, near their mean, so that no digits are lost.
+    """
+
+    features: FeatureSums
+    """Σ z and Σ z zᵀ, and the number of rows."""
     crossed: Array
-    """Σ z [y, 1]ᵀ."""
+    """Σ z yᵀ, of shape (r, n_outputs)."""
     outputs: Array
+    """Σ y."""
     squares: Array
+    """Σ y²."""
     largest_value: float
+    """max ‖z‖², which stands for k(x, x)."""
 
     @classmethod
     def from_batch(
         cls, batch: SampleBatch, features: FeatureMap, columns: int, offset: Array
-    ) -> _Sums:
-        """Sum up a batch."""
+    ) -> _RegressionSums:
+        """Sum up a batch of rows [x, y]."""
         rows = batch.X.astype(np.float64)
-        y = rows[:, columns:] - offset
-        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
-            Z, own = features(rows[:, :columns]), features.kernel.diagonal(rows[:, :columns])
-            check_finite((Z**2).sum() + own.sum(), features.kernel)
-        crossed = Z.T @ np.column_stack([y, np.ones(len(y))])
+        x, y = rows[:, :columns], rows[:, columns:] - offset
+        Z = checked_features(features, x)
         return cls(
-            len(y),
-            Z.T @ Z,
-            crossed,
-            y.sum(axis=0),
-            (y**2).sum(axis=0),
-            float((Z**2).sum(axis=1).max()),
+            features=FeatureSums.from_features(SampleBatch(x, 0, None), Z, features, Folds()),
+            crossed=Z.T @ y,
+            outputs=y.sum(axis=0),
+            squares=(y**2).sum(axis=0),
+            largest_value=float((Z**2).sum(axis=1).max()),
         )
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.n + other.n,
-            self.covariance + other.covariance,
+    def __add__(self, other: _RegressionSums) -> _RegressionSums:
+        return _RegressionSums(
+            self.features + other.features,
             self.crossed + other.crossed,
             self.outputs + other.outputs,
             self.squares + other.squares,
             max(self.largest_value, other.largest_value),
         )
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.features.n
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,21 +248,24 @@ class _Basis:
 
     @classmethod
     def from_sums(
-        cls, features: FeatureMap, columns: int, sums: _Sums, offset: Array, has_intercept: bool
+        cls,
+        features: FeatureMap,
+        columns: int,
+        sums: _RegressionSums,
+        offset: Array,
+        has_intercept: bool,
     ) -> _Basis:
         """Decompose the covariance."""
-        n = sums.n
-        gamma, V = significant_eigenpairs(sums.covariance / n)
-        moved = (
-            sums.outputs / n if has_intercept else -offset
-        )  # from the offset to what is measured from
-        crossed = np.column_stack(
-            [sums.crossed[:, :-1] - sums.crossed[:, -1:] * moved, sums.crossed[:, -1]]
-        )
-        spread = float((sums.squares / n - 2 * moved * sums.outputs / n + moved**2).sum())
+        n, mean = sums.n, sums.outputs / sums.n
+        gamma, V = significant_eigenpairs(sums.features.covariance[0] / n)
+        # Outputs are measured from the offset in the sums, and from their mean, or zero, here.
+        moved = mean if has_intercept else -offset
+        ones = sums.features.mean[0][:, None]
+        crossed = np.hstack([sums.crossed - ones * moved, ones])
         projected = quotient(V.T @ crossed / n, np.sqrt(gamma)[:, None])
+        spread = float((sums.squares / n - 2 * moved * mean + moved**2).sum())
         whole = RegressionTotals(n, offset + moved, projected, spread, sums.largest_value)
-        variance = float((sums.squares / n - (sums.outputs / n) ** 2).sum())
+        variance = float((sums.squares / n - mean**2).sum())
         return cls(features, columns, gamma, V, has_intercept, whole, variance)
 
     @property

@@ -74,31 +74,33 @@ class FeatureSums:
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
         """Sum up a batch; its features are in the type of the rows, all sums in float64."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
-            Z, own = features(batch.X), features.kernel.diagonal(batch.X)
-            check_finite((Z**2).sum() + own.sum(), features.kernel)
-        weights = np.ones(len(Z)) if batch.weights is None else batch.weights.astype(np.float64)
+        return cls.from_features(batch, checked_features(features, batch.X), features, folds)
+
+    @classmethod
+    def from_features(
+        cls, batch: SampleBatch, Z: Array, features: FeatureMap, folds: Folds
+    ) -> FeatureSums:
+        """Sum up a batch whose features Z, of shape (rows, r), are known."""
+        own = features.kernel.diagonal(batch.X)
         # With many rows filters differ in small eigenvalues only, which products in float32 do not
         # have.
-        Z = (
-            Z.astype(np.float64, copy=False)
-            if batch.weights is None
-            else Z * np.sqrt(weights)[:, None]
-        )
-        number = (
-            folds_of(batch.X, folds.n_splits, folds.random_state) if folds.n_splits > 1 else None
-        )
-        members = [
-            slice(None) if number is None else number == fold for fold in range(folds.n_splits)
-        ]
-        parts = [(np.sqrt(weights[each]), Z[each]) for each in members]
+        if batch.weights is None:
+            weights = np.ones(len(Z))
+            Z = Z.astype(np.float64, copy=False)
+        else:
+            weights = batch.weights.astype(np.float64)
+            Z = Z * np.sqrt(weights)[:, None]
+        members: list[Any] = [slice(None)]
+        if folds.n_splits > 1:
+            fold_of_row = folds_of(batch.X, folds.n_splits, folds.random_state)
+            members = [fold_of_row == fold for fold in range(folds.n_splits)]
         return cls(
             folds,
-            count=np.array([len(rows) for _, rows in parts]),
+            count=np.array([len(Z[each]) for each in members]),
             mass=np.array([weights[each].sum() for each in members]),
             squared_masses=np.array([(weights[each] ** 2).sum() for each in members]),
-            mean=np.stack([q @ rows for q, rows in parts]),
-            covariance=np.stack([rows.T @ rows for _, rows in parts]),
+            mean=np.stack([np.sqrt(weights[each]) @ Z[each] for each in members]),
+            covariance=np.stack([Z[each].T @ Z[each] for each in members]),
             own=float(weights @ own),
             weight_range=(float(weights.min()), float(weights.max())),
             largest_value=float(own.max()),
@@ -122,6 +124,14 @@ class FeatureSums:
     def total_mass(self) -> float:
         """Σ w_i over all rows."""
         return float(self.mass.sum())
+
+
+def checked_features(features: FeatureMap, X: Array) -> Array:
+    """Return z(x_i) in rows; raise MuhatError if they, or k(x_i, x_i), are not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = features(X)
+        check_finite((Z**2).sum() + features.kernel.diagonal(X).sum(), features.kernel)
+    return Z
 
 
 @dataclass(eq=False)
