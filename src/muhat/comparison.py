@@ -75,8 +75,8 @@ def compare(
         Whether every feature is brought to mean 0 and variance 1, as in the paper, constant
         features to 0. For kernels that are no function of x − y, whose mean that would make zero,
         features are scaled and not centred.
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'nystrom', 'random-features'.
         How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by
         features, which takes any number. The scores are then the exact leave-one-out scores of the
         approximated kernel.
@@ -99,22 +99,24 @@ def compare(
     parts = _parts(kernel, filters, selection, gram)
     rows = _rows(parts, X)
     if standardize:
-        source = rows if isinstance(rows, Source) else ArraySource(rows)
-        moments = source.total(ColumnMoments.from_batch)
+        moments = _as_source(rows).total(ColumnMoments.from_batch)
         transform = partial(moments.standardized, center=parts.kernel.translation_invariant)
         if isinstance(parts.gram, Approximation):
             example = np.zeros((1, len(moments.mean)))
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return replace(
-            Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize
-        )
+        comparison = Comparison.from_solution(solve_source(parts, rows), parts)
+        return replace(comparison, standardize=standardize)
     solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
     comparison = replace(Comparison.from_solution(solution, parts), standardize=standardize)
     if filters is not None or solution.accumulated is not None:
         return comparison
     return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
+
+
+def _as_source(rows: Any) -> Source:
+    return rows if isinstance(rows, Source) else ArraySource(rows)
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
@@ -393,11 +395,9 @@ class Comparison(Reportable, HtmlReprMixin):
         check_is_fitted(estimator)
         if estimator.gram_ != "dense":
             needed = "an estimator that holds its Gram matrix is needed"
-            got = (
-                "one fitted by products"
-                if estimator.features_ is None
-                else "one fitted by features"
-            )
+            got = "one fitted by features"
+            if estimator.features_ is None:
+                got = "one fitted by products"
             raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
         filters = [choice.filter for choice in estimator.choices_]
         is_auto = isinstance(estimator.filter, str) and estimator.filter == "auto"
@@ -409,11 +409,8 @@ class Comparison(Reportable, HtmlReprMixin):
         weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
-            needed, got = (
-                "an estimator fitted without target and sample_weight is needed",
-                "one fitted with",
-            )
-            raise MuhatError("Comparison", needed, got, "use muhat.compare(X)")
+            needed = "an estimator fitted without target and sample_weight is needed"
+            raise MuhatError("Comparison", needed, "one fitted with", "use muhat.compare(X)")
         return cls.from_solution(solution, parts)
 
     @property
@@ -485,9 +482,8 @@ class Comparison(Reportable, HtmlReprMixin):
             return False
         if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
             return False
-        excess = (
-            best.strength**2 * self.extra_bias
-        )  # infinite where the variance is that of two components or fewer
+        # Infinite where the variance is that of two components or fewer.
+        excess = best.strength**2 * self.extra_bias
         return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
 
     @property
@@ -498,7 +494,13 @@ class Comparison(Reportable, HtmlReprMixin):
     def verdict(self) -> str:
         """Return in one sentence if a filter beats the plain average, which, and by how much."""
         best, on = self.best, f"these {self.n:,} rows"
-        among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
+        n_candidates = 0
+        among = ""
+        for row in self.rows:
+            if row.scores is None:
+                among = " of those scored"
+            else:
+                n_candidates += len(row.grid)
         if best.improvement is None:
             return (
                 "All rows are equal to the kernel: the plain average is exact, and there is "
@@ -519,11 +521,10 @@ class Comparison(Reportable, HtmlReprMixin):
                 "which shrinks it to zero, "
                 "is estimated to save all of the plain average's risk."
             )
-        gain, tried = (
-            f"{best.gain_text} %",
-            sum(len(row.grid) for row in self.rows if row.scores is not None),
-        )
-        many = f"best of {tried:,} tried{among}" if tried > 2 else f"{best}{among}"  # KME is one
+        gain = f"{best.gain_text} %"
+        many = f"{best}{among}"
+        if n_candidates > 2:  # KME is one
+            many = f"best of {n_candidates:,} tried{among}"
         edge = ""
         if best.at_edge:
             side = "strongest" if best.strength >= best.strengths.max() else "weakest"
@@ -543,8 +544,9 @@ class Comparison(Reportable, HtmlReprMixin):
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""
-        none = self.stacked is None or self.best.improvement is None
-        return "" if none else self.stacked.verdict(self.best.improvement)  # type: ignore[union-attr, arg-type]
+        if self.stacked is None or self.best.improvement is None:
+            return ""
+        return self.stacked.verdict(self.best.improvement)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""
@@ -602,42 +604,50 @@ def _rows_of(
 
     Gains are shares of KME's risk.
     """
-    problem, names = (
-        cast(SpectralProblem, solution.problem),
-        [name_of(choice.filter) for choice in choices],
-    )
+    problem = cast(SpectralProblem, solution.problem)
+    names = [name_of(choice.filter) for choice in choices]
     is_risk = risk > GAIN_ROUNDING * float(problem.trace) * problem.mass_range[1]
-    errors, threshold = _errors(solution, scored) if is_risk else ([None] * len(choices), np.inf)
-    rows = (
-        Row(
-            name=name if names.count(name) == 1 else repr(choice.filter),
+    errors: Sequence[float | None] = [None] * len(choices)
+    threshold = np.inf
+    if is_risk:
+        errors, threshold = _errors(solution, scored)
+    rows = []
+    for name, choice, own, error in zip(names, choices, scored, errors, strict=True):
+        row = Row(
+            name=name,
             filter=choice.filter,
             parameter=choice.parameter,
-            selection="" if choice.filter.parameterless else name_of_rule(choice.rule),
+            selection="",
             strength=choice.strength,
             at_edge=choice.at_edge,
             index=choice.index,
             grid=choice.grid,
             strengths=choice.strengths,
-            scores=None if own is None else own.scores,
-            improvements=None if own is None or not is_risk else 100 * own.gains / risk,
-            standard_error=None if error is None else 100 * error / risk,
+            scores=None,
+            improvements=None,
+            standard_error=None,
             shrinkage=choice.shrinkage(problem),
         )
-        for name, choice, own, error in zip(names, choices, scored, errors, strict=True)
-    )
+        if names.count(name) > 1:
+            row = replace(row, name=repr(choice.filter))
+        if not choice.filter.parameterless:
+            row = replace(row, selection=name_of_rule(choice.rule))
+        if own is not None:
+            row = replace(row, scores=own.scores)
+            if is_risk:
+                row = replace(row, improvements=100 * own.gains / risk)
+        if error is not None:
+            row = replace(row, standard_error=100 * error / risk)
+        rows.append(row)
     return tuple(rows), threshold
 
 
 def _default_row(solution: Solution, risk: float) -> Row:
     """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out."""
-    problem, rule = (
-        cast(SpectralProblem, solution.problem),
-        cast(LeaveOneOut, without_harm(LeaveOneOut())),
-    )
-    filters = [
-        each.bounded_by(problem.kappa2(solution.kernel.bound)) for each in as_filters(list(AUTO))
-    ]
+    problem = cast(SpectralProblem, solution.problem)
+    rule = cast(LeaveOneOut, without_harm(LeaveOneOut()))
+    kappa2 = problem.kappa2(solution.kernel.bound)
+    filters = [each.bounded_by(kappa2) for each in as_filters(list(AUTO))]
     choice = rule.best(problem, rule.choices(problem, filters))
     rows, _ = _rows_of(solution, [choice], _by_leave_one_out(problem, [choice]), risk)
     return rows[0]

@@ -314,8 +314,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         ``'kfold'``, ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1,
         1])``. Where a rule cannot choose for a filter, or would take a refit for each of many rows,
         another stands in, named by ``rule_``.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact
         products with it in memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)``
         by so many features of each row, for any number of rows. ``'auto'`` is dense up to 5000

@@ -111,8 +111,8 @@ class ConditionalMean(
     selection : {'loo', 'gcv'}, LeaveOneOut, GCV, Fixed or Rate, default='loo'
         How the parameter is chosen. For truncated SVD, and filters that jump, a point is left out
         by a refit, up to 300 points; beyond, generalised cross-validation stands in.
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'nystrom', 'random-features'.
         How the Gram matrix is held: dense up to 5,000 rows, and by Nyström's features beyond.
     fit_intercept : bool, default=True
         Whether what the weights α_i(x) lack to one goes to the mean of y, so that predictions move

@@ -39,8 +39,8 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         The kernel; a bandwidth is learnt from the rows of source and target together.
     bound : float, default=10.0
         The largest weight, above 1; None is none. Without one, few rows may get all the weight.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks,
         drawn from source and target, beyond; ``'blocks'`` not at all, by exact products.
     tol : float, default=1e-8
