@@ -206,9 +206,8 @@ def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
 
     Their factors, once they are computed, serve the next sample too.
     """
-    z, points, checks = map(
-        np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True)
-    )
+    on_each = [each.poles_and_points() for each in ellipses]
+    z, points, checks = map(np.concatenate, zip(*on_each, strict=True))
     return Poles(z, points, checks, power)
 
 
@@ -237,33 +236,28 @@ def poles_to_try(
     decays or has poles there; if it is a polynomial that is best on an interval, its degree is
     about reach^(−1/2).
     """
-    reach = (
-        min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
-    )
-    reach = 1.0 if filter.constant else min(max(reach, 1e-300), 1.0)
-    powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
-    likely: list[tuple[Ellipse, ...]] = [(_in_logarithm(distance),) for distance in powers]
-    for second in {
-        interval.second,
-        1.0,
-    }:  # a polynomial may be steep around a largest eigenvalue that stands apart
-        least, part = (
-            8 + round(1.5 * np.sqrt(second / reach)),
-            replace(interval, second=second),
-        )  # for its square
-        likely += [
-            _for_polynomials(min(round(least * 1.3**k), MAX_POLES), part)
-            for k in range(4)
-            if least <= MAX_POLES
-        ]
+    reach = 1.0
+    if not filter.constant:
+        ends = float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))
+        reach = min(max(min(ends) / interval.largest, 1e-300), 1.0)
+    # Distances are powers of four, so that filters and samples share their poles.
+    power_of_four = np.floor(np.log(reach) / np.log(4))
+    likely: list[tuple[Ellipse, ...]] = []
+    for more in (1, 0, -2):
+        likely.append((_in_logarithm(4.0 ** (power_of_four + more)),))
+    # A polynomial may be steep around a largest eigenvalue that stands apart.
+    for second in {interval.second, 1.0}:
+        least = 8 + round(1.5 * np.sqrt(second / reach))  # for its square
+        if least <= MAX_POLES:
+            part = replace(interval, second=second)
+            for k in range(4):
+                likely.append(_for_polynomials(min(round(least * 1.3**k), MAX_POLES), part))
     likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
-    others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [
-        _for_polynomials(64, interval)
-    ]
-    is_stated = (
-        type(filter).as_lambda is not Filter.as_lambda
-    )  # else its parameter need not be like λ
-    return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
+    if type(filter).as_lambda is Filter.as_lambda:  # its parameter need not be like λ
+        for k in range(0, 17, 4):
+            likely.append((_in_logarithm(10.0**-k),))
+        likely.append(_for_polynomials(64, interval))
+    return (_poles(ellipses, power) for ellipses in likely)
 
 
 def find_poles(
@@ -293,23 +287,19 @@ def first_accurate(
 
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
-    """Return the largest error, over a grid, of what is summed up to score a filter.
-
-    R and r², r = 1 − s.
-    """
-    worst, grid = (
-        0.0,
-        grid[np.unique(np.linspace(0, len(grid) - 1, N_CHECKED_PARAMETERS).round().astype(int))],
-    )
+    """Return the largest error, over a grid, of the functions that score a filter: r and r²."""
+    some = np.unique(np.linspace(0, len(grid) - 1, N_CHECKED_PARAMETERS).round().astype(int))
+    grid, worst = grid[some], 0.0
     for scale in set(interval.scales.tolist()):
-        with np.errstate(all="ignore"):
-            found = [
-                1 - filter.path(x * (interval.largest / scale), grid)
-                for x in (poles.points, poles.checks)
-            ]
-        if not all(np.isfinite(r).all() and (np.abs(r) < 1e100).all() for r in found):
-            return np.inf
-        worst = max(worst, float(poles.errors(*(np.concatenate([r, r**2]) for r in found)).max()))
+        both = []
+        for x in (poles.points, poles.checks):
+            with np.errstate(all="ignore"):
+                r = 1 - filter.path(x * (interval.largest / scale), grid)
+            # Values of a filter above 1e100 are ruled out before their squares overflow.
+            if not (np.isfinite(r).all() and (np.abs(r) < 1e100).all()):
+                return np.inf
+            both.append(np.concatenate([r, r**2]))
+        worst = max(worst, float(poles.errors(*both).max()))
     return worst
 
 
@@ -336,22 +326,31 @@ class Nodes:
         z = largest * np.concatenate([each.z for each in chosen])
         starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
-        sizes = () if gamma.ndim > 1 or n < MIN_ROWS_COMPRESSED else (SKETCH_SIZE, 2 * SKETCH_SIZE)
-        for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
-            scale = np.abs(resolvent).max(axis=0)
-            rows = (resolvent / scale).view(np.float64)
-            with BLAS_ON_ONE_THREAD:  # threads of its own would still wait for work when ours begin
-                basis, sketch = np.linalg.qr(
-                    rows.T @ (np.random.default_rng(0).random((len(gamma), size)) - 0.5)
-                )
-                turn, sigma, _ = np.linalg.svd(sketch)
-                rank = int((sigma > rounding(sigma) * sigma[0]).sum())
-                if rank < size:  # else there may be more
-                    V = basis @ turn[:, :rank]
-                    return cls(
-                        z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
-                    )
+        if gamma.ndim == 1 and n >= MIN_ROWS_COMPRESSED:
+            for size in (SKETCH_SIZE, 2 * SKETCH_SIZE):
+                if size <= min(len(gamma), 2 * len(z)):
+                    compressed = cls._compressed(z, starts, resolvent, size)
+                    if compressed is not None:
+                        return compressed
         return cls(z, starts, None, resolvent)
+
+    @classmethod
+    def _compressed(
+        cls, z: Array, starts: tuple[int, ...], resolvent: Array, size: int
+    ) -> Nodes | None:
+        """Return the poles with fewer functions of γ than a sketch has columns, or None."""
+        scale = np.abs(resolvent).max(axis=0)
+        rows = (resolvent / scale).view(np.float64)
+        with BLAS_ON_ONE_THREAD:  # threads of its own would still wait for work when ours begin
+            signs = np.random.default_rng(0).random((len(rows), size)) - 0.5
+            basis, sketch = np.linalg.qr(rows.T @ signs)
+            turn, sigma, _ = np.linalg.svd(sketch)
+            rank = int((sigma > rounding(sigma) * sigma[0]).sum())
+            if rank == size:  # there may be more
+                return None
+            V = basis @ turn[:, :rank]
+            C = np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
+            return cls(z, starts, rows @ V, C)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
         """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the poles z."""
