@@ -1,4 +1,4 @@
-"""Kinds of dependence, and of differences between two samples, that the power of tests is measured on."""
+"""Kinds of dependence, and of differences between samples, that power is measured on."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def circle(noise: float) -> Draw:
 
 
 def classes(shift: float) -> Draw:
-    """Return the numbers 0, 1, 2 of classes in no order that x follows: the middle class is shifted."""
+    """Return classes 0, 1, 2 in an order that x does not follow: the middle class is shifted."""
 
     def draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         y = rng.integers(3, size=n).astype(np.float64)

@@ -1,4 +1,4 @@
-"""What a claim of the paper and a result of our own are, and how their numbers and verdicts are written."""
+"""Claims of the paper and findings of our own, and how their numbers and verdicts are written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """A result on something that the paper does not state: it has no verdict, as any threshold would be our own.
+    """A result on something that the paper does not state; it has no verdict.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Finding:
 def with_interval(
     row: Mapping[str, Any], name: str = "improvement", unit: str = " %", digits: int | None = None
 ) -> str:
-    """Return a number of a table with its interval; by default with two digits, or one where they are many.
+    """Return a number of a table with its interval, with one or two digits by default.
 
     Examples
     --------

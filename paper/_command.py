@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,9 @@ from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load_dataset
 from muhat.errors import MuhatError
 from muhat.plots import save
 from paper import (
-    EXPERIMENTS,
     PAGES,
     Experiment,
+    Page,
     TaskError,
     draw,
     evidence_page,
@@ -27,24 +27,14 @@ from paper import (
     reproduce,
 )
 from paper._files import atomic_write, check_writable
-from paper.conditional_accuracy import WINE_QUALITY, wine_quality
+from paper.experiments.conditional_accuracy import WINE_QUALITY, wine_quality
+
+RESULTS = Path("muhat-results")
+QUICK_RESULTS = Path("muhat-results-quick")
+"""Where results go by default."""
 
 FORMATS = (".png", ".svg")
-RESULTS, QUICK_RESULTS = Path("muhat-results"), Path("muhat-results-quick")
-
-ALL: dict[str, Experiment] = {
-    name: each for page in PAGES.values() for name, each in page.experiments.items()
-}
-"""The experiments of all pages."""
-
-GROUPS = {
-    name.removesuffix("-evidence"): list(page.experiments)
-    for name, page in PAGES.items()
-    if name != "evidence"
-}
-"""The experiments of a page beyond the paper, by the name that stands for all of them."""
-
-LIST = ", "
+"""The files that each figure is written to."""
 
 FAILED = 2
 """The exit status of a run that failed, or could not start."""
@@ -60,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(reproduce_command)
+    command: Any = typer.main.get_command(app)
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            command = typer.main.get_command(app)
             return command.main(given, prog_name="python -m paper", standalone_mode=False) or 0
     except (typer.Abort, KeyboardInterrupt):
         say("interrupted.")
@@ -83,14 +73,32 @@ def say(sentence: object) -> None:
     print("paper:", " ".join(str(sentence).split()), file=sys.stderr)
 
 
+def all_experiments() -> dict[str, Experiment]:
+    """Return the experiments of all pages, by name."""
+    found: dict[str, Experiment] = {}
+    for page in PAGES.values():
+        found.update(page.experiments)
+    return found
+
+
+def groups() -> dict[str, list[str]]:
+    """Return the experiments of each page beyond the paper, by the name that stands for all."""
+    names = {name.removesuffix("-evidence"): list(page.experiments) for name, page in PAGES.items()}
+    del names["evidence"]
+    return names
+
+
+def _help_on_names() -> str:
+    of_the_paper = ", ".join(PAGES["evidence"].experiments)
+    beyond = [f"{name} for {', '.join(group)}" for name, group in groups().items()]
+    return (
+        f"Which: {of_the_paper}, all of these if none is named; beyond the paper, "
+        f"{'; '.join(beyond)}."
+    )
+
+
 def reproduce_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help=f"Which: {', '.join(EXPERIMENTS)}, all of these if none is named; beyond the paper, "
-            f"{'; '.join(f'{name} for {LIST.join(group)}' for name, group in GROUPS.items())}."
-        ),
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help=_help_on_names())] = None,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the experiments and exit.")
     ] = False,
@@ -100,7 +108,8 @@ def reproduce_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help=f"The folder of tables and figures; by default {RESULTS}, with --quick {QUICK_RESULTS}."
+            help=f"The folder of tables and figures; by default {RESULTS}, "
+            f"with --quick {QUICK_RESULTS}."
         ),
     ] = None,
     page: Annotated[
@@ -111,9 +120,7 @@ def reproduce_command(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="The folder with data of table-2 and accuracy that are not in the package."
-        ),
+        typer.Option(help="The folder with data of table-2 and accuracy not in the package."),
     ] = None,
     again: Annotated[
         bool,
@@ -131,31 +138,20 @@ def reproduce_command(
     Interrupted at any moment, the same command resumes.
     """
     if list_them:
-        for experiment in ALL.values():
+        for experiment in all_experiments().values():
             typer.echo(f"{experiment.name:20}{experiment.title}")
         return
-    wanted = [each for name in names or EXPERIMENTS for each in GROUPS.get(name, [name])]
-    chosen = [_experiment(name) for name in dict.fromkeys(wanted)]
+    chosen = _chosen(names or list(PAGES["evidence"].experiments))
     folder = out or (QUICK_RESULTS if quick else RESULTS)
-    first = page or folder / "evidence.md"
-    pages = {
-        first if name == "evidence" else first.with_name(f"{name}.md"): each
-        for name, each in PAGES.items()
-        if not {experiment.name for experiment in chosen}.isdisjoint(each.experiments)
-    }
+    pages = _pages_of(chosen, page or folder / "evidence.md")
     if data is not None:
         os.environ[FOLDER_VARIABLE] = str(data.resolve())
     _check_data(chosen, quick)
     _check_outputs(chosen, folder, pages)
 
     def write() -> None:
-        for experiment in chosen:
-            figure = draw(experiment, read_results(folder, experiment.name))
-            for form in FORMATS:
-                save(figure, folder / f"{experiment.name}{form}")
-        for path, shown in pages.items():
-            finished = read_finished(folder, shown.experiments.values())
-            atomic_write(path, evidence_page(shown, finished, folder, path).encode())
+        _write_figures(chosen, folder)
+        _write_pages(pages, folder)
 
     reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, then=write)
     if quick:
@@ -164,32 +160,65 @@ def reproduce_command(
         typer.echo(f"Evidence: {path}")
 
 
-def _experiment(name: str) -> Experiment:
-    if name not in ALL:
-        names = [*ALL, *GROUPS]
-        close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-        advice = f"did you mean {close[0]!r}?" if close else ""
-        needed = f"the name must be one of {', '.join(names)}"
-        raise MuhatError("reproduce", needed, repr(name), advice)
-    return ALL[name]
+def _chosen(names: Iterable[str]) -> list[Experiment]:
+    """Return the experiments with these names, or of the groups with these names, each once."""
+    known, by_group = all_experiments(), groups()
+    chosen: dict[str, Experiment] = {}
+    for name in names:
+        if name not in known and name not in by_group:
+            raise _unknown(name, [*known, *by_group])
+        for each in by_group.get(name, [name]):
+            chosen[each] = known[each]
+    return list(chosen.values())
+
+
+def _unknown(name: str, names: list[str]) -> MuhatError:
+    close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    advice = f"did you mean {close[0]!r}?" if close else ""
+    return MuhatError(
+        "reproduce", f"the name must be one of {', '.join(names)}", repr(name), advice
+    )
+
+
+def _pages_of(chosen: Iterable[Experiment], first: Path) -> dict[Path, Page]:
+    """Return the pages that show any of the experiments, by their files."""
+    names = {experiment.name for experiment in chosen}
+    pages = {}
+    for name, page in PAGES.items():
+        if names & page.experiments.keys():
+            path = first if name == "evidence" else first.with_name(f"{name}.md")
+            pages[path] = page
+    return pages
+
+
+def _write_figures(chosen: Iterable[Experiment], folder: Path) -> None:
+    for experiment in chosen:
+        figure = draw(experiment, read_results(folder, experiment.name))
+        for ending in FORMATS:
+            save(figure, folder / f"{experiment.name}{ending}")
+
+
+def _write_pages(pages: dict[Path, Page], folder: Path) -> None:
+    for path, page in pages.items():
+        finished = read_finished(folder, page.experiments.values())
+        atomic_write(path, evidence_page(page, finished, folder, path).encode())
 
 
 def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
-    """Refuse, before the work, a named folder without data and data with other values; print what is missing."""
+    """Raise MuhatError for a folder without data or with wrong data; print what is missing."""
     folder = os.environ.get(FOLDER_VARIABLE)
-    known = (f"{name}{ending}" for name in (*NAMES, WINE_QUALITY) for ending in (".csv", ""))
-    if folder and not any(Path(folder, name).is_file() for name in known):
-        load_dataset(
-            "svmguide2"
-        )  # it refuses the folder, and says where to get what it should hold
-    if ALL["accuracy"] in chosen and not quick:
-        if "wine-quality" in ALL["accuracy"].settings(False)["datasets"]:
+    if folder and not _has_data(Path(folder)):
+        load_dataset("svmguide2")  # raises MuhatError and says where to get what is missing
+    names = {experiment.name for experiment in chosen}
+    if quick:
+        return
+    if "accuracy" in names:
+        if "wine-quality" in all_experiments()["accuracy"].settings(False)["datasets"]:
             wine_quality()
         else:
-            say(
-                f"accuracy is without wine-quality; --data names the folder that has {WINE_QUALITY}.csv."
-            )
-    if EXPERIMENTS["table-2"] in chosen and not quick:
+            advice = f"--data names the folder that has {WINE_QUALITY}.csv"
+            say(f"accuracy is without wine-quality; {advice}.")
+    if "table-2" in names:
         for name in at_hand():
             load_dataset(name)
         missing = [name for name in NAMES if name not in at_hand()]
@@ -197,12 +226,21 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
             say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
 
 
+def _has_data(folder: Path) -> bool:
+    """Whether a folder has the file of any data set."""
+    for name in (*NAMES, WINE_QUALITY):
+        if (folder / name).is_file() or (folder / f"{name}.csv").is_file():
+            return True
+    return False
+
+
 def _check_outputs(chosen: Iterable[Experiment], folder: Path, pages: Iterable[Path]) -> None:
-    """Refuse, before the work, a place where a file is to go and cannot; the folder of results is made if missing."""
-    outputs = [
-        *pages,
-        *(folder / f"{each.name}{form}" for each in chosen for form in (".csv", ".json", *FORMATS)),
-    ]
+    """Raise ResultsError, before the work, where a file cannot be written."""
+    outputs = list(pages)
+    for experiment in chosen:
+        for ending in (".csv", ".json", *FORMATS):
+            outputs.append(folder / f"{experiment.name}{ending}")
     for path in outputs:
-        if folder.is_dir() or path.parent.resolve() != folder.resolve():
+        is_new_folder = not folder.is_dir() and path.parent.resolve() == folder.resolve()
+        if not is_new_folder:  # else it is made by the run
             check_writable(path)

@@ -1,4 +1,4 @@
-"""The estimators that are compared, each with the rules that choose its parameter, and their losses on many samples."""
+"""The estimators that are compared, the rules that choose their parameters, and their losses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def filter_named(name: str, kappa2: float = KAPPA2) -> Shrinker:
 
 
 class LeadingComponents(Shrinker):
-    """Truncated SVD by the number of components it keeps, which suits samples with different eigenvalues."""
+    """Truncated SVD by the number of components that it keeps."""
 
     def on(self, components: Components, grid: Array) -> Array:
         """s = 1 for the leading components, 0 for the others."""
@@ -87,10 +87,11 @@ class EstimatorLosses:
     Attributes
     ----------
     estimator : str
-        Its name, "auto" for the filter with the largest leave-one-out gain, "default" for ``KernelMean()``, or
-        "stacked" for the stacked mean.
+        Its name, "auto" for the filter with the largest leave-one-out gain, "default" for
+        ``KernelMean()``, or "stacked" for the stacked mean.
     rule : str
-        "paper", "loo" (our exact leave-one-out where the paper has none), or "oracle", which knows the loss.
+        "paper", "loo" (our exact leave-one-out where the paper has none), or "oracle", which knows
+        the loss.
     losses : array of shape (m,)
         ‖μ_λ − μ_P‖² of each sample.
     """
@@ -103,9 +104,10 @@ class EstimatorLosses:
 def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[EstimatorLosses]:
     """Return the losses of the estimators with the paper's rules, with ours, and with the oracle's.
 
-    Truncated SVD is chosen by the number of components, which is the same as a threshold between a sample's own
-    eigenvalues. "auto" has the largest leave-one-out gain of those in ``BY_LOO`` and, up to ``LEFT_OUT_UP_TO`` points,
-    in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of the same Gram matrix.
+    Truncated SVD is chosen by the number of components, which is the same as a threshold between a
+    sample's own eigenvalues. "auto" has the largest leave-one-out gain of those in ``BY_LOO`` and,
+    up to ``LEFT_OUT_UP_TO`` points, in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of
+    the same Gram matrix.
     """
     ours = LEFT_OUT if exact.problem.n <= LEFT_OUT_UP_TO else ()
     chosen, auto = _by_leave_one_out(exact, (*BY_LOO, *ours), kappa2)
@@ -121,7 +123,7 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
 
 
 def losses_of_auto(exact: ExactLosses) -> list[EstimatorLosses]:
-    """Return the losses of every smooth filter by leave-one-out, and of "auto", that of the largest gain."""
+    """Return the losses of every smooth filter by leave-one-out, and of "auto"."""
     chosen, auto = _by_leave_one_out(exact, SMOOTH, KAPPA2)
     return [*(EstimatorLosses(name, "loo", losses) for name, losses in chosen.items()), auto]
 
@@ -145,7 +147,8 @@ def _by_leave_one_out(
 ) -> tuple[dict[str, Array], EstimatorLosses]:
     """Return the losses of filters by name, and of the one with the largest gain on each sample.
 
-    The samples are looked at one by one, as ``KernelMean`` does, so that each has grids of its own, refined.
+    The samples are looked at one by one, as ``KernelMean`` does, so that each has grids of its own,
+    refined.
     """
     filters = [filter_named(name, kappa2) for name in names]
     choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
@@ -171,7 +174,7 @@ def stacked_embeddings(
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:
-    """Return the least losses that any rule could reach: on a grid of λ or t, or over all s and truncations."""
+    """Return the least losses that any rule could reach: over all λ, t, s or truncations."""
     filters = {name: filter_named(name, kappa2) for name in BY_LOO}
     least = {
         name: np.minimum(

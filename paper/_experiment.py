@@ -1,4 +1,4 @@
-"""What an experiment is: settings, independent tasks, the table of their results, figure, text, claims, findings."""
+"""What an experiment is: settings, independent tasks, the table of their results, figure, text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Task: TypeAlias = dict[str, Any]
 """What one task is given beside the settings; JSON can hold it."""
 
 Row: TypeAlias = dict[str, Any]
-"""One row: of a tidy table, with strings, numbers, booleans or None; or of a task, then also with lists."""
+"""One row: of a table, with strings, numbers, booleans or None; of a task, also with lists."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,9 @@ def no_details(results: Results) -> str:
 class Experiment:
     """An experiment that is divided into tasks, so that it can be interrupted and resumed.
 
-    Its functions are defined at the top level of a module, so that worker processes find them by name. Settings, tasks
-    and the rows of a task pass through JSON before they are used: tuples arrive as lists and keys as strings.
+    Its functions are defined at the top level of a module, so that worker processes find them by
+    name. Settings, tasks and the rows of a task pass through JSON before they are used: tuples
+    arrive as lists and keys as strings.
 
     Parameters
     ----------
@@ -78,17 +79,18 @@ class Experiment:
     text : str
         What a reader has to know to read its figure.
     settings : callable
-        ``settings(quick)`` returns everything that the numbers depend on, the seed included; ``quick`` asks for a
-        small version of the experiment that takes seconds.
+        ``settings(quick)`` returns everything that the numbers depend on, the seed included;
+        ``quick`` asks for a small version of the experiment that takes seconds.
     run : callable
-        ``run(settings, task)`` returns the rows of one task. It is called in another process, on one core; it draws
-        random numbers from the seed in the settings and from the task alone.
+        ``run(settings, task)`` returns the rows of one task. It is called in another process, on
+        one core; it draws random numbers from the seed in the settings and from the task alone.
     figure : callable
         ``figure(results)`` returns the figure; :func:`paper.draw` calls it, with sizes for print.
     tasks : callable, default=single_task
         ``tasks(settings)`` returns the tasks, in order. None needs the result of another.
     table : callable, default=rows_of_tasks
-        ``table(settings, results)`` returns the tidy table, from the rows of all tasks in their order.
+        ``table(settings, results)`` returns the tidy table, from the rows of all tasks in their
+        order.
     claims : callable, default=no_claims
         ``claims(results)`` returns what the paper claims, with our number and a verdict.
     findings : callable, default=no_findings

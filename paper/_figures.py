@@ -1,4 +1,4 @@
-"""What the experiments' figures are made of: lines with bands, dots with intervals, panels, legends and styles."""
+"""What figures are made of: lines with bands, dots with intervals, panels, legends, styles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STYLES = {
     "maximum likelihood": ("#808080", "d"),
     "k-means": ("#B3B3B3", "p"),
 }
-"""A colour and a marker for each estimator, greys for what chooses among filters and for baselines."""
+"""A colour and a marker for each estimator; greys for baselines and for choices among filters."""
 
 COLOURS = {name: colour for name, (colour, _) in STYLES.items()}
 
@@ -34,7 +34,7 @@ DASHES = {"paper": "-", "loo": (0, (4, 1.5)), "oracle": "-"}
 """How lines are drawn: with the rules of the paper, with ours, and with the loss known."""
 
 RULES = {"paper": "GCV", "loo": "exact LOO", "oracle": "oracle"}
-"""What distinguishes two lines of one estimator; the paper chooses by GCV where we have a second rule."""
+"""What distinguishes two lines of one estimator, of which the paper's is by GCV."""
 
 MIXTURES = {"redrawn": "a new mixture for each sample", "once": "one mixture for all samples"}
 IMPROVEMENT = "improvement over KME\n(% of its risk)"
@@ -133,7 +133,7 @@ def line(estimator: str, rule: str, rows: Sequence[Row], x: str, y: str) -> Line
 
 
 def lines(rows: Iterable[Row], x: str, y: str) -> list[Line]:
-    """Return a line of column y against column x for each estimator and rule, in the order of legends."""
+    """Return a line of y against x for each estimator and rule, in the order of legends."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["estimator"], row.get("rule") or "paper"), []).append(row)
@@ -209,7 +209,7 @@ def letter_panels(axes: Iterable[Any], titles: Sequence[str]) -> None:
 
 
 def percent_scale(ax: Any) -> None:
-    """Make the vertical axis linear up to one percent and logarithmic beyond, labelled with plain numbers."""
+    """Make the vertical axis linear up to one percent and logarithmic beyond."""
     ax.set_yscale("symlog", linthresh=1.0)
     plain_numbers(ax.yaxis)
 
@@ -234,7 +234,8 @@ def legend_entries(
 ) -> dict[str, Any]:
     """Return a legend's handles by label.
 
-    Two lines of one estimator are distinguished by their rule; notes are on estimators and rules that are not drawn.
+    Two lines of one estimator are distinguished by their rule; notes are on estimators and rules
+    that are not drawn.
     """
     styles = {(each.estimator, each.rule): each.style for each in drawn}
     times = Counter(name for name, _ in styles)

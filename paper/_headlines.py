@@ -1,10 +1,10 @@
-"""The sentences of the README that have numbers: written from the results, so that a test can compare."""
+"""The sentences of the README that have numbers, written from the results for a test to compare."""
 
 from os import PathLike
 
 from paper._results import read_results
 from paper._tables import one
-from paper.finite_populations import over_laws
+from paper.experiments.finite_populations import over_laws
 
 
 def headlines(folder: str | PathLike[str]) -> dict[str, str]:
@@ -32,10 +32,10 @@ def _of_populations(folder: str | PathLike[str]) -> str:
 
     mine, best = gains("stacked"), gains("best")
     return (
-        f"On real data sets, 50 rows drawn without replacement, the stacked mean removes {mine[0]} % of the plain "
-        f"average's risk at the median bandwidth, {mine[1]} % at a tenth of its square, and {mine[2]} % with a "
-        f"Laplacian kernel, where the best filter of each set in hindsight removes {best[0]}, {best[1]} and "
-        f"{best[2]} %."
+        f"On real data sets, 50 rows drawn without replacement, the stacked mean removes {mine[0]} "
+        f"% of the plain average's risk at the median bandwidth, {mine[1]} % at a tenth of its "
+        f"square, and {mine[2]} % with a Laplacian kernel, where the best filter of each set in "
+        f"hindsight removes {best[0]}, {best[1]} and {best[2]} %."
     )
 
 
@@ -47,7 +47,7 @@ def _of_bandwidths(folder: str | PathLike[str]) -> str:
         for factor in (0.1, 0.2, 1.0)
     ]
     return (
-        f"On the paper's synthetic data (n = 50, d = 20) F-KMSE removes {gains[0]:.0f} % of the plain average's risk "
-        f"at a tenth of the median rule's bandwidth, {gains[1]:.0f} % at a fifth of it, and {gains[2]:.1f} % at the "
-        "median itself."
+        f"On the paper's synthetic data (n = 50, d = 20) F-KMSE removes {gains[0]:.0f} % of the "
+        f"plain average's risk at a tenth of the median rule's bandwidth, {gains[1]:.0f} % at a "
+        f"fifth of it, and {gains[2]:.1f} % at the median itself."
     )

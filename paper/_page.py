@@ -1,4 +1,4 @@
-"""The evidence page: the paper's claims beside our numbers, and results beyond it, written from results alone."""
+"""The page of evidence, written from results: the paper's claims beside our numbers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ QUICK = "quick run"
 
 
 PREFACE = (
-    "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, Sriperumbudur and Schölkopf, "
-    "2014), computed by `python -m paper`, which also writes this page."
+    "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, "
+    "Sriperumbudur and Schölkopf, 2014), computed by `python -m paper`, which also writes this "
+    "page."
 )
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of results: its experiments, by name and in their order, and what stands above them."""
+    """A page of results: its experiments by name, in order, and what stands above them."""
 
     experiments: Mapping[str, Experiment]
     title: str = "The paper's evidence"
@@ -73,7 +74,7 @@ def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
 
 
 def _claims(found: list[tuple[Experiment, Results]]) -> str:
-    """Return the table of what the paper claims, with a verdict on each; nothing if it claims nothing."""
+    """Return the table of the paper's claims, with a verdict on each; empty without claims."""
     lines = []
     for experiment, results in found:
         for claim in experiment.claims(results):

@@ -47,7 +47,8 @@ class Provenance:
     source : str
         A digest of the source code of muhat and of the experiments.
     commit : str or None
-        The git commit of the source code, with ``-dirty`` if files have changed since; None outside git.
+        The git commit of the source code, with ``-dirty`` if files have changed since; None outside
+        git.
     platform : str
         The operating system and the kind of processor.
     cores : int
@@ -87,7 +88,10 @@ def source_digest(packages: Mapping[str, Path] = PACKAGES) -> str:
 
 
 def source_commit(package: Path, results: Path) -> str | None:
-    """Return the git commit of a package, ``-dirty`` if anything but the results has changed, or None outside git."""
+    """Return the git commit of a package; None outside git.
+
+    It ends in ``-dirty`` if anything but the results has changed.
+    """
     try:
         _git(
             package, "ls-files", "--error-unmatch", "__init__.py"

@@ -1,4 +1,4 @@
-"""The files of a finished experiment: its table as CSV and, beside it, settings and provenance as JSON."""
+"""The files of a finished experiment: its table as CSV, and settings and provenance as JSON."""
 
 import hashlib
 import json
@@ -15,7 +15,10 @@ from paper._tables import from_csv, to_csv
 
 
 def write_results(folder: Path, name: str, rows: Sequence[Row], about: dict[str, Any]) -> None:
-    """Write the table, and then settings and provenance with a digest of the table: only with both is it finished."""
+    """Write the table, and then settings and provenance with a digest of the table.
+
+    Only with both is the experiment finished.
+    """
     table = to_csv(rows)
     atomic_write(table_path(folder, name), table)
     content = json.dumps({**about, "sha256": _sha256(table)}, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Synthetic samples in blocks, one task each, with their exact losses, and the tables of improvements they make."""
+"""Synthetic samples in blocks, one task each, their exact losses and tables of improvements."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ KERNEL_VALUES = 2 * 10**7
 
 
 def blocks(settings: Settings, cases: Iterable[Task]) -> list[Task]:
-    """Return the tasks: for each case, the m samples in blocks; n is the case's own or that of all."""
+    """Return the tasks of each case: its m samples in blocks."""
     m = settings["m"]
     tasks = []
     for case in cases:
@@ -56,7 +56,7 @@ def gaussian_kernels(draws: Iterable[Draw], factor: float = 1.0) -> list[Kernel]
 
 
 def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None) -> ExactLosses:
-    """Return the exact losses of filters, by default under Gaussian kernels by the median rule of each sample."""
+    """Return the exact losses of filters, by default under Gaussian kernels by the median rule."""
     draws = list(draws)
     kernels = gaussian_kernels(draws) if kernels is None else kernels
     return ExactLosses.from_samples(
@@ -94,7 +94,7 @@ def joined(results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def risk_table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return risk and improvement over KME, with their intervals, of every case, estimator and rule."""
+    """Return risk and improvement over KME, with intervals, of every case, estimator and rule."""
     rows = joined(results)
     baselines = losses_by_case("kme", rows)
     table = []
@@ -118,5 +118,5 @@ def losses_by_case(estimator: str, rows: Sequence[Row]) -> dict[tuple[Any, ...],
 
 
 def case_of(row: Row) -> tuple[Any, ...]:
-    """Return what a row has in common with those it is compared with: all but estimator, rule and losses."""
+    """Return the cells of a row that say which case it is: all but estimator, rule and losses."""
     return tuple(value for key, value in row.items() if key not in ("estimator", "rule", "losses"))

@@ -1,4 +1,4 @@
-"""Tables as lists of rows: choosing rows, and CSV from which every number is read back to the last bit."""
+"""Tables as lists of rows: choosing rows, and CSV that keeps every number to the last bit."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ WORDS = {"": None, "True": True, "False": False}
 
 
 def to_csv(rows: Sequence[Row]) -> bytes:
-    """Return a table as CSV: a header of all keys in order of first appearance, None and missing cells empty.
+    """Return a table as CSV, with a header of all keys; None and missing cells are empty.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def to_csv(rows: Sequence[Row]) -> bytes:
 
 
 def from_csv(content: bytes) -> list[Row]:
-    """Return the rows of a table, each with every key. A string that looks like a number comes back as that number.
+    """Return the rows of a table, each with every key; text that looks like a number is one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``muhat compare --save`` and ``muhat apply``: what was best on a file speaks of the rows of another."""
+"""``muhat compare --save`` and ``muhat apply``: the best estimate of a file scores other rows."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The command line: a table, a verdict and a figure; or one sentence on stderr, and nothing left behind."""
+"""The command line: a table, a verdict, a figure; or one sentence on stderr and no files."""
 
 import errno
 import json
@@ -329,7 +329,8 @@ time.sleep(60)
 
 
 def test_nothing_is_imported_before_ctrl_c_is_caught():
-    code = "import sys; before = {*sys.modules}; import muhat.__main__; print(*sorted({*sys.modules} - before))"
+    code = "import sys; before = {*sys.modules}; import muhat.__main__; "
+    code += "print(*sorted({*sys.modules} - before))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
@@ -340,7 +341,8 @@ def test_nothing_is_imported_before_ctrl_c_is_caught():
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_no_bug(closed):
     write("data.csv", "a,b\n1,2\n3,5\n")
-    command = f"{sys.executable} -m muhat compare {'-' if closed == '<&-' else 'data.csv'} --out figure.png {closed}"
+    file = "-" if closed == "<&-" else "data.csv"
+    command = f"{sys.executable} -m muhat compare {file} --out figure.png {closed}"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "bug" not in result.stderr
     assert "Traceback" not in result.stderr
@@ -387,7 +389,8 @@ def test_the_command_that_moved_says_where_it_is():
 
 
 def test_the_help_of_all_imports_no_command():
-    code = "import sys; from muhat.__main__ import main; sys.argv[1:] = ['--help']\ntry: main()\nfinally: print({})"
+    code = "import sys; from muhat.__main__ import main; sys.argv[1:] = ['--help']"
+    code += "\ntry: main()\nfinally: print({})"
     loaded = "sorted({'matplotlib', 'pyarrow', 'muhat.comparison'} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code.format(loaded)], capture_output=True, text=True, check=True
@@ -494,6 +497,29 @@ def test_an_unknown_command_gets_a_suggestion():
     assert_refused(run("xyzzyq"), "No such command 'xyzzyq'. The commands are compare, apply,")
 
 
+def test_a_new_command_is_a_module_and_a_line(tmp_path, monkeypatch):
+    """Its errors, its help and its close names come from the command line as they do for others."""
+    module = '''
+from typer import echo
+from muhat.errors import MuhatError
+
+def count_command(file: str) -> None:
+    """Count the letters of a name."""
+    if file == "bad":
+        raise MuhatError("muhat count", "another name is needed", file)
+    echo(len(file))
+'''
+    (tmp_path / "toy_command.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    line = ("toy_command:count_command", "Count letters.")
+    monkeypatch.setitem(COMMANDS, "count", line)
+    assert run("count", "wine.csv").stdout == "8\n"
+    assert re.search(r"count +Count letters\.", run("--help").stdout)
+    assert "Count the letters of a name." in run("count", "--help").stdout
+    assert_refused(run("count", "bad"), "muhat count: another name is needed, got bad.")
+    assert_refused(run("cuont"), "Did you mean 'count'?")
+
+
 def test_a_bandwidth_is_a_number_or_the_median(table):
     median, default = (
         json.loads(run("compare", table, "--json", *QUICK, *each).stdout)
@@ -573,7 +599,7 @@ def in_batches(monkeypatch):
 
 
 def on_a_terminal(*arguments, interrupt_at=None):
-    """Run the command with stderr on a pseudo-terminal; return its exit code, stdout and what the terminal got."""
+    """Run the command with stderr on a terminal; return exit code, stdout and terminal output."""
     mine, its = pytest.importorskip("pty", reason="a terminal as on POSIX").openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "muhat", "compare", *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""``compare`` on any number of rows: by features, from batches never held at once, from the command line."""
+"""``compare`` on any number of rows: features, batches out of core, the command line."""
 
 import json
 from functools import partial

@@ -14,11 +14,11 @@ from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat.filters import Landweber, Tikhonov
 from muhat.kernels import Gaussian
 from paper import PAGES, Results, draw, evidence_page, read_finished
-from paper import conditional_accuracy as accuracy
-from paper import conditional_saturation as saturation
-from paper import radius_coverage as radius
 from paper._samples import PILOT, median_bandwidth
 from paper._tables import from_csv, one, to_csv
+from paper.experiments import conditional_accuracy as accuracy
+from paper.experiments import conditional_saturation as saturation
+from paper.experiments import radius_coverage as radius
 
 ROOT = Path(__file__).parents[1]
 PAGE = PAGES["conditional-evidence"]

@@ -18,7 +18,7 @@ import muhat
 from muhat import DriftDetector, DriftDisplay, Nystrom, Precomputed, TwoSampleTest
 from muhat.__main__ import command_line
 from muhat.cli import _samples
-from muhat.cli._testing import FOUND
+from muhat.cli._options import FOUND
 from muhat.data import open_batches
 from muhat.testing import _drift
 from muhat.testing._drift import share_of, spent_share

@@ -8,8 +8,8 @@ import pytest
 from paper import PAGES, Results, evidence_page, read_finished, read_results
 from paper._claims import verdict_for, with_interval
 from paper._estimators import PAPER
-from paper.figure_3b import WAYS
-from paper.table_2 import PRINTED, STEPS, details, deviation, nearest_steps, printed
+from paper.experiments.figure_3b import WAYS
+from paper.experiments.table_2 import PRINTED, STEPS, details, deviation, nearest_steps, printed
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 PROVENANCE = {"commit": "0123abc", "seconds": 60.0}

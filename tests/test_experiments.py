@@ -18,7 +18,6 @@ from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.selection import Fixed, KFold, LeaveOneOut
 from paper import PAGES
-from paper import finite_populations as populations
 from paper._estimators import (
     BY_LOO,
     LEFT_OUT,
@@ -38,17 +37,18 @@ from paper._samples import (
     risk_table,
 )
 from paper._statistics import improvement, mean_of
-from paper.figure_1 import probability_closer
-from paper.figure_3a import iterations
-from paper.figure_3b import scores_by_inverting, scores_by_iterating
-from paper.finite_populations import (
+from paper.experiments import finite_populations as populations
+from paper.experiments.figure_1 import probability_closer
+from paper.experiments.figure_3a import iterations
+from paper.experiments.figure_3b import scores_by_inverting, scores_by_iterating
+from paper.experiments.finite_populations import (
     Estimates,
     Population,
     fitted_mixture,
     kernel_for,
     measure_exactly,
 )
-from paper.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
+from paper.experiments.table_2 import PRINTED, _mean_log_density, estimates, matched, on_points
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 SEED = 7

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import cauchy, norm, rankdata
+from scipy.stats import cauchy, norm, rankdata, spearmanr
 
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
@@ -150,7 +150,7 @@ def test_distances_of_samples_in_bins_and_batches(monkeypatch):
     X, Y = rng().normal(size=(300, 2)), rng().normal(0.1, size=(300, 2))
     options = {"gram": Nystrom(20), "bandwidths": 1, "n_permutations": 19, "random_state": 0}
     assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 11 + 2
-    monkeypatch.setattr("muhat.testing._two_samples.MAX_SINGLE_ROWS", 500)
+    monkeypatch.setattr("muhat.testing.TwoSampleTest.max_single_rows", 500)
     in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
     assert [str(each) for each in in_batches.tests[-2:]] == [
         "MMD of Distance()",
@@ -299,3 +299,19 @@ def test_every_alternative_gives_rows(name):
     assert np.isfinite(X).all()
     assert np.isfinite(Y).all()
     np.testing.assert_array_equal(alternative.draw(rng(), 30)[1], Y)
+
+
+def test_the_verdict_on_two_columns_says_whether_one_rises_or_falls_with_the_other():
+    rng = np.random.default_rng(3)
+    dose = rng.choice([0.0, 5.0, 10.0, 20.0], size=100)
+    frame = pd.DataFrame({"dose": dose, "pressure": 120 - dose + 5 * rng.normal(size=100)})
+    result = IndependenceTest(n_permutations=99).test(frame[["dose"]], frame[["pressure"]])
+    assert result.rank_correlation == pytest.approx(spearmanr(frame)[0])
+    assert "Where dose is higher, pressure tends to be lower (rank correlation −0." in (
+        result.verdict()
+    )
+    x = rng.normal(size=200)
+    symmetric = IndependenceTest(n_permutations=99).test(x, x**2 + 0.1 * rng.normal(size=200))
+    assert "y neither rises nor falls steadily as x rises" in symmetric.verdict()
+    wide = IndependenceTest(n_permutations=19).test(rng.normal(size=(50, 2)), rng.normal(size=50))
+    assert wide.rank_correlation is None

@@ -25,7 +25,7 @@ from muhat.selection import Fixed, LeaveOneOut
 from muhat.selection._base import Candidates
 from muhat.selection._krylov import Krylov
 from muhat.selection._rules import NO_ROWS
-from paper.figure_3b import iterated
+from paper.experiments.figure_3b import iterated
 
 BY_PRODUCTS = {
     "s-kmse": [0.1, 3.0],

@@ -26,9 +26,9 @@ from muhat.kernels import (
     Matern,
     Precomputed,
     SklearnKernel,
-    _own,
+    _radial,
 )
-from muhat.kernels._own import median_distance
+from muhat.kernels._radial import median_distance
 
 ACCURATE = 1e-12
 
@@ -148,7 +148,7 @@ def test_the_bandwidth_is_the_median_of_the_pairs():
 def test_beyond_its_limit_the_median_comes_from_seeded_pairs(monkeypatch):
     X = np.random.default_rng(SEED).normal(size=(400, 3))
     exact = median_distance(X, "euclidean")
-    monkeypatch.setattr(_own, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(_radial, "MAX_ROWS_ALL_PAIRS", 100)
     sampled = median_distance(X, "euclidean")
     assert sampled == median_distance(X, "euclidean")
     assert sampled == pytest.approx(exact, rel=5e-3)

@@ -86,7 +86,7 @@ def test_a_route_rejects_samples_of_one_law_no_more_often_than_its_level(route, 
 def test_a_route_of_other_inputs_keeps_its_level(route, monkeypatch):
     form = {"sums over a stream": in_batches, "sums over dask": in_dask}.get(route, rows)
     if route.startswith("sums"):
-        monkeypatch.setattr("muhat.testing._two_samples.MAX_SINGLE_ROWS", 10)
+        monkeypatch.setattr("muhat.testing.TwoSampleTest.max_single_rows", 10)
 
     def p_value(X, Y, number):
         test = TwoSampleTest(**FEW, random_state=number)

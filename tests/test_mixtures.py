@@ -402,10 +402,7 @@ def test_lists_are_taken_for_arrays_and_the_mixture_shows_its_size() -> None:
 def test_a_kernel_without_a_closed_form_is_refused_by_naming_those_that_have_one(
     kernel: Kernel,
 ) -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"(?s)Gaussian, Matern, .*, Polynomial, or a sum or multiple .* instead\.$",
-    ):
+    with pytest.raises(ValueError, match=r"Gaussian, Matern, .*, or a sum or multiple .* instead"):
         P.mean(kernel, np.zeros((1, 3)))
     with pytest.raises(ValueError, match="closed form is needed"):
         P.inner(kernel, Q)

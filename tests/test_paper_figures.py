@@ -14,9 +14,9 @@ from paper import PAGES, Results, draw
 from paper._estimators import NAMES
 from paper._figures import COLOURS, PRINT, legend_entries, lines
 from paper._tables import from_csv, to_csv
-from paper.figure_3a import SHARES
-from paper.figure_3c import far_below
-from paper.table_2 import STEPS
+from paper.experiments.figure_3a import SHARES
+from paper.experiments.figure_3c import far_below
+from paper.experiments.table_2 import STEPS
 
 EXPERIMENTS = {**PAGES["evidence"].experiments, **PAGES["stacking-evidence"].experiments}
 SMALL = {"m": 3, "draws": 10_000, "angles": 3, "starts": 1, "candidates": 3}

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from muhat import ConditionalMean, load
 from muhat.__main__ import command_line
-from muhat.cli._predict import _Result, _Sample
-from muhat.conditional._evaluation import LeftOutFit
+from muhat._python_lines import predict_lines
+from muhat.conditional import LeftOutFit, evaluate
 from muhat.filters import Iteration
+from muhat.plots import figure_of_prediction
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(60, 2)), columns=["a", "b"])
@@ -84,7 +85,8 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         np.median(np.abs(MODEL.loo_residuals_)),
         np.sqrt(np.mean(MODEL.loo_residuals_**2)),
     )
-    fit = f"R² {MODEL.loo_score_:.2f} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})."
+    fit = f"R² {MODEL.loo_score_:.2f} on rows left out, "
+    fit += f"typical error {typical:.2g} (RMSE {rmse:.2g})."
     assert f"\ny is predicted from a and b: {fit}\n" in result.stdout
     assert (
         f" filter, {'t' if isinstance(MODEL.filter_, Iteration) else 'λ'} = "
@@ -187,10 +189,9 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     assert found["verdict"].startswith(
         "On far it does far worse than on left-out training rows: R² −"
     )
-    assert (
-        "% of values are inside the 90 % intervals. far is distributed differently from train (p ≤ 0.001): a."
-        in (found["verdict"])
-    )
+    inside = "% of values are inside the 90 % intervals."
+    shift = "far is distributed differently from train (p ≤ 0.001): a."
+    assert f"{inside} {shift}" in found["verdict"]
     assert (found["r2"], found["coverage"]) < (0, 0.5)
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "On far it does far worse" in page
@@ -213,16 +214,14 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
 def test_new_rows_without_the_target_are_tested_for_drift(folder):
     elsewhere().drop(columns="y").to_csv("far.csv", index=False)
     result = run("train.csv", "far.csv", "--target", "y")
-    sentence = "far is distributed differently from train (p ≤ 0.001): a. Predictions there are extrapolation."
-    assert sentence in " ".join(result.stdout.split())
+    shift = "far is distributed differently from train (p ≤ 0.001): a."
+    assert f"{shift} Predictions there are extrapolation." in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
     "options", [[], ["--no-standardize"], ["--bandwidth", "0.7"], ["--bandwidth", "loo"]]
 )
 def test_the_lines_of_python_on_the_page_give_the_same_numbers(folder, options):
-    from muhat.cli._report import predict_lines
-
     found = json.loads(run("train.csv", "--target", "y", "--json", *options).stdout)
     run("train.csv", "--target", "y", "--report", "page.html", *options)
     given = (
@@ -283,22 +282,49 @@ def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_dr
 
 
 def test_the_figure_shows_new_rows(folder):
-    def panels(new):
-        train = _Sample(
-            "train", FEATURES, FRAME["y"].to_numpy(), ("a", "b"), "y", np.arange(len(FEATURES))
-        )
-        return _Result.from_model(MODEL, train, 0.9).on_new(new, "residuals").figure().axes
+    def panels(X, y=None):
+        given = {"names": ("train", "fresh"), "columns": ("a", "b")}
+        return figure_of_prediction(evaluate(MODEL, X, y, **given)).axes
 
     truth = FRAME["y"].to_numpy()[:30]
-    known = panels(_Sample("fresh", FEATURES[:30], truth, ("a", "b"), "y", np.arange(30)))
+    known = panels(FEATURES[:30], truth)
     assert len(known) == 3
     np.testing.assert_allclose(
         known[1].collections[0].get_offsets(),
         np.column_stack([MODEL.predict(FEATURES[:30]), truth]),
     )
     assert known[1].get_title("left").startswith("fresh: 30 rows, R² ")
-    unknown = panels(
-        _Sample("fresh", FEATURES[:5], np.full(5, np.nan), ("a", "b"), "y", np.arange(5))
-    )
+    unknown = panels(FEATURES[:5])
     assert unknown[1].get_title("left") == "fresh: 5 rows, 90 % intervals"
     assert len(unknown[1].collections[0].get_segments()) == 5
+
+
+def test_python_gives_the_result_of_the_command_in_one_call(folder):
+    elsewhere().to_csv("far.csv", index=False)
+    printed = json.loads(run("train.csv", "far.csv", "--target", "y", "--json").stdout)
+    model = ConditionalMean().fit(FRAME[["a", "b"]], FRAME["y"])
+    far = pd.read_csv("far.csv")
+    result = evaluate(model, far[["a", "b"]], far["y"], names=("train", "far"))
+    assert result.verdict() == printed["verdict"]
+    assert result.to_dict() == {name: printed[name] for name in result.to_dict()}
+    assert "Far worse on new rows" in result.to_html()
+    own = evaluate(model)
+    np.testing.assert_array_equal(own.predicted, model.loo_predictions_)
+    assert (own.r2, own.coverage) == (model.loo_score_, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (object(), "a ConditionalMean is needed"),
+        (
+            ConditionalMean(kernel="precomputed").fit(FEATURES @ FEATURES.T, FRAME["y"]),
+            "fitted to rows in memory",
+        ),
+        (ConditionalMean().fit(FEATURES, FRAME[["y", "a"]]), "a model of one output is needed"),
+    ],
+    ids=["no model", "precomputed", "two outputs"],
+)
+def test_a_model_that_cannot_be_evaluated_raises(model, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(model)

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from paper import EXPERIMENTS, PAGES, Experiment, _command
-from toy_experiments import deadly
+from toy_experiments import deadly, squares
 
 COMMAND = [sys.executable, "-m", "paper"]
 ROOT = Path(__file__).parents[1]
@@ -166,9 +167,28 @@ def test_results_of_another_version_are_left_out_of_the_page(command, results):
     assert "## loss:" not in text
 
 
+def test_an_experiment_is_added_in_two_places_its_file_and_the_list_of_a_page(
+    command, tmp_path, monkeypatch
+):
+    added = squares()
+    page = replace(PAGES["stacking-evidence"], experiments={added.name: added})
+    monkeypatch.setitem(PAGES, "stacking-evidence", page)
+    assert "squares" in command("--list").stdout
+    done = command("stacking", "--out", "results", "--n-jobs", "1")
+    assert done.exit_code == 0, done.stderr
+    results = tmp_path / "results"
+    assert (results / "squares.csv").read_text() == "x,y\n0,0\n1,1\n2,4\n"
+    assert {path.name for path in results.iterdir()} == {
+        *(f"squares.{ending}" for ending in ("csv", "json", "png", "svg")),
+        "stacking-evidence.md",
+    }
+    assert "## squares: squares of numbers" in (results / "stacking-evidence.md").read_text()
+
+
 def test_a_task_that_fails_is_answered_by_one_sentence(command, monkeypatch):
     experiment: Experiment = deadly()
-    monkeypatch.setitem(_command.ALL, "deadly", experiment)
+    experiments = {**EXPERIMENTS, "deadly": experiment}
+    monkeypatch.setitem(PAGES, "evidence", replace(PAGES["evidence"], experiments=experiments))
     assert_refused(
         command("deadly", "--quick", "--n-jobs", "1"),
         "deadly: a worker process was ended from outside",

@@ -463,7 +463,7 @@ def test_a_digest_of_the_source_code_sees_what_numbers_depend_on(tmp_path):
         assert part.exists(), name
         (part / "__init__.py" if part.is_dir() else part).write_text("")
     assert source_digest(copies) == before
-    for changed in ("muhat/mean.py", "paper/figure_1.py"):
+    for changed in ("muhat/mean.py", "paper/experiments/figure_1.py"):
         (tmp_path / changed).write_text("")
         after = source_digest(copies)
         assert after != before

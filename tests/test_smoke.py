@@ -1,4 +1,4 @@
-"""One small test of every capability: ``make quick``. Whether the numbers are right is for the other files."""
+"""One small test of every capability: ``make quick``; other files check the numbers."""
 
 import os
 import subprocess

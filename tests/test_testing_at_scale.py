@@ -19,7 +19,7 @@ from muhat import (
     TwoSampleTest,
 )
 from muhat.data import ArraySource, open_batches
-from muhat.testing import _pool, _samples, _two_samples, _units
+from muhat.testing import _pool, _samples, _units
 from muhat.testing._permutations import NullMoments
 from muhat.testing._pool import MemoryPool
 from muhat.testing._sequential import SequentialTable, permute_sequentially
@@ -42,8 +42,7 @@ STATISTICS = [
 @pytest.fixture
 def small(monkeypatch):
     """Rows are permuted one by one up to 30 of them, so that little data goes the way of much."""
-    for module in (_units, _two_samples):
-        monkeypatch.setattr(module, "MAX_SINGLE_ROWS", 30)
+    monkeypatch.setattr(TwoSampleTest, "max_single_rows", 30)
     monkeypatch.setattr(_units, "N_BINS", 20)
 
 

@@ -1,4 +1,4 @@
-"""``muhat test`` and ``muhat independence``: a table, a verdict, exit codes; or one sentence on stderr."""
+"""``muhat test`` and ``muhat independence``: a verdict and an exit code; or one sentence."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from muhat import IndependenceTest, TwoSampleTest
 from muhat.__main__ import command_line
 from muhat.cli import _samples
-from muhat.cli._testing import FOUND
+from muhat.cli._options import FOUND
 from muhat.data import open_batches
 from muhat.testing import IndependenceResult, TwoSampleResult
 
@@ -21,7 +21,7 @@ FEW = ["--permutations", 99]
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """Two samples that differ in v, in files of their own, in one file by a word and by a number, and as Parquet."""
+    """Two samples that differ in v: two files, one file by a word or a number, and Parquet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     rng = np.random.default_rng(3)
@@ -318,7 +318,7 @@ def test_independence_refuses_a_column_on_both_sides():
 def test_the_python_lines_of_a_report_give_the_same_p_to_the_last_digit(
     files, monkeypatch, options
 ):
-    """The samples are alike but for v, so that p is not at its floor and any other scaling would show."""
+    """Only v differs, so that p is not at its floor and another scaling would show."""
     a, b = files
     pd.concat([a, a[:3]]).to_csv("a.csv", index=False)
     (b / [1, 3.5, 1])[["w", "u", "v"]].to_csv("b.csv", index=False)

@@ -54,7 +54,7 @@ def test_columns_are_standardized_over_both_samples_in_every_form(form):
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
 def test_shifts_are_in_standard_deviations_within_the_samples(form, scale, monkeypatch):
     monkeypatch.setattr(
-        "muhat.testing._two_samples.MAX_SINGLE_ROWS", 50
+        "muhat.testing.TwoSampleTest.max_single_rows", 50
     )  # so that batches are summed up
     X, Y = samples(40, 40, shift=50.0)
     expected = (Y.mean(axis=0) - X.mean(axis=0)) / within(X, Y)
@@ -197,7 +197,7 @@ def test_copies_are_counted_and_dropped_on_demand():
         "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
     )
     assert "5 rows of Y are also in X" in result.verdict()
-    assert "distinct=True (--distinct)" in result.verdict()
+    assert "; distinct=True drops copies." in result.verdict()
     distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert distinct.n + distinct.m == 110
     assert (distinct.n_copies, distinct.n_shared) == (0, 0)

@@ -10,11 +10,11 @@ import pytest
 
 from muhat.kernels import Gaussian
 from paper import PAGES, Results, draw, evidence_page, read_finished
-from paper import alternatives_of_tests as alternatives
-from paper import levels_of_tests as levels
 from paper._tables import one
-from paper.levels_of_tests import PEERS, PRECOMPUTED, ROUTES
-from paper.power_of_tests import _bump, four_gaussians, perturbed_uniform
+from paper.experiments import alternatives_of_tests as alternatives
+from paper.experiments import levels_of_tests as levels
+from paper.experiments.levels_of_tests import PEERS, PRECOMPUTED, ROUTES
+from paper.experiments.power_of_tests import _bump, four_gaussians, perturbed_uniform
 
 ROOT = Path(__file__).parents[1]
 PAGE = PAGES["tests-evidence"]

@@ -832,7 +832,7 @@ class Unstated(Filter):
         ),
         (
             lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0),
-            "bandwidth must be positive .* got 'median'",
+            "number is needed for the bandwidth .* got 'median'",
         ),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
         (

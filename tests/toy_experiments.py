@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info
 
 from muhat._arrays import share_between_cores
@@ -31,6 +32,29 @@ def toy(log, **changes):
 
 def no_figure(results):
     return None
+
+
+def squares():
+    """A whole experiment, small: what somebody writes who adds one."""
+    return Experiment(
+        name="squares",
+        title="squares of numbers",
+        text="Numbers and their squares.",
+        settings=three,
+        tasks=tasks,
+        run=square,
+        figure=line,
+    )
+
+
+def square(settings, task):
+    return [{"x": task["number"], "y": task["number"] ** 2}]
+
+
+def line(results):
+    figure = Figure()
+    figure.subplots().plot([row["x"] for row in results.rows], [row["y"] for row in results.rows])
+    return figure
 
 
 def settings(log, changes, quick):

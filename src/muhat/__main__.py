@@ -1,12 +1,9 @@
-"""The command ``muhat``, also as ``python -m muhat``: nothing is imported before Ctrl-C is caught."""
+"""The command ``muhat``, also as ``python -m muhat``."""
 
-import os
 import sys
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than all else before the handler
+TYPE_CHECKING = False  # as in typing, which is imported late: Ctrl-C is caught during imports
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typer import Typer
 
 COMMANDS = {
@@ -30,42 +27,50 @@ COMMANDS = {
     "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
     "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
 }
-"""Where each command is, imported when it is used, and its line in the help."""
+"""The function of each command, imported when it is used, and its line in the help.
 
-EXTRA = ("typer", "rich", "matplotlib", "pyarrow", "skops")
-"""What ``pip install 'muhat[cli]'`` brings."""
+A new command is a module with a function that Typer can read, and a line here.
+"""
+
+REQUIRED_PACKAGES = ("typer", "rich", "matplotlib", "pyarrow", "skops")
+"""What ``pip install 'muhat[cli]'`` installs."""
 
 USER_ERROR = 2
 INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; Ctrl-C, also during imports, ends it with one line and status 130."""
     try:
-        import signal
-
-        before = signal.getsignal(signal.SIGINT)
-        if (
-            before is signal.default_int_handler
-        ):  # else Ctrl-C is ignored, as in the background of a shell
-            signal.signal(signal.SIGINT, _leave)  # at once, as imports may lose an exception
-        try:
-            _run(lambda: signal.signal(signal.SIGINT, before))
-        finally:
-            signal.signal(signal.SIGINT, before)
+        _run()
     except KeyboardInterrupt:
-        _leave()
+        print("muhat: interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
-def _run(imported: "Callable[[], object]") -> None:
+def command_line() -> "Typer":
+    """Return the command line with all commands."""
+    from muhat.cli import app_of
+
+    return app_of(COMMANDS)
+
+
+def _run() -> None:
     if sys.argv[1:] == ["--version"]:
         from muhat import __version__
 
         print(f"muhat {__version__}")
         return
+    _check_packages()
+    _mend_streams()
+    command_line()(prog_name="muhat")
+
+
+def _check_packages() -> None:
+    """Exit with one sentence if packages of the extra ``cli`` are not installed."""
     from importlib.util import find_spec
 
-    missing = [name for name in EXTRA if find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         from muhat.errors import message
 
@@ -73,23 +78,16 @@ def _run(imported: "Callable[[], object]") -> None:
         got = f"no {' and no '.join(missing)}"
         print(message("muhat", needed, got, "pip install 'muhat[cli]'"), file=sys.stderr)
         sys.exit(USER_ERROR)
+
+
+def _mend_streams() -> None:
+    """Open streams that the shell closed, and replace letters that a stream cannot encode."""
+    import os
+
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as by >&-
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="replace")  # λ has no place in ASCII
-    command_line(imported)(prog_name="muhat")
-
-
-def command_line(imported: "Callable[[], object]" = lambda: None) -> "Typer":
-    """Return the command line with all commands; ``imported`` is called when one has been imported, before it runs."""
-    from muhat.cli import app_of
-
-    return app_of(COMMANDS, imported)
-
-
-def _leave(*_: object) -> None:
-    os.write(2, b"muhat: interrupted.\n")
-    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,14 @@ class Note(UserWarning):
     """Something that a user is told without being warned, such as how many rows were dropped as was asked for."""
 
 
+class ColumnWarning(UserWarning):
+    """A warning of columns that may not be features, which it names."""
+
+    def __init__(self, message: str, columns: Iterable[str]) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
+
+
 @contextmanager
 def in_command() -> Iterator[None]:
     """Word options for the command line in sentences made here."""
@@ -119,6 +127,17 @@ def option(name: str, value: object = True) -> str:
         flag = f"--{name.replace('_', '-')}"
         return flag if value is True else f"{flag} {quote(str(value))}".replace("','", ",")
     return f"{name}={[value] if name == 'drop' else value!r}"
+
+
+def sample_size(n: int) -> str:
+    """Return how many rows were given: in a command ``1 row``, else ``n_samples = 1`` as in scikit-learn.
+
+    Examples
+    --------
+    >>> sample_size(1)
+    'n_samples = 1'
+    """
+    return rows_text(n) if IN_COMMAND.get() else f"n_samples = {n}"
 
 
 def rows_text(n: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import unknown_name
+from muhat._messages import sample_size, unknown_name
 from muhat._validation import as_array
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
@@ -240,7 +240,7 @@ class Parts:
         if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
             advice = "give more rows, or the parameter, as in selection=Fixed(0.1)"
-            raise MuhatError(self.who, needed, f"n_samples = {n}", advice)
+            raise MuhatError(self.who, needed, sample_size(n), advice)
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
         """Return the target f* as an element of the RKHS.

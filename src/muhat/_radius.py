@@ -32,20 +32,9 @@ from muhat._messages import unknown_name
 from muhat._validation import positive
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
-from muhat.kernels import (
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Matern,
-    RationalQuadratic,
-    Scaled,
-)
+from muhat.kernels import Kernel
 
 METHODS = ("empirical-bernstein", "bernstein", "mcdiarmid", "asymptotic")
-
-NEVER_NEGATIVE = (Gaussian, Laplacian, Matern, RationalQuadratic, InverseMultiquadric)
-"""Kernels whose values are not below zero."""
 
 ROWS = 200
 """Rows from which the shape of the limit law is learnt; its mean comes from all."""
@@ -160,7 +149,7 @@ def _largest_distance(estimate: Element) -> float:
         return np.inf
     squared = max(float(estimate.squared_norm()), 0.0)
     largest = sqrt(squared) + sqrt(bound)
-    if isinstance(estimate, Embedding) and _is_never_negative(estimate.kernel):
+    if isinstance(estimate, Embedding) and estimate.kernel.nonnegative:
         below_zero = float(np.maximum(-estimate.weights.astype(np.float64), 0).sum())
         largest = min(largest, sqrt(squared + bound * (1 + 2 * below_zero)))
     return largest
@@ -179,14 +168,7 @@ def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, 
 
 def _diameter(kernel: Kernel) -> float:
     """Return D ≥ ‖k(x, ·) − k(y, ·)‖ for all x and y."""
-    return sqrt((2 if _is_never_negative(kernel) else 4) * kernel.bound)
-
-
-def _is_never_negative(kernel: Kernel) -> bool:
-    inner = kernel
-    while isinstance(inner, Scaled):
-        inner = inner.kernel
-    return type(inner) in NEVER_NEGATIVE
+    return sqrt((2 if kernel.nonnegative else 4) * kernel.bound)
 
 
 def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> float:

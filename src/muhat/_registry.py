@@ -13,6 +13,7 @@ def parts_by_name(*modules: ModuleType) -> dict[str, Any]:
     found = {}
     for module in modules:
         for name, part in vars(module).items():
-            if name in module.__all__ and isinstance(part, type):
-                found[part.name] = part  # type: ignore[attr-defined]
+            known_as = getattr(part, "name", "") if name in module.__all__ else ""
+            if known_as:
+                found[known_as] = part
     return found

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, cast
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import gain_text, setting_text
+from muhat._messages import gain_text, sample_size, setting_text
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
@@ -166,7 +168,7 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
         return source
     rows = checked_sample(KernelMean(), X, reset=True)
     if len(rows) < LeaveOneOut.least_points:
-        raise MuhatError("compare", "at least 2 rows are needed", f"n_samples = {len(rows)}")
+        raise MuhatError("compare", "at least 2 rows are needed", sample_size(len(rows)))
     return rows
 
 
@@ -708,3 +710,69 @@ def _json_safe(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return [_json_safe(each) for each in value.tolist()]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def fit_best(
+    comparison: Comparison,
+    X: Any,
+    *,
+    selection: Any = "loo",
+    gram: Any = "auto",
+    feature_names: Sequence[str] | None = None,
+) -> Any:
+    """Return the estimator that was best in ``compare(X, ...)``, fitted to the same rows.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    X : array of shape (n, d), or batches that can be iterated again
+        The rows that were compared on.
+    selection, gram : as in ``compare``
+        What was asked for there.
+    feature_names : sequence of str, default=None
+        Names by which the fitted estimator knows its columns.
+
+    Returns
+    -------
+    estimator : KernelMean, StackedMean or Pipeline
+        A pipeline standardizes new rows as the rows of the comparison were.
+    """
+    mean = _best_mean(comparison, selection, gram)
+    scaler = None
+    rows = X
+    if comparison.standardize:
+        scaler = StandardScaler(with_mean=comparison.kernel.translation_invariant)
+        for batch in [X] if hasattr(X, "shape") else X:
+            scaler.partial_fit(batch)
+        rows = scaler.transform(X) if hasattr(X, "shape") else _ScaledBatches(X, scaler)
+    if hasattr(X, "shape"):
+        mean.fit(rows)
+    else:
+        mean.fit_batches(rows)
+    if feature_names is not None:
+        first = mean if scaler is None else scaler
+        first.feature_names_in_ = np.array(feature_names, dtype=object)
+    return mean if scaler is None else make_pipeline(scaler, mean)
+
+
+def _best_mean(comparison: Comparison, selection: Any, gram: Any) -> Any:
+    """Return the stacked mean if its gain is clear and the largest, else the best filter."""
+    best, stacked = comparison.best, comparison.stacked
+    if stacked is not None:
+        to_beat = max(best.improvement or 0.0, 100 * stacked.gain_error_)
+        if 100 * stacked.gain_ > to_beat:
+            return StackedMean(kernel=comparison.kernel)
+    kernel, filter = comparison.kernel, best.filter
+    return KernelMean(kernel=kernel, filter=filter, selection=selection, gram=gram)
+
+
+@dataclass
+class _ScaledBatches:
+    """Batches that a scaler brings to mean 0 and variance 1 in each pass over them."""
+
+    batches: Iterable[Array]
+    scaler: StandardScaler
+
+    def __iter__(self) -> Iterator[Array]:
+        return map(self.scaler.transform, self.batches)

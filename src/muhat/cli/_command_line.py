@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -19,14 +18,13 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from muhat import __version__
-from muhat._files import FileError
-from muhat._messages import Note, in_command, rows_text
+from muhat._messages import Note, in_command
 from muhat.errors import MuhatError, message
 
 BUG = 1
 USER_ERROR = 2
 INTERRUPTED = 130
-
+"""Exit statuses."""
 
 TRACEBACK = "--traceback"
 
@@ -49,24 +47,24 @@ def about(
         typer.Option(TRACEBACK, help="Also print the traceback of an error; may follow a command."),
     ] = False,
 ) -> None:
-    """Compare distributions with kernels: two-sample, independence and drift tests, regression with prediction
-    intervals, and shrinkage estimates of kernel means."""
+    """Compare distributions with kernels: two-sample, independence and drift tests, regression
+    with prediction intervals, and shrinkage estimates of kernel means."""
     if version:
         typer.echo(f"muhat {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-def app_of(
-    commands: Mapping[str, tuple[str, str]], imported: Callable[[], object] = lambda: None
-) -> typer.Typer:
-    """Return the command line of some commands: where the function of each is (``module:name``), and a line of help.
+def app_of(commands: Mapping[str, tuple[str, str]]) -> typer.Typer:
+    """Return a command line.
 
-    A command is imported when it is used; then ``imported`` is called, before it runs.
+    Parameters
+    ----------
+    commands : mapping of str to (str, str)
+        For the name of each command its function, as ``module:name``, and its line in the help.
+        The module is imported when the command is used.
     """
-    group = type(
-        "Commands", (CommandLine,), {"places": commands, "imported": staticmethod(imported)}
-    )
+    group = type("Commands", (CommandLine,), {"places": commands})
     app = typer.Typer(cls=group, **PLAIN)
     app.callback(invoke_without_command=True)(about)
     return app
@@ -75,11 +73,10 @@ def app_of(
 class CommandLine(TyperGroup):
     """Commands whose errors become one sentence on stderr, without a traceback.
 
-    The exit status is 2 for an error of the user's, 130 after Ctrl-C, and 1 for a bug, which the sentence says.
+    The exit status is 2 for an error of the user, 130 after Ctrl-C, and 1 for a bug.
     """
 
     places: Mapping[str, tuple[str, str]]
-    imported: Callable[[], object]
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands."""
@@ -92,21 +89,18 @@ class CommandLine(TyperGroup):
         module, _, name = self.places[cmd_name][0].partition(":")
         app = typer.Typer(**PLAIN)
         app.command(cmd_name)(getattr(import_module(module), name))
-        self.imported()
         return get_command(app)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name; of an unknown one, suggest the closest."""
+        """Return the command that the arguments name; suggest the closest for an unknown name."""
         name = args[0]
         if name not in self.places and not name.startswith("-"):
             if name in MOVED:
                 ctx.fail(MOVED[name])
             close = get_close_matches(name.lower(), self.places, n=1, cutoff=0.5)
-            advice = (
-                f"Did you mean {close[0]!r}?"
-                if close
-                else f"The commands are {', '.join(self.places)}."
-            )
+            advice = f"The commands are {', '.join(self.places)}."
+            if close:
+                advice = f"Did you mean {close[0]!r}?"
             ctx.fail(f"No such command {name!r}. {advice}")
         return super().resolve_command(ctx, args)
 
@@ -115,12 +109,11 @@ class CommandLine(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in self.places.items()])
 
-    def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+    def main(  # type: ignore[override]
+        self, args: Any = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
         """Run the command that the arguments name."""
-        given = list(sys.argv[1:] if args is None else args)
-        options = given[: given.index("--")] if "--" in given else given
-        with_traceback = TRACEBACK in options
-        given = [each for each in options if each != TRACEBACK] + given[len(options) :]
+        given, with_traceback = _without_traceback(list(sys.argv[1:] if args is None else args))
         try:
             with _warnings_in_one_line(), in_command():
                 code = super().main(given, standalone_mode=False, **extra)
@@ -143,15 +136,53 @@ def say(message: object) -> None:
     print("muhat:", " ".join(str(message).split()), file=sys.stderr)
 
 
+@contextmanager
+def errors_named(names: Mapping[str, object]) -> Iterator[None]:
+    """Name the user's file or option in an error, instead of the Python object that raised it.
+
+    Parameters
+    ----------
+    names : mapping of str to object
+        From ``MuhatError.who`` to the name that the message should have, as
+        ``{"ConditionalMean": "train.csv"}``.
+    """
+    try:
+        yield
+    except MuhatError as problem:
+        if problem.who not in names:
+            raise
+        who = str(names[problem.who])
+        raise MuhatError(who, problem.needed, problem.got, problem.advice) from problem
+
+
+@contextmanager
+def standard_output() -> Iterator[None]:
+    """Name standard output in errors of what is printed here; a closed pipe ends quietly."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as problem:
+        if problem.errno == errno.EPIPE:  # click ends the command without a word
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
+        needed = "a place that can be written to is needed"
+        raise MuhatError("standard output", needed, problem.strerror or problem) from problem
+
+
+def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
+    """Return the arguments without ``--traceback``, and whether it stood before ``--``."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [each for each in arguments[:end] if each != TRACEBACK]
+    return options + arguments[end:], TRACEBACK in arguments[:end]
+
+
 def _explained(problem: Exception) -> tuple[int, str]:
     """Return the exit status and the sentence of an error."""
     if hasattr(problem, "format_message"):  # errors of the parser
         return USER_ERROR, problem.format_message()
     if isinstance(problem, MemoryError):
-        needed, advice = (
-            "the matrix of all pairs of points must fit in memory",
-            "use --gram nystrom, or fewer points",
-        )
+        needed = "the matrix of all pairs of points must fit in memory"
+        advice = "use --gram nystrom, or fewer points"
         return USER_ERROR, message("muhat", needed, "too many points", advice)
     if isinstance(problem, OSError):
         file = "" if problem.filename is None else f"{problem.filename}: "
@@ -159,39 +190,8 @@ def _explained(problem: Exception) -> tuple[int, str]:
     if isinstance(problem, MuhatError):
         return USER_ERROR, str(problem)
     what = f"{type(problem).__name__}: {problem}".rstrip(": .")
-    return (
-        BUG,
-        f"this is a bug in muhat ({what}); run it again with {TRACEBACK} and report what it prints.",
-    )
-
-
-@contextmanager
-def in_own_words(words: Mapping[str, str]) -> Iterator[None]:
-    """Say of errors raised here what the command calls things: files and options instead of Python's names."""
-    try:
-        yield
-    except ValueError as problem:
-        sentence = str(problem)
-        for theirs, ours in words.items():
-            sentence = sentence.replace(theirs, ours)
-        sentence = re.sub(r"n_samples = (\d+)", lambda found: rows_text(int(found[1])), sentence)
-        if sentence == str(problem):
-            raise
-        raise FileError(sentence) from problem
-
-
-@contextmanager
-def standard_output() -> Iterator[None]:
-    """Say of an error in what is printed here that it is one of standard output; a closed pipe ends quietly."""
-    try:
-        yield
-        sys.stdout.flush()
-    except OSError as problem:
-        if problem.errno == errno.EPIPE:
-            raise
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
-        needed = "a place that can be written to is needed"
-        raise MuhatError("standard output", needed, problem.strerror or problem) from problem
+    advice = f"run it again with {TRACEBACK} and report what it prints"
+    return BUG, f"this is a bug in muhat ({what}); {advice}."
 
 
 @contextmanager

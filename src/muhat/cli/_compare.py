@@ -11,41 +11,56 @@ from typing import Annotated, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, echo
 
+from muhat import persistence
 from muhat._arrays import available_memory
-from muhat._files import check_writable
 from muhat._messages import TINY_PERCENT, rows_text, unknown_name
 from muhat._parts import as_kernel
-from muhat.cli._apply import check_names, fitted_winner, names_of
-from muhat.cli._command_line import in_own_words, standard_output
-from muhat.cli._outputs import check_model_file, check_outputs
+from muhat._python_lines import compare_lines
+from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._options import (
+    Decimal,
+    Drop,
+    Missing,
+    ModelFile,
+    OneHot,
+    OnlyNumeric,
+    ReportFile,
+    Separator,
+    Standardize,
+)
+from muhat.cli._outputs import (
+    check_figure,
+    check_model_file,
+    check_outputs,
+    check_report,
+    console_of,
+    noted_warnings,
+    print_sentence,
+    print_written,
+)
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import Decimal, Missing, OneHot, Separator, show_notes
-from muhat.cli._report import ReportFile, check_report, noted_warnings, print_written
-from muhat.comparison import Comparison, compare, passes
+from muhat.cli._reading import check_names, names_of, show_notes
+from muhat.comparison import Comparison, compare, fit_best, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
 from muhat.filters import FILTERS
-from muhat.gram import APPROXIMATIONS, Approximation
-from muhat.gram._plan import MAX_ROWS_DENSE
+from muhat.gram import APPROXIMATIONS, MAX_ROWS_DENSE, Approximation
 from muhat.kernels import KERNELS, Kernel
-from muhat.persistence import save as save_model
 from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
 
 OF_POINTS = [name for name in KERNELS if name != "precomputed"]
 GRAMS = ("auto", "dense", *APPROXIMATIONS)
-FIGURES = (".png", ".svg", ".pdf")
 DEFAULT_FIGURE = Path("muhat-compare.png")
 
 DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
 
 SHARE_OF_MEMORY = 0.25
-"""A text file is read at once if it takes at most this share of the free memory, as parsing it is slow."""
+"""A text file is read at once if it takes at most this share of memory, as parsing is slow."""
 
 QUIET_UP_TO = 1000
 """Up to this number of rows a comparison takes about a second, and no progress is shown."""
@@ -66,8 +81,9 @@ def compare_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), .parquet (or a folder of "
-            "such), .feather, .arrow, .npy, .npz, or - for standard input. Without it, the bundled wine data.",
+            help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), "
+            ".parquet (or a folder of such), .feather, .arrow, .npy, .npz, or - for standard "
+            "input. Without it, the bundled wine data.",
         ),
     ] = None,
     out: Annotated[
@@ -98,30 +114,15 @@ def compare_command(
     selection: Annotated[
         str, Option(metavar="NAME", help=f"How parameters are selected: {', '.join(RULES)}.")
     ] = "loo",
-    standardize: Annotated[
-        bool,
-        Option(
-            "--standardize/--no-standardize",
-            help="Scale every column to mean 0 and variance 1, or do not.",
-        ),
-    ] = True,
-    drop: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="A column to leave out, repeatable, such as a class label.",
-        ),
-    ] = None,
+    standardize: Standardize = True,
+    drop: Drop = None,
     columns: Annotated[
         str | None,
         Option(
             metavar="A,B,...", show_default="all", help="The columns to use, separated by commas."
         ),
     ] = None,
-    only_numeric: Annotated[
-        bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
-    ] = False,
+    only_numeric: OnlyNumeric = False,
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
@@ -130,7 +131,8 @@ def compare_command(
         str,
         Option(
             metavar="NAME",
-            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}; the last two work for any number of rows.",
+            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}; "
+            "the last two work for any number of rows.",
         ),
     ] = "auto",
     features: Annotated[
@@ -142,20 +144,11 @@ def compare_command(
             help="Number of landmarks or random features.",
         ),
     ] = None,
-    model: Annotated[
-        Path | None,
-        Option(
-            "--save",
-            metavar="FILE",
-            show_default=False,
-            help="Save the best estimate, for muhat apply.",
-        ),
-    ] = None,
+    model: ModelFile = None,
 ) -> None:
     """Compare shrinkage estimators of the kernel mean with the plain average, by leave-one-out."""
     figure = out if as_json else out or DEFAULT_FIGURE
-    if figure is not None:
-        check_figure(figure)
+    check_figure(figure)
     check_model_file(model)
     check_report(report)
     check_outputs([file], out=figure, report=report, save=model)
@@ -181,29 +174,31 @@ def compare_command(
         sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
         if model is not None:
             check_names(sample.name, names_of(sample))
-        with in_own_words({"compare:": f"{file or sample.name}:"}):
+        with errors_named({"compare": file or sample.name}):
             comparison = _compared(sample, options, standardize, shown)
         show_notes(sample)
     if model is not None:
-        save_model(fitted_winner(comparison, sample, options), model)
-    lines = python_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
+        given = {name: options[name] for name in ("selection", "gram") if name in options}
+        rows = sample.data if isinstance(sample, DataSet) else sample
+        best = fit_best(comparison, rows, feature_names=names_of(sample), **given)
+        persistence.save(best, model)
+    lines = compare_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
     if figure is not None:
         save(comparison_figure(comparison), figure)
     if report is not None:
         settings = {name: value for name, value in reading.items() if value}
-        comparison.to_html(
-            report, data=sample, code="\n".join(lines), settings=settings, warnings=warned
-        )
+        comparison.to_html(report, data=sample, code=lines, settings=settings, warnings=warned)
     with standard_output():
         if as_json:
-            path = None if figure is None else str(figure)
-            result = {"data": sample.name, **comparison.to_dict(), "figure": path, "python": lines}
+            result = {"data": sample.name, **comparison.to_dict()}
+            result["figure"] = None if figure is None else str(figure)
+            result["python"] = lines.splitlines()
             if report is not None:
                 result["report"] = str(report)
             echo(json.dumps(result, allow_nan=False))
         else:
             _print(comparison, sample.name)
-            echo("\n".join(["The same in Python:", *lines]))
+            echo(f"The same in Python:\n{lines}")
             print_written(Figure=figure, Report=report, Saved=model)
 
 
@@ -254,7 +249,7 @@ def _gram(name: str, features: int | None) -> str | Approximation:
 
 
 def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:
-    """Return a file's rows at once if they are few, or text that fits in memory; else batches to pass over."""
+    """Return a file's rows if they are few, or text that fits in memory; else its batches."""
     if gram == "dense" or (gram == "auto" and batches.most_rows <= MAX_ROWS_DENSE):
         return batches.read()
     size = 8 * batches.most_rows * len(batches.columns)
@@ -268,61 +263,25 @@ def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatch
 
 
 def _wine() -> DataSet:
-    """Return the data that are compared on where no file is named."""
+    """Return the data that are compared on if no file is named."""
     from sklearn.datasets import load_wine  # here, as it takes long to import
 
     return DataSet("wine", load_wine().data, tuple(load_wine().feature_names))
 
 
-def check_figure(path: Path) -> None:
-    """Refuse a place or a format before the work."""
-    if path.suffix.lower() not in FIGURES:
-        needed = f"a file name ending in {', '.join(FIGURES)} is needed"
-        raise MuhatError("--out", needed, repr(str(path)))
-    check_writable(path)
-
-
-def python_lines(
-    file: Path | None, reading: dict[str, Any], options: dict[str, Any], in_batches: bool
-) -> list[str]:
-    """Return three lines of Python that give the same comparison, with every option that is not the default."""
-    if file is None:
-        names, sample = ["compare", "load_dataset"], 'load_dataset("wine").data'
-    else:
-        reader = "open_batches" if in_batches else "read_table"
-        arguments = [repr(str(file)), *(f"{name}={value!r}" for name, value in reading.items())]
-        names, sample = (
-            ["compare", reader],
-            f"{reader}({', '.join(arguments)}){'' if in_batches else '.data'}",
-        )
-    parts = [
-        type(value).__name__
-        for value in options.values()
-        if isinstance(value, Kernel | Approximation)
-    ]
-    arguments = ["X", *(f"{name}={value!r}" for name, value in options.items())]
-    return [
-        f"from muhat import {', '.join(sorted({*names, *parts}))}",
-        f"X = {sample}",
-        f"comparison = compare({', '.join(arguments)})",
-    ]
-
-
 def _print(comparison: Comparison, name: str) -> None:
     """Print the table, the notes, and the verdict."""
-    console = Console(highlight=False, markup=False, emoji=False)
-
-    def print_sentence(sentence: str, style: str | None = None) -> None:
-        console.print(sentence, soft_wrap=not console.is_terminal, style=style)
-
-    size = f"{rows_text(comparison.n)}, {comparison.d:,} column{'' if comparison.d == 1 else 's'}"
-    print_sentence(f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
+    console = console_of()
+    columns = "1 column" if comparison.d == 1 else f"{comparison.d:,} columns"
+    size = f"{rows_text(comparison.n)}, {columns}"
+    print_sentence(console, f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
     console.print(_table(comparison))
     for note in comparison.notes:
-        print_sentence(note)
-    print_sentence(comparison.verdict(), "green" if comparison.helps else None)
-    for sentence in filter(None, (comparison.default_verdict(), comparison.stacked_verdict())):
-        print_sentence(sentence)
+        print_sentence(console, note)
+    print_sentence(console, comparison.verdict(), "green" if comparison.helps else None)
+    for sentence in (comparison.default_verdict(), comparison.stacked_verdict()):
+        if sentence:
+            print_sentence(console, sentence)
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -342,10 +301,13 @@ def _table(comparison: Comparison) -> Table:
         best = row is comparison.best
         strength = 100 * row.strength
         shrunk = f"{strength:.3g}" if strength >= TINY_PERCENT else "0"
-        marks = ", ".join(["best"] * best + ["edge"] * row.at_edge)
-        table.add_row(
-            row.name, row.setting, row.gain_text, shrunk, marks, style="bold" if best else None
-        )
+        marks = []
+        if best:
+            marks.append("best")
+        if row.at_edge:
+            marks.append("edge")
+        cells = row.name, row.setting, row.gain_text, shrunk, ", ".join(marks)
+        table.add_row(*cells, style="bold" if best else None)
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last that was tried")
     return table

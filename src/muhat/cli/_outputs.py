@@ -1,23 +1,36 @@
-"""Where a command writes: never onto a file that it reads, nor twice to one place."""
+"""What a command writes: files that are checked before the work, and sentences on a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from typer import echo
 
 from muhat._files import check_writable
 from muhat.errors import MuhatError
 
-MODEL = ".muhat"
-"""The ending of files that ``--save`` writes."""
+FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+REPORT_ENDINGS = (".html", ".htm")
+MODEL_ENDING = ".muhat"
+
+ALERT = "bold yellow"
+"""The colour of what was found; green would call it good."""
 
 
 def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None:
-    """Refuse, before the work, an output that is an input of the same command, or the same as another output.
+    """Raise MuhatError, before the work, for an output that is an input or another output.
 
     Outputs are named by their options, ``save_predictions`` for ``--save-predictions``.
     """
-    read = [each for path in inputs if path is not None for each in _files_of(path)]
+    read: list[Path] = []
+    for path in inputs:
+        if path is not None:
+            read += _files_of(path)
     seen: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
@@ -33,23 +46,80 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
         seen[place] = option
 
 
-def check_model_file(path: Path | None) -> None:
-    """Refuse, before the work, a place or a name that a model cannot be saved to."""
+def check_figure(path: Path | None) -> None:
+    """Raise MuhatError, before the work, for a figure that cannot be written."""
     if path is None:
         return
-    if path.suffix.lower() != MODEL:
-        raise MuhatError("--save", f"a file name ending in {MODEL} is needed", repr(str(path)))
+    if path.suffix.lower() not in FIGURE_ENDINGS:
+        needed = f"a file name ending in {', '.join(FIGURE_ENDINGS)} is needed"
+        raise MuhatError("--out", needed, repr(str(path)))
     check_writable(path)
 
 
+def check_report(path: Path | None) -> None:
+    """Raise MuhatError, before the work, for a report that cannot be written."""
+    if path is None:
+        return
+    if path.suffix.lower() not in REPORT_ENDINGS:
+        needed = f"a file name ending in {' or '.join(REPORT_ENDINGS)} is needed"
+        raise MuhatError("--report", needed, repr(str(path)))
+    check_writable(path)
+
+
+def check_model_file(path: Path | None) -> None:
+    """Raise MuhatError, before the work, for a place or a name that a model cannot be saved to."""
+    if path is None:
+        return
+    if path.suffix.lower() != MODEL_ENDING:
+        needed = f"a file name ending in {MODEL_ENDING} is needed"
+        raise MuhatError("--save", needed, repr(str(path)))
+    check_writable(path)
+
+
+def print_written(**files: Path | None) -> None:
+    """Print the files that a command has written, a line each: ``Figure: plot.png``."""
+    for name, path in files.items():
+        if path is not None:
+            echo(f"{name}: {path}")
+
+
+def console_of() -> Console:
+    """Return a rich Console without markup or highlighting."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def print_sentence(console: Console, sentence: str, style: str | None = None) -> None:
+    """Print a sentence, in one line unless it is on a terminal."""
+    console.print(sentence, style=style, soft_wrap=not console.is_terminal)
+
+
+@contextmanager
+def noted_warnings() -> Iterator[list[str]]:
+    """Return a list that collects the warnings, which are shown as well."""
+    noted: list[str] = []
+    show = warnings.showwarning
+
+    def note(message: Any, *rest: Any, **more: Any) -> None:
+        noted.append(str(message))
+        show(message, *rest, **more)
+
+    warnings.showwarning = note
+    try:
+        yield noted
+    finally:
+        warnings.showwarning = show
+
+
 def _files_of(path: Path) -> list[Path]:
-    """Return the files that are read: those of a folder, else itself."""
-    return [each for each in path.iterdir() if each.is_file()] if path.is_dir() else [path]
+    """Return the files that are read: those of a folder, else the file."""
+    if not path.is_dir():
+        return [path]
+    return [each for each in path.iterdir() if each.is_file()]
 
 
 def _is_same(one: Path, other: Path) -> bool:
     """Whether two paths lead to the same file, also by links."""
     try:
         return one.samefile(other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return one.resolve() == other.resolve()

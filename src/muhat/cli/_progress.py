@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> Progress:
-    """Return bars on stderr, or on another console, that vanish when they are done: a description, then the columns."""
+    """Return bars of a description and columns, on stderr by default, that vanish at the end."""
     console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
 
@@ -42,7 +42,7 @@ def spinner(description: str, *, shown: bool) -> Iterator[None]:
 
 
 class ProgressBatches:
-    """Batches of a file that show on stderr how far a pass over them is; ``passes`` says what each is for, in order."""
+    """Batches of a file that show on stderr how far each pass is; ``passes`` are their titles."""
 
     def __init__(self, batches: FileBatches, passes: Sequence[str], *, shown: bool) -> None:
         self.batches = batches

@@ -1,61 +1,55 @@
-"""How every command reads files: the options that they share, and what is told of columns and rows left out."""
+"""How commands read files: which columns, what samples are called, what was left out."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from typer import Option
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, listed_names, no_column
-from muhat.data import ROWS, DataSet, FileBatches, open_batches
-from muhat.data._files import STANDARD_INPUT, base_name
-from muhat.data._formats import NoColumnError, RowsError, Wanted
-
-Drop = Annotated[
-    list[str] | None,
-    Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable."),
-]
-OnlyNumeric = Annotated[
-    bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
-]
-OneHot = Annotated[
-    bool, Option("--one-hot", help="Turn columns of text or categories into 0/1 indicators.")
-]
-Missing = Annotated[
-    str,
-    Option(
-        metavar="error|drop",
-        help="Missing values: stop with an error, or drop these rows and say how many.",
-    ),
-]
-Separator = Annotated[
-    str | None,
-    Option(
-        metavar="CHARACTER",
-        show_default="detected",
-        help="Field separator of text files; also 'tab' or 'space'.",
-    ),
-]
-Decimal = Annotated[
-    str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")
-]
+from muhat._messages import Note, lacks_columns, listed_names, no_column, rows_text
+from muhat.data import (
+    ROWS,
+    STANDARD_INPUT,
+    ColumnSelection,
+    DataSet,
+    FileBatches,
+    NoColumnError,
+    RowsError,
+    base_name,
+    open_batches,
+)
+from muhat.errors import MuhatError
 
 
 def show_notes(*samples: DataSet | FileBatches) -> None:
-    """Tell the user what of files was left out; a report has it too."""
+    """Show the user which rows and columns of files were left out; a report has it too."""
     for sample in samples:
         for sentence in sample.notes:
             warnings.warn(sentence, Note, stacklevel=2)
 
 
+def names_of(sample: DataSet | FileBatches) -> tuple[str, ...]:
+    """Return the names of its columns."""
+    return sample.feature_names if isinstance(sample, DataSet) else sample.columns
+
+
+def check_names(who: str, names: Sequence[str]) -> None:
+    """Raise MuhatError for a name that two columns have: columns are found by name later."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            needed = "every column must have a name of its own"
+            raise MuhatError(who, needed, f"{name!r} twice", "rename one")
+        seen.add(name)
+
+
 def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
-    """Return what samples are called: as their files, with as many folders before that as tell them apart."""
+    """Return the names of samples: those of their files, with folders if these are equal."""
     short = [file.name if endings else base_name(file) for file in files]
     if len({*short}) == len(files):
         return short
@@ -63,18 +57,18 @@ def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
         return [file.name for file in files]
     folders = [file.absolute().parent.parts[1:] for file in files]
     for depth in range(1, 1 + max(map(len, folders))):
-        names = [
-            "/".join([*parts[-depth:], name]) for parts, name in zip(folders, short, strict=True)
-        ]
+        names = []
+        for parts, name in zip(folders, short, strict=True):
+            names.append("/".join([*parts[-depth:], name]))
         if len({*names}) == len(files):
             return names
-    return short  # one of them is there twice
+    return short  # a file is given twice
 
 
 def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return how each file is read: without those of the columns to leave out that only others have.
+    """Return how each file is read: its ``drop`` has only columns that the file has.
 
-    A column to leave out that no file has is refused.
+    A column to leave out that no file has raises FileError.
     """
     drop = reading["drop"]
     if not drop or len(files) < 2:
@@ -83,19 +77,19 @@ def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str
     for name in drop:
         if not any(names is None or name in names for names in columns):
             raise FileError(no_column(str(files[0]), name, columns[0] or ()))
-    return [
-        {**reading, "drop": tuple(name for name in drop if names is None or name in names)}
-        for names in columns
-    ]
+    readings = []
+    for names in columns:
+        own = [name for name in drop if names is None or name in names]
+        readings.append({**reading, "drop": tuple(own)})
+    return readings
 
 
 def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
-    """Return the names of a file's columns without reading its rows; None for standard input, which is read once."""
-    if str(file) == STANDARD_INPUT:
+    """Return the names of a file's columns, before its rows are read; None for standard input."""
+    if str(file) == STANDARD_INPUT:  # which can be read only once
         return None
-    nothing = Wanted(
-        ("\0",), decimal=reading["decimal"]
-    )  # a name that no column has: the answer names all there are
+    # no column has this name, and the error lists all columns
+    nothing = ColumnSelection(("\0",), decimal=reading["decimal"])
     try:
         with warnings.catch_warnings(action="ignore"):
             FileBatches(file, nothing, ROWS, reading["separator"])
@@ -109,58 +103,63 @@ def left_out_text(
     dropped: Sequence[tuple[str, int, int]],
     copies: Sequence[tuple[str, int, int]] = (),
 ) -> tuple[str, ...]:
-    """Return sentences on what of samples was not tested: columns, rows with gaps, and copies of rows.
+    """Return sentences on what was not tested: columns, rows with gaps, and copies of rows.
 
-    Rows are given with the sample's name, empty where there is one only, how many were left out, and of how many.
+    Parameters
+    ----------
+    columns : iterable of str
+        Columns that were left out.
+    dropped, copies : sequences of (str, int, int)
+        For each sample its name (empty if there is one only), the number of rows that were left
+        out, and of how many.
     """
     columns = list(dict.fromkeys(columns))
-    found = [f"Not tested: {listed_names(columns)}."] if columns else []
-    parts = [
-        f"{n:,} of {of:,} row{'s' * (of != 1)}{f' of {name}' * bool(name)}"
-        for name, n, of in dropped
-        if n
-    ]
+    sentences = [f"Not tested: {listed_names(columns)}."] if columns else []
+    parts = []
+    n_dropped = 0
+    for name, n, of in dropped:
+        if n:
+            n_dropped += n
+            sample = f" of {name}" if name else ""
+            parts.append(f"{n:,} of {rows_text(of)}{sample}")
     if parts:
-        is_one = sum(n for _, n, _ in dropped) == 1
-        found.append(
-            f"{' and '.join(parts)} with missing values {'was' if is_one else 'were'} dropped."
-        )
+        were = "was" if n_dropped == 1 else "were"
+        sentences.append(f"{' and '.join(parts)} with missing values {were} dropped.")
     for name, n, of in copies:
         if n:
             are = "is an exact copy" if n == 1 else "are exact copies"
-            found.append(f"Dropped {n:,} of {of:,} row{'s' * (of != 1)} of {name} that {are}.")
-    return tuple(found)
+            sentences.append(f"Dropped {n:,} of {rows_text(of)} of {name} that {are}.")
+    return tuple(sentences)
 
 
 def row_numbers(batches: FileBatches) -> Array:
-    """Return the numbers that the rows of a file have in it, from 0, once they were read: without dropped ones."""
+    """Return the numbers of the rows that were kept, from 0, after the file was read."""
     return np.delete(np.arange((batches.n or 0) + len(batches.dropped)), batches.dropped)
 
 
 def read_with_target(file: Path, target: str, reading: dict[str, Any]) -> tuple[DataSet, Array]:
-    """Return the rows of a file in which a column of numbers is to be predicted, and their numbers in it.
+    """Return the rows of a file that has a column of numbers to predict, and their numbers in it.
 
-    A file that has no such column is refused.
+    A file without such a column raises FileError.
     """
     try:
         batches = _opened_with_target(file, target, reading)
         return batches.read(), row_numbers(batches)
     except RowsError as problem:
-        if problem.args[1] == f"column {target!r} must be numeric":
+        if problem.not_numeric == target:
             raise _text_target(file, target) from problem
         raise
 
 
 def _opened_with_target(file: Path, target: str, reading: dict[str, Any]) -> FileBatches:
-    """Return a file that has the target, as far as its first rows say, and columns to predict it from."""
+    """Return a file whose first rows have the target and columns to predict it from."""
     batches = open_batches(file, **reading)
     if target in (*batches.text_columns, *batches.left_out) and target not in reading["drop"]:
         raise _text_target(file, target)
     names = (*batches.columns, *batches.left_out)
     if target not in batches.columns:
-        raise FileError(
-            no_column(str(file), target, [name for name in names if name not in reading["drop"]])
-        )
+        others = [name for name in names if name not in reading["drop"]]
+        raise FileError(no_column(str(file), target, others))
     if len(batches.columns) == 1:
         raise FileError(f"{file} has no column beside {target!r} to predict it from.")
     return batches
@@ -180,11 +179,11 @@ def open_like(
 ) -> FileBatches:
     """Return a file to be read with the columns that a model knows, indicators too, in their order.
 
-    Other columns are ignored, but for optional ones, which come last. A file that lacks some is refused, and said to
-    lack what ``whose`` says of them.
+    Other columns are ignored, except optional ones, which come last. A file that lacks some raises
+    FileError: "lacks column 'a' that ``whose``".
     """
     options = {name: reading[name] for name in ("missing", "decimal") if name in reading}
-    wanted = Wanted(
+    wanted = ColumnSelection(
         tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options
     )
     try:

@@ -1,4 +1,4 @@
-"""Samples of several files for one test: the same columns in the same order, text columns as indicators."""
+"""Samples of several files for one test: the same columns in one order, text as indicators."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from muhat._files import FileError
 from muhat._messages import lacks_columns
 from muhat.cli._compare import SHARE_OF_MEMORY
 from muhat.cli._reading import row_numbers, show_notes
-from muhat.data import ColumnMoments, DataSet, FileBatches, open_batches
-from muhat.data._files import check_few_values, indicators_of
+from muhat.data import (
+    ColumnMoments,
+    DataSet,
+    FileBatches,
+    check_few_values,
+    indicators_of,
+    open_batches,
+)
 from muhat.errors import MuhatError
 
-GROWTH = 10
+MAX_GROWTH = 10
 """How many times larger numbers may be in memory than in a file."""
 
 
@@ -49,24 +55,23 @@ class ReadSample:
 def read_sample(
     path: Path, reading: dict[str, Any], one_hot: bool, label: str | None = None
 ) -> ReadSample:
-    """Return a file's columns; without ``one_hot``, one of text is refused by name, unless it is the label."""
-    drop = (*reading["drop"], *([label] if label else []))
+    """Return a file's columns; without ``one_hot``, a text column other than the label raises."""
+    labels_column = (label,) if label else ()
+    drop = (*reading["drop"], *labels_column)
     batches = open_batches(path, **{**reading, "drop": drop, "one_hot": one_hot})
     text = batches.text_columns
-    table, words = batches.read_with_words([*text, *([label] if label else [])])
+    table, words = batches.read_with_words([*text, *labels_column])
     show_notes(table)
     labels = words.pop(label) if label else None
     numbers = row_numbers(batches)
-    if text:  # whose indicators are made of the values in all samples
+    if text:  # indicators are made later, of the values in all samples
         count = len(table.feature_names) - sum(map(len, batches.categories.values()))
         table = replace(
             table, data=table.data[:, :count], feature_names=table.feature_names[:count]
         )
-    left_out = (
-        tuple(name for name in batches.left_out if name not in drop)
-        if reading["only_numeric"]
-        else ()
-    )
+    left_out: tuple[str, ...] = ()
+    if reading["only_numeric"]:
+        left_out = tuple(name for name in batches.left_out if name not in drop)
     return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, labels)
 
 
@@ -85,21 +90,18 @@ class LargeSample:
 
 def are_large(files: Sequence[Path]) -> bool:
     """Whether files may be too large to be read at once; compressed ones and text grow."""
-    paths = [
-        each
-        for file in files
-        for each in ([*file.iterdir()] if file.is_dir() else [file])
-        if each.is_file()
-    ]
-    return (
-        GROWTH * sum(path.stat().st_size for path in paths) > SHARE_OF_MEMORY * available_memory()
-    )
+    size = 0
+    for file in files:
+        for path in file.iterdir() if file.is_dir() else [file]:
+            if path.is_file():
+                size += path.stat().st_size
+    return MAX_GROWTH * size > SHARE_OF_MEMORY * available_memory()
 
 
 def opened(
     file: Path, reading: dict[str, Any], columns: Sequence[str] | None = None
 ) -> FileBatches:
-    """Return a file to be read in batches, with these columns in their order, or refuse one that has others."""
+    """Return a file to be read in batches, with these columns in their order and no others."""
     if columns is None:
         return open_batches(file, **reading)
     batches = open_batches(file, **{**reading, "drop": (), "columns": columns})
@@ -111,16 +113,15 @@ def opened(
 
 
 def check_same_columns(samples: Sequence[ReadSample]) -> None:
-    """Refuse files that have not the same columns, and name the first that one of them lacks."""
+    """Raise FileError for files with different columns; it names the first that one lacks."""
     first = samples[0]
     for second in samples[1:]:
         for one, other in ((first, second), (second, first)):
             missing = [name for name in one.names if name not in other.names]
             if missing:
                 advice = f"leave it out with --drop {quote(missing[0])}"
-                raise FileError(
-                    lacks_columns(other.who, missing, f"{one.who} has", other.names, advice)
-                )
+                whose = f"{one.who} has"
+                raise FileError(lacks_columns(other.who, missing, whose, other.names, advice))
         mixed = [name for name in first.words if name not in second.words]
         mixed += [name for name in second.words if name not in first.words]
         if mixed:
@@ -129,7 +130,7 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
 
 
 def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
-    """Return the values of every text column in all samples together, or refuse one that has too many."""
+    """Return the values of each text column in all samples together; too many values raise."""
     found = {}
     for name in samples[0].words:
         values = np.unique(np.concatenate([each.words[name] for each in samples])).tolist()
@@ -144,13 +145,15 @@ def indicators(name: str, values: dict[str, list[str]]) -> list[str]:
 
 
 def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[str]]) -> DataSet:
-    """Return a sample with these columns of numbers in their order, and an indicator of each value of a text column.
+    """Return a sample with these columns of numbers and indicators of its text columns.
 
-    A value that is not listed is none of them.
+    For a value that is not listed, all indicators are zero.
     """
     order = [sample.table.feature_names.index(name) for name in columns]
     parts = [sample.table.data[:, order]]
     parts += [sample.words[name][:, None] == np.array(each) for name, each in values.items()]
-    names = [indicator for name in values for indicator in indicators(name, values)]
+    names: list[str] = []
+    for name in values:
+        names += indicators(name, values)
     data = np.column_stack(parts).astype(np.float64)
     return replace(sample.table, data=data, feature_names=(*columns, *names))

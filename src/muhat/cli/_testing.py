@@ -1,4 +1,4 @@
-"""``muhat test`` and ``muhat independence``: a table, a verdict, a figure, and an exit status for pipelines."""
+"""``muhat test`` and ``muhat independence``: a verdict, a figure, an exit status for pipelines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -18,31 +17,40 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import rows_text, shift_text
-from muhat.cli._command_line import in_own_words, standard_output
-from muhat.cli._compare import QUIET_UP_TO, check_figure
-from muhat.cli._outputs import check_outputs
-from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import (
+from muhat._messages import is_at_floor, listed_names, rows_text, shift_text
+from muhat._python_lines import independence_lines, two_files_lines, two_groups_lines
+from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._compare import QUIET_UP_TO
+from muhat.cli._options import (
+    FOUND,
+    AsJson,
     Decimal,
+    Distinct,
     Drop,
+    FailBelow,
+    FigureFile,
+    Kernels,
     Missing,
     OneHot,
     OnlyNumeric,
-    Separator,
-    left_out_text,
-    readings_of,
-    sample_names,
-    show_notes,
-)
-from muhat.cli._report import (
+    Permutations,
+    RandomState,
     ReportFile,
-    check_report,
-    independence_lines,
-    noted_warnings,
-    print_written,
-    two_samples_lines,
+    Separator,
+    Standardize,
 )
+from muhat.cli._outputs import (
+    ALERT,
+    check_figure,
+    check_outputs,
+    check_report,
+    console_of,
+    noted_warnings,
+    print_sentence,
+    print_written,
+)
+from muhat.cli._progress import ProgressBatches, spinner
+from muhat.cli._reading import left_out_text, readings_of, sample_names, show_notes
 from muhat.cli._samples import (
     LargeSample,
     ReadSample,
@@ -54,69 +62,28 @@ from muhat.cli._samples import (
     read_sample,
     values_of,
 )
-from muhat.data import DataSet, FileBatches
+from muhat.data import DataSet, FileBatches, base_name
 from muhat.errors import MuhatError
 from muhat.plots import PairDisplay, figure_of_test, save
-from muhat.testing import IndependenceTest, Result, TwoSampleResult, TwoSampleTest
-
-FOUND = 3
-"""The exit status where p is at most what ``--fail-below`` says."""
+from muhat.testing import (
+    IndependenceResult,
+    IndependenceTest,
+    Result,
+    TwoSampleResult,
+    TwoSampleTest,
+)
 
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
 
-LISTED = 10
-"""The most features or statistics in a table."""
+MAX_LISTED = 10
+"""The most features in a table."""
 
-ROWS = 5
-"""Rows that are named of each sample."""
+MAX_NAMED_ROWS = 5
+"""The most rows that are named of each sample."""
 
-NAME_LENGTH = 24
+MAX_NAME_LENGTH = 24
 """Characters of a sample's name in tables."""
-
-ALERT = "bold yellow"
-"""The colour of what was found; green would call it good."""
-
-OWN_WORDS = {
-    "TwoSampleTest": "muhat test",
-    "distinct=True": "--distinct",
-    "leave out distinct": "leave out --distinct",
-}
-"""What the command calls what Python has other names for."""
-
-Samples: TypeAlias = tuple[DataSet, DataSet, list[Array], tuple[str, ...]]
-"""Two samples, the numbers that the rows of each have in their file, and sentences on what was left out."""
-
-Kernels = Annotated[
-    list[str] | None,
-    Option(
-        metavar="NAME",
-        show_default=False,
-        help="A kernel (repeatable); by default those of the test.",
-    ),
-]
-Permutations = Annotated[
-    int,
-    Option(min=1, metavar="NUMBER", help="Number of permutations; p is at least 1/(NUMBER + 1)."),
-]
-RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="Seed of the permutations.")]
-Standardize = Annotated[
-    bool, Option("--standardize/--no-standardize", help="Scale columns to mean 0 and variance 1.")
-]
-FailBelow = Annotated[
-    float | None,
-    Option(
-        metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."
-    ),
-]
-Distinct = Annotated[
-    bool, Option("--distinct", help="Drop rows that are exact copies of others before testing.")
-]
-AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
-Out = Annotated[
-    Path | None,
-    Option(metavar="FILE", show_default=False, help="Write a figure (.png, .svg or .pdf)."),
-]
 
 
 def two_samples_command(
@@ -125,7 +92,8 @@ def two_samples_command(
         Argument(
             metavar="FILE [FILE]",
             show_default=False,
-            help="Two samples, each a file of rows (formats as for muhat compare); or one file with --by.",
+            help="Two samples, each a file of rows (formats as for muhat compare); "
+            "or one file with --by.",
         ),
     ],
     by: Annotated[
@@ -148,18 +116,22 @@ def two_samples_command(
     missing: Missing = "error",
     separator: Separator = None,
     decimal: Decimal = ".",
-    out: Out = None,
+    out: FigureFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether two samples come from one distribution, and show where they differ."""
     level = _level(fail_below, permutations)
-    if out is not None:
-        check_figure(out)
+    check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
-    reading = {"drop": tuple(drop or ()), "only_numeric": only_numeric, "separator": separator}
-    reading |= {"missing": missing, "decimal": decimal}
+    reading = {
+        "drop": tuple(drop or ()),
+        "only_numeric": only_numeric,
+        "separator": separator,
+        "missing": missing,
+        "decimal": decimal,
+    }
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -168,68 +140,21 @@ def two_samples_command(
         random_state=random_state,
     )
     is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
-    first: DataSet | FileBatches
-    second: DataSet | FileBatches
-    with noted_warnings() as warned:
+    with noted_warnings() as warned, errors_named({"TwoSampleTest": "muhat test"}):
         if is_large:
-            readings = readings_of(files, reading)
-            first = opened(files[0], readings[0])
-            second = opened(files[1], readings[1], first.columns)
-            first.name, second.name = sample_names(files)
-            with in_own_words(OWN_WORDS):
-                result = _test_large(test, first, second)
-            dropped = [
-                (each.name, len(each.dropped), len(each.dropped) + (each.n or 0))
-                for each in (first, second)
-            ]
-            names = [
-                name
-                for each in (first, second)
-                for name in each.left_out
-                if name not in (drop or ())
-            ]
-            result = replace(result, left_out=left_out_text(names, dropped))
-            show_notes(first, second)
+            tested = _test_large_files(test, files, reading)
+        elif by is None:
+            tested = _test_samples(test, _two_files(files, reading, one_hot))
         else:
-            first, second, rows, left_out = (
-                _two_files if by is None else partial(_one_file, by=by)
-            )(files, reading, one_hot)
-            whose = [str(file) for file in files] if by is None else [first.name, second.name]
-            words = {
-                f"TwoSampleTest: {name} must": f"{who}: it must"
-                for name, who in zip("XY", whose, strict=True)
-            }
-            with _spinner(len(first.data) + len(second.data)), in_own_words(words | OWN_WORDS):
-                result = test.test(first, second)
-            at_rows = replace(
-                result.at_rows,
-                numbers_x=rows[0][result.at_rows.numbers_x],
-                numbers_y=rows[1][result.at_rows.numbers_y],
-            )
-            sizes = zip(
-                result.names, (len(first.data), len(second.data)), (result.n, result.m), strict=True
-            )
-            copies = (
-                left_out_text((), (), [(name, of - n, of) for name, of, n in sizes])
-                if distinct
-                else ()
-            )
-            result = replace(result, at_rows=at_rows, left_out=left_out + copies)
+            tested = _test_samples(test, _one_file(files, reading, one_hot, by))
+    result = tested.result
     if report is not None:
         given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
-        settings = {"random_state": random_state, "standardize": standardize, **given}
-        lines = (
-            ""
-            if one_hot or is_large
-            else two_samples_lines(
-                files, by, readings_of(files, reading), test, _labels_of(result.names, by)
-            )
-        )
         result.to_html(
             report,
-            data=(first, second),
-            code=lines,
-            settings=settings,
+            data=tested.samples,
+            code="" if one_hot or is_large else _python_lines(files, by, reading, test, result),
+            settings={"random_state": random_state, "standardize": standardize, **given},
             warnings=warned,
             level=level,
         )
@@ -269,30 +194,33 @@ def independence_command(
     missing: Missing = "error",
     separator: Separator = None,
     decimal: Decimal = ".",
-    out: Out = None,
+    out: FigureFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether two sets of columns are independent."""
     level = _level(fail_below, permutations)
-    if out is not None:
-        check_figure(out)
+    check_figure(out)
     check_report(report)
     check_outputs([file], out=out, report=report)
-    names = [each.split(",") for each in (x, y)]
-    both = sorted({*names[0]} & {*names[1]})
+    x_names, y_names = x.split(","), y.split(",")
+    both = sorted({*x_names} & {*y_names})
     if both:
-        raise MuhatError(
-            "--x and --y", "a column must be in one of them only", f"{both[0]!r} in both"
-        )
+        needed = "a column must be in one of them only"
+        raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
+    reading = {
+        "drop": (),
+        "columns": [*x_names, *y_names],
+        "only_numeric": False,
+        "separator": separator,
+        "missing": missing,
+        "decimal": decimal,
+    }
     with noted_warnings() as warned:
-        wanted = [*names[0], *names[1]]
-        reading = {"drop": (), "columns": wanted, "only_numeric": False, "separator": separator}
-        reading |= {"missing": missing, "decimal": decimal}
         sample = read_sample(file, reading, one_hot)
     values = values_of([sample])
     table = encoded(sample, sample.table.feature_names, values)
-    X, Y = (_of_columns(table, each, values) for each in names)
+    X, Y = _of_columns(table, x_names, values), _of_columns(table, y_names, values)
     test = IndependenceTest(
         kernel or None,
         standardize=standardize,
@@ -300,64 +228,137 @@ def independence_command(
         n_permutations=permutations,
         random_state=random_state,
     )
-    with _spinner(len(table.data)), in_own_words({"IndependenceTest": str(file)}):
+    with _spinner(len(table.data)), errors_named({"IndependenceTest": file}):
         result = test.test(X, Y)
-    result = replace(
-        result, x_names=tuple(names[0]), y_names=tuple(names[1])
-    )  # a text column is one name
-    dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    result = replace(result, left_out=left_out_text((), [dropped]))
+    left_out = left_out_text((), [("", sample.n_dropped, sample.n_dropped + len(sample.numbers))])
+    # a text column is one name, whatever the number of its indicators
+    result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
     if report is not None:
-        settings = {
-            "x": ", ".join(names[0]),
-            "y": ", ".join(names[1]),
-            "random_state": random_state,
-        }
-        settings["standardize"] = standardize
-        lines = "" if one_hot else independence_lines(file, names, separator, test)
+        settings = {"x": ", ".join(x_names), "y": ", ".join(y_names), "random_state": random_state}
         result.to_html(
-            report, data=table, code=lines, settings=settings, warnings=warned, level=level
+            report,
+            data=table,
+            code="" if one_hot else independence_lines(file, x_names, y_names, separator, test),
+            settings={**settings, "standardize": standardize},
+            warnings=warned,
+            level=level,
         )
     with standard_output():
         if as_json:
-            echo(
-                json.dumps(
-                    {"data": table.name, "x": names[0], "y": names[1], **result.to_dict(level)},
-                    allow_nan=False,
-                )
-            )
+            found = {"data": table.name, "x": x_names, "y": y_names, **result.to_dict(level)}
+            echo(json.dumps(found, allow_nan=False))
         else:
-            console = console_of()
             size = f"{table.name}: {rows_text(len(table.data))}, x = {x}, y = {y}"
-            print_sentence(
-                console,
-                f"{size}; kernel correlation {result.correlation:.2g} (0: none, 1: the most)",
-            )
-            print_sentence(console, _verdict(result, level), _style(result, level))
-            _print_floor(console, result)
+            _print_independence(result, size, level)
     figure = None
     if out is not None:
-        shown = [_shown_columns(sample, each) for each in names]
-        pair = PairDisplay.from_samples(shown[0], shown[1], names=names)
+        x_shown, y_shown = _shown_columns(sample, x_names), _shown_columns(sample, y_names)
+        pair = PairDisplay.from_samples(x_shown, y_shown, names=[x_names, y_names])
         figure = figure_of_test(result, pair=pair, level=level)
     _finish(result, figure, out, report, fail_below, as_json)
 
 
+@dataclass(frozen=True, eq=False)
+class _SamplePair:
+    """Two samples in memory.
+
+    ``numbers`` are the numbers of the rows of each in its file, from 0; ``left_out`` has sentences
+    on columns and rows that were left out.
+    """
+
+    first: DataSet
+    second: DataSet
+    numbers: tuple[Array, Array]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _TestedSamples:
+    """The result of a test, and the samples as a report shows them."""
+
+    result: TwoSampleResult
+    samples: tuple[DataSet | FileBatches, DataSet | FileBatches]
+
+
+def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
+    """Test samples in memory; rows of the result have their numbers in the files."""
+    sizes = len(pair.first.data), len(pair.second.data)
+    with _spinner(sum(sizes)):
+        result = test.test(pair.first, pair.second)
+    copies = []
+    if test.distinct:
+        for name, n, of in zip(result.names, (result.n, result.m), sizes, strict=True):
+            copies.append((name, of - n, of))
+    at_rows = replace(
+        result.at_rows,
+        numbers_x=pair.numbers[0][result.at_rows.numbers_x],
+        numbers_y=pair.numbers[1][result.at_rows.numbers_y],
+    )
+    left_out = pair.left_out + left_out_text((), (), copies)
+    result = replace(result, at_rows=at_rows, left_out=left_out)
+    return _TestedSamples(result, (pair.first, pair.second))
+
+
+def _test_large_files(
+    test: TwoSampleTest, files: Sequence[Path], reading: dict[str, Any]
+) -> _TestedSamples:
+    """Test files that are read in each of the passes over them."""
+    readings = readings_of(files, reading)
+    first = opened(files[0], readings[0])
+    second = opened(files[1], readings[1], first.columns)
+    first.name, second.name = sample_names(files)
+    shown, passes = sys.stderr.isatty(), ["drawing rows", "adding up features"]
+    with (
+        ProgressBatches(first, passes, shown=shown) as x,
+        ProgressBatches(second, passes, shown=shown) as y,
+    ):
+        samples = LargeSample(first.columns, x), LargeSample(second.columns, y)
+        result = test.test(*samples, names=(first.name, second.name))
+    dropped = []
+    columns: list[str] = []
+    for each in (first, second):
+        dropped.append((each.name, len(each.dropped), len(each.dropped) + (each.n or 0)))
+        columns += [name for name in each.left_out if name not in reading["drop"]]
+    show_notes(first, second)
+    result = replace(result, left_out=left_out_text(columns, dropped))
+    return _TestedSamples(result, (first, second))
+
+
+def _python_lines(
+    files: Sequence[Path],
+    by: str | None,
+    reading: dict[str, Any],
+    test: TwoSampleTest,
+    result: TwoSampleResult,
+) -> str:
+    """Return the lines of Python that test as the command does."""
+    readings = readings_of(files, reading)
+    if by is not None:
+        groups = [name.removeprefix(f"{by} = ") for name in result.names]
+        return two_groups_lines(files[0], by, readings[0], test, groups)
+    names = sample_names(files)
+    has_own_names = names == [base_name(file) for file in files]
+    return two_files_lines(files, readings, test, None if has_own_names else names)
+
+
 def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> DataSet:
     """Return some columns of a table, of a text column its indicators."""
-    columns = [each for name in names for each in indicators(name, values)]
+    columns: list[str] = []
+    for name in names:
+        columns += indicators(name, values)
     places = [table.feature_names.index(column) for column in columns]
     return replace(table, data=table.data[:, places], feature_names=tuple(columns))
 
 
 def _level(fail_below: float | None, permutations: int) -> float:
-    """Return the level of the verdict; refuse one that so few permutations cannot reach."""
+    """Return the level of the verdict; raise MuhatError for one that permutations cannot reach."""
     if fail_below is None:
         return LEVEL
     if not 0 < fail_below < 1:
         raise MuhatError("--fail-below", "a level between 0 and 1 is needed", fail_below)
     if 1 / (permutations + 1) > fail_below:
-        needed = f"at least {int(np.ceil(1 / fail_below - 1 - 1e-9))} permutations are needed for {fail_below:g}"
+        least = int(np.ceil(1 / fail_below - 1 - 1e-9))
+        needed = f"at least {least} permutations are needed for {fail_below:g}"
         raise MuhatError("--fail-below", needed, permutations, "raise --permutations or the level")
     return fail_below
 
@@ -370,7 +371,7 @@ def _finish(
     fail_below: float | None,
     as_json: bool,
 ) -> None:
-    """Write the figure, say what was written, and leave with the status that a pipeline waits for."""
+    """Write the figure, print what was written, and exit with the status for pipelines."""
     if out is not None:
         save(figure, out)
     if not as_json:
@@ -384,66 +385,50 @@ def _spinner(rows: int) -> AbstractContextManager[Any]:
     return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > QUIET_UP_TO)
 
 
-def _test_large(test: TwoSampleTest, x: FileBatches, y: FileBatches) -> TwoSampleResult:
-    """Test files that are read in each of the passes."""
-    shown, passes = sys.stderr.isatty(), ["drawing rows", "adding up features"]
-    with (
-        ProgressBatches(x, passes, shown=shown) as of_x,
-        ProgressBatches(y, passes, shown=shown) as of_y,
-    ):
-        samples = (LargeSample(file.columns, batches) for file, batches in ((x, of_x), (y, of_y)))
-        return test.test(*samples, names=(x.name, y.name))
-
-
-def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> Samples:
+def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> _SamplePair:
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
         raise MuhatError("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}")
-    readings = readings_of(files, reading)
-    samples = [read_sample(file, each, one_hot) for file, each in zip(files, readings, strict=True)]
+    samples = []
+    for file, each in zip(files, readings_of(files, reading), strict=True):
+        samples.append(read_sample(file, each, one_hot))
     check_same_columns(samples)
     values = values_of(samples)
-    first, second = (
-        replace(encoded(each, samples[0].table.feature_names, values), name=name)
-        for each, name in zip(samples, sample_names(files), strict=True)
-    )
-    dropped = [
-        (name, each.n_dropped, each.n_dropped + len(each.numbers))
-        for name, each in zip(sample_names(files), samples, strict=True)
-    ]
-    left_out = left_out_text([name for each in samples for name in each.not_numbers], dropped)
-    return first, second, [each.numbers for each in samples], left_out
+    tables, dropped = [], []
+    columns: list[str] = []
+    for sample, name in zip(samples, sample_names(files), strict=True):
+        table = encoded(sample, samples[0].table.feature_names, values)
+        tables.append(replace(table, name=name))
+        dropped.append((name, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
+        columns += sample.not_numbers
+    numbers = samples[0].numbers, samples[1].numbers
+    return _SamplePair(tables[0], tables[1], numbers, left_out_text(columns, dropped))
 
 
-def _one_file(files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str) -> Samples:
+def _one_file(
+    files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str
+) -> _SamplePair:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
-        raise MuhatError(
-            "--by", "one file is needed with it", len(files), "leave it out for two files"
-        )
+        needed, advice = "one file is needed with it", "leave it out for two files"
+        raise MuhatError("--by", needed, len(files), advice)
     sample = read_sample(files[0], reading, one_hot, label=by)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
     labels = np.array(sample.labels)
-    values = np.array(groups_in_order(labels.tolist()))
-    if len(values) != 2:
-        listed = ", ".join(map(repr, values[:3].tolist())) + ", …" * (len(values) > 3)
-        needed = f"column {by!r} must have two values"
-        raise MuhatError(
-            "--by", needed, f"{len(values)} ({listed})", "select rows of two of them first"
-        )
-    rows = [np.flatnonzero(labels == value) for value in values]
-    first, second = (
-        replace(table, name=_group_name(by, value), data=table.data[some])
-        for value, some in zip(values.tolist(), rows, strict=True)
-    )
+    groups = groups_in_order(labels.tolist())
+    if len(groups) != 2:
+        listed = listed_names(map(repr, groups), 3)
+        needed, advice = f"column {by!r} must have two values", "select rows of two of them first"
+        raise MuhatError("--by", needed, f"{len(groups)} ({listed})", advice)
+    tables, numbers = [], []
+    for group in groups:
+        rows = np.flatnonzero(labels == group)
+        tables.append(replace(table, name=_group_name(by, group), data=table.data[rows]))
+        numbers.append(sample.numbers[rows])
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    return (
-        first,
-        second,
-        [sample.numbers[some] for some in rows],
-        left_out_text(sample.not_numbers, [dropped]),
-    )
+    left_out = left_out_text(sample.not_numbers, [dropped])
+    return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
 
 
 def groups_in_order(labels: Sequence[str]) -> list[str]:
@@ -456,7 +441,7 @@ def groups_in_order(labels: Sequence[str]) -> list[str]:
 
 
 def _group_name(by: str, value: str) -> str:
-    """Return what a group is called: its value, or the column and the value where that is a number."""
+    """Return the name of a group: its value, or column and value if that is a number."""
     try:
         float(value)
     except ValueError:
@@ -464,94 +449,75 @@ def _group_name(by: str, value: str) -> str:
     return f"{by} = {value}"
 
 
-def _labels_of(names: Sequence[str], by: str | None) -> list[str]:
-    """Return the values of the column that groups are called by."""
-    return [name.removeprefix(f"{by} = ") for name in names]
-
-
-def console_of() -> Console:
-    """Return a rich Console without markup or highlighting."""
-    return Console(highlight=False, markup=False, emoji=False)
-
-
-def print_sentence(console: Console, sentence: str, style: str | None = None) -> None:
-    """Print a sentence, in one line unless it is on a terminal."""
-    console.print(sentence, style=style, soft_wrap=not console.is_terminal)
-
-
 def _style(result: Result, level: float) -> str:
     """Return the colour of a verdict: what is found stands out, and is not called good."""
     return ALERT if result.p_value <= level else "bold"
 
 
-def _verdict(result: Result, level: float) -> str:
-    """Return the verdict with the option of the command instead of the parameter of Python."""
-    return as_option(result.verdict(level))
-
-
-def as_option(verdict: str) -> str:
-    """Return a sentence with ``--distinct`` where it names the parameter."""
-    return verdict.replace("distinct=True (--distinct)", "--distinct").replace(
-        "distinct=True", "--distinct"
-    )
-
-
 def _print_floor(console: Console, result: Result) -> None:
     """Say how a p-value that is a bound can be followed further."""
     if result.is_at_floor:
-        least = f"{result.p_value:.3g} is the least p that {result.n_permutations:,} permutations can give"
-        more = 10 * (result.n_permutations + 1) - 1
-        print_sentence(console, f"{least}; --permutations {more} looks further.")
+        n = result.n_permutations
+        least = f"{result.p_value:.3g} is the least p that {n:,} permutations can give"
+        more = f"--permutations {10 * (n + 1) - 1} looks further"
+        print_sentence(console, f"{least}; {more}.")
+
+
+def _print_independence(result: IndependenceResult, size: str, level: float) -> None:
+    """Print the kernel correlation and the verdict."""
+    console = console_of()
+    correlation = f"kernel correlation {result.correlation:.2g} (0: none, 1: the most)"
+    print_sentence(console, f"{size}; {correlation}")
+    print_sentence(console, result.verdict(level), _style(result, level))
+    _print_floor(console, result)
 
 
 def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
     console = console_of()
-    names = tuple(_shortened(name) for name in result.names)
-    sizes = ", ".join(
-        f"{name}: {rows_text(rows)}" for name, rows in zip(names, (result.n, result.m), strict=True)
-    )
-    print_sentence(
-        console, f"{sizes}; {len(result.features)} column{'s' * (len(result.features) != 1)}"
-    )
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("column", no_wrap=True)
-    shift = f"mean of {names[1]} −\nmean of {names[0]}\n(standard deviations)"
-    for title in (shift, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
-        table.add_column(title, justify="right")
-    for each in result.features[:LISTED]:
-        is_floor = not result.is_complete and each.p_value * (result.n_permutations + 1) < 1.5
-        p = f"{'≤ ' * is_floor}{each.p_value:.3g}"
-        table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
-    console.print(table)
-    unlike = (
-        ()
-        if result.is_same
-        else ((names[0], result.rows_x, names[1]), (names[1], result.rows_y, names[0]))
-    )
-    for one, rows, other in unlike:
-        listed = ", ".join(str(row + 1) for row in rows[:ROWS])
-        print_sentence(
-            console, f"Rows of {one} that are least like {other}, counted from 1: {listed}."
-        )
-    print_sentence(console, _verdict(result, level), _style(result, level))
+    first, second = (_shortened(name) for name in result.names)
+    sizes = f"{first}: {rows_text(result.n)}, {second}: {rows_text(result.m)}"
+    d = len(result.features)
+    print_sentence(console, f"{sizes}; {d} column{'s' * (d != 1)}")
+    console.print(_features_table(result, first, second))
+    if not result.is_same:
+        _print_unlike_rows(console, first, result.rows_x, second)
+        _print_unlike_rows(console, second, result.rows_y, first)
+    print_sentence(console, result.verdict(level), _style(result, level))
     _print_floor(console, result)
 
 
+def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
+    """Return the columns that differ most, with shift, share and p-value."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("column", no_wrap=True)
+    shift = f"mean of {second} −\nmean of {first}\n(standard deviations)"
+    for title in (shift, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
+        table.add_column(title, justify="right")
+    for each in result.features[:MAX_LISTED]:
+        is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
+        p = f"{'≤ ' if is_bound else ''}{each.p_value:.3g}"
+        table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
+    return table
+
+
+def _print_unlike_rows(console: Console, one: str, rows: Array, other: str) -> None:
+    listed = ", ".join(str(row + 1) for row in rows[:MAX_NAMED_ROWS])
+    print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
+
+
 def _shortened(name: str) -> str:
-    return name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def _shown_columns(sample: ReadSample, names: Sequence[str]) -> Any:
-    """Return columns as the file has them, text as words."""
-    data = sample.table.data
-    places = sample.table.feature_names
-    columns = [
-        sample.words[name] if name in sample.words else data[:, places.index(name)]
-        for name in names
-    ]
-    return (
-        np.column_stack([column.astype(object) for column in columns])
-        if sample.words
-        else np.column_stack(columns)
-    )
+    """Return columns as the file has them, text as words: an array of shape (n, len(names))."""
+    columns = []
+    for name in names:
+        if name in sample.words:
+            columns.append(sample.words[name])
+        else:
+            columns.append(sample.table.data[:, sample.table.feature_names.index(name)])
+    if sample.words:
+        columns = [column.astype(object) for column in columns]
+    return np.column_stack(columns)

@@ -1,4 +1,4 @@
-"""How well a conditional mean predicts new rows, and which features it depends on."""
+"""How well rows are predicted: left-out R², errors and coverage on new rows, covariate shift."""
 
 from __future__ import annotations
 
@@ -12,46 +12,64 @@ from muhat._arrays import Array
 from muhat._messages import p_value_text
 from muhat._validation import ColumnFrame
 from muhat.data import ReservoirSample, SampleBatch
+from muhat.embedding import Embedding
+from muhat.kernels import Precomputed
+from muhat.mean import KernelMean
+from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleTest
 from muhat.testing._wording import source_columns
 
-ROWS_LOOKED_AT = 500
-"""Rows along which the effect of a feature is measured."""
+MAX_SHIFT_ROWS = 500
+"""Rows of each sample, drawn at random, that are tested for covariate shift.
 
-ROWS_COMPARED = 500
-"""Rows of each sample, drawn at random, that are tested for drift.
-
-Enough to see where not to trust predictions.
+They are enough to see where predictions should not be trusted.
 """
 
-DRIFT_LEVEL = 0.01
-"""Largest p-value at which new rows are said to be distributed differently in x."""
+MAX_TRAINING_ROWS = 5000
+"""Rows of a saved model up to which new rows are compared with them."""
 
-MOST_NAMED = 4
+SHIFT_LEVEL = 0.01
+"""The p-value of the test on x up to which new rows are called differently distributed."""
+
+MAX_NAMED_COLUMNS = 4
 """The most columns that a sentence names."""
 
-NEARLY_ALL, ALL_BUT = 0.99, 0.999
-"""R² from which on it has a third decimal, and from which on it is said to be above."""
+R2_THREE_DECIMALS, R2_MAX_SHOWN = 0.99, 0.999
+"""R² above which it gets a third decimal, and above which only "above 0.999" is said."""
 
-CLEAR, SLIGHT = 4.0, 2.0
-"""Standard errors by which new rows are predicted far worse, and worse, than left-out ones."""
+WORSE_ERRORS, FAR_WORSE_ERRORS = 2.0, 4.0
+"""Standard errors by which new rows must be predicted worse than left-out ones to say so."""
 
-FAR_RATIO, FAR_COVERAGE = 1.5, 0.1
-"""What far worse also takes: an RMSE so many times larger, or so much less coverage."""
+FAR_WORSE_RMSE_RATIO, FAR_WORSE_COVERAGE_LOSS = 1.5, 0.1
+"""Effect sizes that "far worse" needs as well: the ratio of RMSEs, or the coverage that is lost."""
 
 
-def effects(model: Any, X: Array) -> Array:
-    """Return the standard deviation of predictions along each feature.
+def training_rows(model: Any) -> Array | None:
+    """Return the rows that a fitted model holds, to compare new ones with them.
 
-    The other features are at their medians.
+    Parameters
+    ----------
+    model : ConditionalMean, KernelMean, StackedMean or any other object
+        The model.
+
+    Returns
+    -------
+    rows : array of shape (n, d) or None
+        None for a model that does not hold all of its rows, holds more than 5,000, or was fitted
+        to a precomputed kernel.
     """
-    some = X[np.linspace(0, len(X) - 1, min(len(X), ROWS_LOOKED_AT)).astype(int)]
-    found = np.empty(X.shape[1])
-    for column in range(len(found)):
-        points = np.tile(np.median(X, axis=0), (len(some), 1))
-        points[:, column] = some[:, column]
-        found[column] = model.predict(points).std()
-    return found
+    rows: Array | None = None
+    if isinstance(model, KernelMean | StackedMean):
+        element = getattr(model.embedding_, "atoms", model.embedding_)
+        if isinstance(element, Embedding):
+            rows = element.points[: model.n_samples_seen_]
+            if len(rows) < model.n_samples_seen_:
+                return None
+    elif getattr(model, "_rows", None) is not None:  # a conditional mean of rows in memory
+        rows = model._rows[0]
+    if rows is None or len(rows) > MAX_TRAINING_ROWS or isinstance(model.kernel_, Precomputed):
+        return None
+    return np.asarray(rows, np.float64)
 
 
 def copies_text(n_copies: int, n: int) -> str:
@@ -72,15 +90,16 @@ class LeftOutFit:
     def from_predictions(
         cls, truth: Array, predicted: Array, r2: float, n_copies: int = 0
     ) -> LeftOutFit:
-        """Return R² with its standard error, from what each row gains over the mean of all others.
+        """Return R² with its standard error, from the gain of each row over the mean of all others.
 
-        Copies of rows say nothing, and make the error no smaller.
+        Copies of rows add no information, so they do not make the error smaller.
         """
         good = np.isfinite(predicted)  # rows of mass zero have no prediction
         truth, predicted = truth[good], predicted[good]
         n = len(truth)
         plain = (truth - truth.mean()) * n / max(n - 1, 1)
-        gains, total = plain**2 - (truth - predicted) ** 2, float((plain**2).sum())
+        gains = plain**2 - (truth - predicted) ** 2
+        total = float((plain**2).sum())
         error = gains.std() * n / max(n - n_copies, 1) ** 0.5
         return cls(r2, float(error / total) if total else 0.0, truth - predicted)
 
@@ -88,35 +107,28 @@ class LeftOutFit:
     def from_model(cls, model: Any) -> LeftOutFit:
         """Return that of a fitted conditional mean of one output."""
         predicted = np.asarray(model.loo_predictions_)
-        truth, score = predicted + np.asarray(model.loo_residuals_), float(model.loo_score_)
-        return cls.from_predictions(truth, predicted, score, model.n_copies_ or 0)
+        truth = predicted + np.asarray(model.loo_residuals_)
+        return cls.from_predictions(truth, predicted, float(model.loo_score_), model.n_copies_ or 0)
 
     @property
     def helps(self) -> bool:
         """Whether R² is clearly above zero."""
-        return self.r2 > max(0.0, SLIGHT * self.standard_error)
+        return self.r2 > max(0.0, WORSE_ERRORS * self.standard_error)
 
     def sentence(self, target: str, columns: Sequence[str]) -> str:
-        """Return how well the target is predicted from the columns, in one sentence."""
+        """Return one sentence: how well the target is predicted from the columns, if at all."""
         named = listed_columns(columns)
+        r2 = f"R² {r2_text(self.r2)}"
         if self.helps:
-            typical, rmse = (
-                float(np.median(np.abs(self.residuals))),
-                float(np.sqrt(np.mean(self.residuals**2))),
-            )
-            found = (
-                f"R² {r2_text(self.r2)} on rows left out, typical error {typical:.2g} (RMSE "
-                f"{rmse:.2g})"
-            )
+            typical = float(np.median(np.abs(self.residuals)))
+            rmse = float(np.sqrt(np.mean(self.residuals**2)))
+            found = f"{r2} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})"
             return f"{target} is predicted from {named}: {found}."
         do = "does" if len(source_columns(columns)) == 1 else "do"
         if self.r2 <= 0:
-            return (
-                f"{named} {do} not help to predict {target} (R² {r2_text(self.r2)} on rows "
-                "left out)."
-            )
-        error = f"{r2_text(self.r2)} ± {self.standard_error:.2g}"
-        return f"{named} {do} not clearly help to predict {target} (R² {error} on rows left out)."
+            return f"{named} {do} not help to predict {target} ({r2} on rows left out)."
+        found = f"{r2} ± {self.standard_error:.2g} on rows left out"
+        return f"{named} {do} not clearly help to predict {target} ({found})."
 
 
 def listed_columns(columns: Sequence[str]) -> str:
@@ -128,9 +140,14 @@ def listed_columns(columns: Sequence[str]) -> str:
     ('x1, x2 and colour', 'a, b, c and 3 more columns')
     """
     names = source_columns(columns)
-    if len(names) > MOST_NAMED:
-        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more columns"]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    if len(names) > MAX_NAMED_COLUMNS:
+        names = [
+            *names[: MAX_NAMED_COLUMNS - 1],
+            f"{len(names) - MAX_NAMED_COLUMNS + 1} more columns",
+        ]
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def r2_text(value: float) -> str:
@@ -141,49 +158,63 @@ def r2_text(value: float) -> str:
     >>> r2_text(0.914), r2_text(-0.012), r2_text(0.9973), r2_text(0.99999)
     ('0.91', '−0.01', '0.997', 'above 0.999')
     """
-    if value > ALL_BUT:
-        return "1" if value == 1 else f"above {ALL_BUT}"
-    text = f"{value:.{3 if value > NEARLY_ALL else 2}f}"
-    return text.replace("-", "−") if float(text) else text.removeprefix("-")
+    if value > R2_MAX_SHOWN:
+        return "1" if value == 1 else f"above {R2_MAX_SHOWN}"
+    decimals = 3 if value > R2_THREE_DECIMALS else 2
+    text = f"{value:.{decimals}f}"
+    if float(text) == 0:  # no minus sign before a zero
+        return text.removeprefix("-")
+    return text.replace("-", "−")
 
 
 @dataclass(frozen=True)
-class Drift:
+class CovariateShift:
     """Whether x of new rows is distributed as x of the training rows, by a two-sample test."""
 
     p_value: float
-    text: str
+    p_text: str
     """The p-value as text."""
     columns: tuple[str, ...]
-    """The columns that differ by themselves, the largest difference first."""
+    """The columns whose own distributions differ, the largest difference first."""
 
     @classmethod
-    def from_rows(cls, X: Array, new: Array, names: Sequence[str]) -> Drift | None:
-        """Test new rows against training rows, some of many.
+    def from_rows(cls, X: Array, new: Array, names: Sequence[str]) -> CovariateShift | None:
+        """Test new rows against training rows, at most 500 of each.
 
-        None for a single new row, which no test can speak of.
+        Parameters
+        ----------
+        X, new : arrays of shape (n, d) and (m, d)
+            x of the training rows and of the new ones.
+        names : sequence of str
+            The names of the d columns.
+
+        Returns
+        -------
+        shift : CovariateShift or None
+            None for a single row, which no test can compare with others.
         """
         if min(len(X), len(new)) < 2:
             return None
-        drawn = (
-            ReservoirSample.from_batch(SampleBatch(rows, 0), ROWS_COMPARED).rows
-            for rows in (X, new)
-        )
-        samples = (ColumnFrame(rows, list(names)) for rows in drawn)
+        samples = []
+        for rows in (X, new):
+            drawn = ReservoirSample.from_batch(SampleBatch(rows, 0), MAX_SHIFT_ROWS).rows
+            samples.append(ColumnFrame(drawn, list(names)))
         result = TwoSampleTest(random_state=0).test(*samples)
-        columns = tuple(each.name for each in result.features if each.p_value <= DRIFT_LEVEL)
+        columns = tuple(each.name for each in result.features if each.p_value <= SHIFT_LEVEL)
         text = p_value_text(result.p_value, result.n_permutations, result.is_complete)
         return cls(result.p_value, text, columns)
 
     @property
     def is_found(self) -> bool:
         """Whether the rows are distributed differently."""
-        return self.p_value <= DRIFT_LEVEL
+        return self.p_value <= SHIFT_LEVEL
 
     def sentence(self, train: str, new: str) -> str:
         """Return one sentence on a difference that was found."""
-        named = ", ".join(self.columns[:MOST_NAMED]) + ", …" * (len(self.columns) > MOST_NAMED)
-        found = f"{new} is distributed differently from {train} ({self.text})"
+        named = ", ".join(self.columns[:MAX_NAMED_COLUMNS]) + ", …" * (
+            len(self.columns) > MAX_NAMED_COLUMNS
+        )
+        found = f"{new} is distributed differently from {train} ({self.p_text})"
         return f"{found}: {named}." if named else f"{found}."
 
 
@@ -212,8 +243,10 @@ class Evaluation:
         confidence: float,
     ) -> Evaluation:
         """Compare true values with predictions and the ends of their intervals."""
-        spread = float(np.var(true))
-        r2 = None if spread == 0 else float(1 - np.mean((true - predicted) ** 2) / spread)
+        variance = float(np.var(true))
+        r2 = None  # of values that do not vary
+        if variance > 0:
+            r2 = float(1 - np.mean((true - predicted) ** 2) / variance)
         inside = (ends[:, 0] <= true) & (true <= ends[:, 1])
         return cls(true - predicted, left_out, inside, confidence, r2, loo_r2)
 
@@ -234,36 +267,35 @@ class Evaluation:
 
     @property
     def coverage_error(self) -> float:
-        """The binomial standard error of the coverage, were the intervals as they should be."""
+        """The binomial standard error of the coverage, for intervals that hold their confidence."""
         share = self.confidence * (1 - self.confidence)
         return float(np.sqrt(share / len(self.inside) + share / len(self.left_out)))
 
     @property
     def standing(self) -> str:
-        """How new rows are predicted beside left-out ones.
+        """``'far worse'``, ``'worse'`` or ``'as well'``: new rows beside left-out ones.
 
-        ``'far worse'``, ``'worse'`` or ``'as well'``.
-
-        Squared errors and coverage are compared with their standard errors. R² is not: it depends
-        on how much the new values vary.
+        Squared errors and coverage are compared with their standard errors. R² is not compared: it
+        depends on how much the new values vary.
         """
-        mine, its = self.errors**2, self.left_out**2
-        error = float(np.sqrt(mine.var() / len(mine) + its.var() / len(its)))
-        excess = float(mine.mean() - its.mean())
-        lacking = (self.confidence - self.coverage) / self.coverage_error
-        far_off = excess > CLEAR * error and self.rmse > FAR_RATIO * self.loo_rmse
-        if far_off or (lacking > CLEAR and self.confidence - self.coverage > FAR_COVERAGE):
+        new, left_out = self.errors**2, self.left_out**2
+        error = float(np.sqrt(new.var() / len(new) + left_out.var() / len(left_out)))
+        excess = float(new.mean() - left_out.mean())
+        lost = self.confidence - self.coverage
+        errors_lost = lost / self.coverage_error
+        is_far_off = self.rmse > FAR_WORSE_RMSE_RATIO * self.loo_rmse
+        if is_far_off and excess > FAR_WORSE_ERRORS * error:
             return "far worse"
-        return "worse" if excess > SLIGHT * error or lacking > SLIGHT else "as well"
+        if lost > FAR_WORSE_COVERAGE_LOSS and errors_lost > FAR_WORSE_ERRORS:
+            return "far worse"
+        if excess > WORSE_ERRORS * error or errors_lost > WORSE_ERRORS:
+            return "worse"
+        return "as well"
 
     def sentence(self, new: str) -> str:
         """Return one sentence: how well new rows are predicted, beside left-out training rows."""
-        worse = self.standing != "as well"
-        start = (
-            f"On {new} it does {self.standing} "
-            + ("than" if worse else "as")
-            + " on left-out training rows: "
-        )
+        than = "as" if self.standing == "as well" else "than"
+        start = f"On {new} it does {self.standing} {than} on left-out training rows: "
         r2 = "" if self.r2 is None else f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
         found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"

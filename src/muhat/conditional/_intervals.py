@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import clone
 
 from muhat._arrays import Array
-from muhat._radius import NEVER_NEGATIVE
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 
@@ -144,7 +143,7 @@ class ResidualQuantiles:
     ) -> ResidualQuantiles:
         """Calibrate with rows and their left-out residuals, of shape (n, n_outputs)."""
         masses, sizes = masses / masses.sum(), np.abs(residuals)
-        if points is None or type(kernel) not in NEVER_NEGATIVE:
+        if points is None or not kernel.nonnegative:
             return cls(None, np.empty((0, 0)), sizes, masses, residuals)
         near = _nearness(kernel, points, points)
         np.fill_diagonal(near, 0)

@@ -1,7 +1,8 @@
-"""The nine data sets of Table 2: where each is, on what terms, and reading it with every value checked.
+"""The nine data sets of Table 2: where each is, its terms, and reading it with a digest.
 
-Four are in the package and two in scikit-learn. The other three may not be given away with it: bodyfat and housing are
-in the ``data`` folder of the repository, svmguide2 is in a folder that the user names.
+Four are in the package and two in scikit-learn. The other three may not be given away with it:
+bodyfat and housing are in the ``data`` folder of the repository, svmguide2 is in a folder that the
+user names.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class PublishedDataSet(DataSet):
     Attributes
     ----------
     target : array of shape (n,)
-        What others predict from the data, numbers or names of classes; a kernel mean has no use for it.
+        What others predict from the data, numbers or names of classes; a kernel mean has no use for
+        it.
     source, licence : str
         Where it comes from and on what terms, in one line each.
     """
@@ -81,8 +83,8 @@ _UCI = "UCI Machine Learning Repository"
 
 def _from_repository_or(name: str) -> str:
     return (
-        f"get {name}.csv from the data folder of muhat's repository, or {name} from the regression page of LIBSVM Data "
-        "on the LIBSVM site,"
+        f"get {name}.csv from the data folder of muhat's repository, or {name} from the regression "
+        "page of LIBSVM Data on the LIBSVM site,"
     )
 
 
@@ -102,7 +104,10 @@ CATALOGUE = {
     "bodyfat": Entry(
         (252, 14),
         "c5d89b3691dfd6a7",
-        "A. G. Fisher; Penrose, Nelson and Fisher 1985: bodyfat, StatLib; as in LIBSVM, with density as the target",
+        (
+            "A. G. Fisher; Penrose, Nelson and Fisher 1985: bodyfat, StatLib; as in LIBSVM, with "
+            "density as the target"
+        ),
         "free to distribute and to use for non-commercial purposes, by permission of A. G. Fisher",
         FOLDER,
         _from_repository_or("bodyfat"),
@@ -110,7 +115,10 @@ CATALOGUE = {
     "housing": Entry(
         (506, 13),
         "19529efa8302250f",
-        "Harrison and Rubinfeld 1978: boston, StatLib; formerly Housing, UCI Machine Learning Repository",
+        (
+            "Harrison and Rubinfeld 1978: boston, StatLib; formerly Housing, UCI Machine Learning "
+            "Repository"
+        ),
         "no licence stated",
         FOLDER,
         _from_repository_or("housing"),
@@ -118,13 +126,19 @@ CATALOGUE = {
     "vowel": Entry(
         (990, 10),
         "69a7165f84f61b3f",
-        f"D. Deterding, M. Niranjan and T. Robinson: Connectionist Bench (Vowel Recognition), {_UCI}",
+        (
+            "D. Deterding, M. Niranjan and T. Robinson: Connectionist Bench (Vowel Recognition), "
+            f"{_UCI}"
+        ),
         "CC BY 4.0",
     ),
     "svmguide2": Entry(
         (391, 20),
         "3568e40aa93b1f7c",
-        "Hsu, Chang and Lin 2003, A Practical Guide to Support Vector Classification: svmguide2, LIBSVM Data",
+        (
+            "Hsu, Chang and Lin 2003, A Practical Guide to Support Vector Classification: "
+            "svmguide2, LIBSVM Data"
+        ),
         "no licence stated",
         FOLDER,
         "get svmguide2 from the multi-class page of LIBSVM Data on the LIBSVM site",
@@ -132,7 +146,10 @@ CATALOGUE = {
     "vehicle": Entry(
         (846, 18),
         "4b348addd032b372",
-        f"P. Mowforth and B. Shepherd, Turing Institute, 1987: Statlog (Vehicle Silhouettes), {_UCI}",
+        (
+            "P. Mowforth and B. Shepherd, Turing Institute, 1987: Statlog (Vehicle Silhouettes), "
+            f"{_UCI}"
+        ),
         "CC BY 4.0",
     ),
     "wine": Entry(
@@ -145,7 +162,10 @@ CATALOGUE = {
     "wdbc": Entry(
         (569, 30),
         "429856d1942886e1",
-        f"W. Wolberg, N. Street and O. Mangasarian, 1993: Breast Cancer Wisconsin (Diagnostic), {_UCI}",
+        (
+            "W. Wolberg, N. Street and O. Mangasarian, 1993: Breast Cancer Wisconsin (Diagnostic), "
+            f"{_UCI}"
+        ),
         "CC BY 4.0",
         SCIKIT_LEARN,
     ),
@@ -162,11 +182,13 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Pub
     Parameters
     ----------
     name : str
-        One of ``NAMES``: 'ionosphere', 'glass', 'bodyfat', 'housing', 'vowel', 'svmguide2', 'vehicle', 'wine', 'wdbc'.
+        One of ``NAMES``: 'ionosphere', 'glass', 'bodyfat', 'housing', 'vowel', 'svmguide2',
+        'vehicle', 'wine', 'wdbc'.
     folder : str or path, optional
-        Where to look for bodyfat, housing and svmguide2, which are not in the package: for ``<name>.csv``, with a
-        header and the target last, or for LIBSVM's own file ``<name>``. Then the folder in the environment variable
-        ``MUHAT_DATA`` is looked in and, in a clone of the repository, its ``data`` folder. The other six need none.
+        Where to look for bodyfat, housing and svmguide2, which are not in the package: for
+        ``<name>.csv``, with a header and the target last, or for LIBSVM's own file ``<name>``. Then
+        the folder in the environment variable ``MUHAT_DATA`` is looked in and, in a clone of the
+        repository, its ``data`` folder. The other six need none.
 
     Returns
     -------
@@ -176,7 +198,8 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Pub
     Raises
     ------
     ValueError
-        If there is no such data set, it is in none of the folders, or the values are not those of the paper.
+        If there is no such data set, it is in none of the folders, or the values are not those of
+        the paper.
 
     Examples
     --------
@@ -223,7 +246,7 @@ def wine() -> PublishedDataSet:
 
 
 def standardized(X: Array) -> Array:
-    """Return features with mean 0 and variance 1, as the paper's experiments use them; constant ones become 0.
+    """Return features with mean 0 and variance 1; constant ones become 0.
 
     Examples
     --------
@@ -241,7 +264,7 @@ def standardized(X: Array) -> Array:
 
 
 def digest(sample: PublishedDataSet) -> str:
-    """Return a digest of features and target to ten significant digits, in which all readers of decimals agree."""
+    """Return a digest of features and target to ten significant digits."""
     values = [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]
     text = "\n".join(
         value if isinstance(value, str) else f"{value + 0.0:.10g}" for value in values
@@ -259,7 +282,7 @@ def repository_folder() -> Path | None:
 
 
 def find_file(name: str, folder: str | os.PathLike[str] | None = None) -> Path | None:
-    """Return the file of a data set that is not in the package, from the first folder that has it."""
+    """Return the path of a data file that is not in the package, or None if no folder has it."""
     for place in (folder, os.environ.get(FOLDER_VARIABLE) or None, repository_folder()):
         if place is not None:
             for path in (Path(place, f"{name}.csv"), Path(place, name)):
@@ -269,7 +292,7 @@ def find_file(name: str, folder: str | os.PathLike[str] | None = None) -> Path |
 
 
 def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
-    """Return the file of a data set that is not in the package, or say where to get it and how to name its folder."""
+    """Return the path of a data file; raise MuhatError saying where to get it if missing."""
     path = find_file(name, folder)
     if path is not None:
         return path
@@ -286,7 +309,10 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
         )
         got = f"{str(named)!r}, {what}"
     needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
-    advice = f"{CATALOGUE[name].advice} and name its folder by load_dataset({name!r}, folder) or in {FOLDER_VARIABLE}"
+    advice = (
+        f"{CATALOGUE[name].advice} and name its folder by load_dataset({name!r}, folder) or in "
+        f"{FOLDER_VARIABLE}"
+    )
     raise MuhatError(name, needed, got, advice)
 
 
@@ -328,11 +354,14 @@ def _check(sample: PublishedDataSet, entry: Entry, who: str, advice: str) -> Non
 
 
 def _needed(entry: Entry) -> str:
-    return f"the {entry.shape[0]} × {entry.shape[1]} features of the paper's Table 2 and their target are needed"
+    return (
+        f"the {entry.shape[0]} × {entry.shape[1]} features of the paper's Table 2 and their target "
+        "are needed"
+    )
 
 
 def _parsed(name: str, content: bytes, dimension: int) -> PublishedDataSet:
-    """Return the content of a file ``.csv.gz`` or ``.csv``, or of one in LIBSVM's sparse format without an ending."""
+    """Return the content of a file: ``.csv.gz``, ``.csv``, or LIBSVM's format without an ending."""
     if name.endswith(".csv.gz"):
         return _from_csv(gzip.decompress(content).decode())
     if name.endswith(".csv"):

@@ -1,4 +1,4 @@
-"""The paper's synthetic data: random Gaussian mixtures whose kernel means are known in closed form."""
+"""The paper's synthetic data: Gaussian mixtures whose kernel means have a closed form."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class Draw:
 class SyntheticFamily:
     """x ~ Σ_i π_i N(θ_i, Σ_i) + ε, the synthetic data of the paper's experiments.
 
-    There are four components with π = (.05, .3, .4, .25), θ_ij ~ U(−10, 10), Σ_i ~ W(3I, 7) and ε ~ N(0, 0.2 I). Beyond
-    seven dimensions the Wishart distribution is singular and Σ_i is drawn as GGᵀ, the 7 columns of G from N(0, 3I).
+    There are four components with π = (.05, .3, .4, .25), θ_ij ~ U(−10, 10), Σ_i ~ W(3I, 7) and ε ~
+    N(0, 0.2 I). Beyond seven dimensions the Wishart distribution is singular and Σ_i is drawn as
+    GGᵀ, the 7 columns of G from N(0, 3I).
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ class SyntheticFamily:
     The loss of an estimate is exact:
 
     >>> from muhat import KernelMean
-    >>> plain, shrunk = (KernelMean(filter=name).fit(first.X).embedding_ for name in ("kme", "f-kmse"))
+    >>> plain = KernelMean(filter="kme").fit(first.X).embedding_
+    >>> shrunk = KernelMean(filter="f-kmse").fit(first.X).embedding_
     >>> first.distribution.squared_distance(shrunk) < first.distribution.squared_distance(plain)
     True
     """
@@ -101,7 +103,8 @@ class SyntheticFamily:
     def draw(self, indices: Iterable[int], n: int, random_state: int) -> Iterator[Draw]:
         """Yield the samples with these indices.
 
-        A sample depends on the random state and its own index alone, so that an experiment can be done in blocks.
+        A sample depends on the random state and its own index alone, so that an experiment can be
+        done in blocks.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSum
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem
 from muhat.gram._nystrom import Nystrom, NystromFeatures
-from muhat.gram._plan import APPROXIMATIONS, GRAMS
+from muhat.gram._plan import APPROXIMATIONS, GRAMS, MAX_ROWS_DENSE
 from muhat.gram._problem import (
     Access,
     Components,
@@ -36,3 +36,4 @@ __all__ += [
 ]
 __all__ += ["BlockProblem", "DenseProblem", "FeatureProblem", "Problem", "SpectralProblem"]
 __all__ += ["Accumulation", "FeatureSums", "Folds"]
+__all__ += ["MAX_ROWS_DENSE"]

@@ -5,7 +5,6 @@ Cosines and sines whose frequencies have the law that the kernel is the transfor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -16,8 +15,8 @@ from muhat._validation import as_rng, check_is_random_state, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram._features import Approximation, FeatureMap
-from muhat.kernels import Kernel, Laplacian, Mixture, Scaled
-from muhat.kernels._averages import AVERAGES, bandwidth_law
+from muhat.kernels import Kernel, Mixture
+from muhat.kernels._base import classes_with
 
 DEFAULT_SIZE = 1000
 """The number of features."""
@@ -191,13 +190,13 @@ class RandomFeatures(Approximation):
         if m % 2:
             needed = "n_components must be even, as features come in pairs of a cosine and a sine"
             raise MuhatError("RandomFeatures", needed, m, f"take {m + 1}")
-        frequency_law(kernel)
+        check_frequencies(kernel)
 
     def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
         """Return the features for points with as many columns as X, and of its type."""
         self.check(kernel)
         rng = as_rng(self, self.random_state)
-        frequencies = frequency_law(kernel)(rng, (self._size // 2, X.shape[1]))
+        frequencies = kernel.draw_frequencies(rng, (self._size // 2, X.shape[1]))
         return FourierFeatures(kernel, frequencies.astype(X.dtype, copy=False))
 
     @property
@@ -209,27 +208,10 @@ class RandomFeatures(Approximation):
         )
 
 
-WITH_FEATURES = ("Gaussian", "Laplacian", "Matern", "RationalQuadratic", "InverseMultiquadric")
-"""The kernels whose frequencies have a known law."""
-
-Law = Callable[[np.random.Generator, tuple[int, int]], Array]
-"""Frequencies of a given shape, drawn."""
-
-
-def frequency_law(kernel: Any) -> Law:
-    """Return the law whose characteristic function the kernel is a multiple of.
-
-    For a Laplacian ω_k ~ Cauchy/σ, independent; the others are Gaussian kernels averaged over
-    bandwidths. A factor of the kernel is in the features.
-    """
-    if isinstance(kernel, Scaled):
-        return frequency_law(kernel.kernel)
-    if isinstance(kernel, AVERAGES):
-        return lambda rng, shape: bandwidth_law(kernel).drawn_frequencies(rng, shape)
-    if isinstance(kernel, Laplacian):
-        return lambda rng, shape: rng.standard_cauchy(shape) / kernel._sigma()
-    needed = (
-        f"a kernel with random features is needed: {', '.join(WITH_FEATURES)}, or a multiple "
-        "of one of these"
-    )
-    raise MuhatError("RandomFeatures", needed, repr(kernel), "use Nystrom, which takes any kernel")
+def check_frequencies(kernel: Kernel) -> None:
+    """Raise MuhatError for a kernel without a known law of frequencies."""
+    if not kernel.has_frequencies:
+        known = ", ".join(classes_with("has_frequencies"))
+        needed = f"a kernel with random features is needed: {known}, or a multiple of one of these"
+        advice = "use Nystrom, which takes any kernel"
+        raise MuhatError("RandomFeatures", needed, repr(kernel), advice)

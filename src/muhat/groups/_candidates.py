@@ -23,7 +23,7 @@ PENALTIES = (1.0, 3.0, 10.0, 30.0)
 SECOND_BANDWIDTHS = (1.0, 2.0, 4.0, 8.0)
 """The h of the second look n_h."""
 
-PILOT_BANDWIDTH = 0.5
+PILOT = BANDWIDTHS.index(0.5)
 """The kernel smoother that, averaged with a filter, the second look starts from."""
 
 PILOT_PENALTY = 10.0
@@ -36,6 +36,9 @@ A group's own variance alone fails on yes/no data, where a few equal rows have n
 
 MIN_VARIANCE_SHARE = 1e-13
 """The least variance within groups, as a share of the mean of k(x, x): below it is rounding."""
+
+MAX_EXPONENT = 80.0
+"""Where exponents are cut: exp(−80) is nothing beside one, and denormal numbers are slow."""
 
 BLOCK_ENTRIES = 2**22
 """Entries of all matrices W together that are held at a time: 32 MB."""
@@ -98,26 +101,59 @@ class GroupVectors:
 
 
 class Candidates:
-    """The matrices W of all candidates, in the order of `NAMES`, some rows at a time."""
+    """The matrices W of all candidates, in the order of `NAMES`, some rows at a time.
 
-    def __init__(self, vectors: GroupVectors) -> None:
+    The second look smooths by the distances of a pilot P = ½(ks_½ + f_10), which has less noise:
+    W_tu ∝ n_u exp(−d′²_tu/(h (D′_t + D′_u))), d′² the squared distances of the rows of PZ and
+    D′_t = Σ_u P²_tu D_u.
+
+    Parameters
+    ----------
+    vectors : GroupVectors
+        The groups.
+    dtype : type, default=float64
+        What the smoothers are computed in, from the groups' centre: where there are thousands of
+        groups these products take most of the time.
+    """
+
+    def __init__(self, vectors: GroupVectors, dtype: type = np.float64) -> None:
         self.vectors = vectors
-        smoothers = Smoothers(vectors.Z, vectors.noise, vectors.n, BANDWIDTHS, unbiased=True)
-        filters = GroupFilters(vectors, PENALTIES)
-        second = second_look(vectors)
-        self.families = (Averages(vectors), smoothers, filters, second)
+        spectrum = GroupSpectrum.from_vectors(vectors)
+        self.centre = spectrum.centre
+        centred: Array = (vectors.Z - self.centre).astype(dtype)
+        self.averages = Averages(vectors)
+        self.filters = GroupFilters(spectrum, PENALTIES)
+        self.smoothers = Smoothers(centred, vectors.noise, vectors.n, BANDWIDTHS, unbiased=True)
+        self.smoothed = np.empty((len(BANDWIDTHS), *centred.shape), dtype)
+        pilot_filter = GroupFilters(spectrum, [PILOT_PENALTY])
+        pilot_noise = np.empty(len(vectors))
+        for rows in self.blocks():
+            W = self.smoothers.weights(rows)
+            self.smoothed[:, rows] = W @ centred
+            P = (W[PILOT] + pilot_filter.weights(rows)[0]) / 2
+            pilot_noise[rows] = P**2 @ vectors.noise
+        filtered = pilot_filter.means(slice(None))[0] - self.centre
+        points = ((self.smoothed[PILOT] + filtered) / 2).astype(dtype)
+        self.centred = centred
+        self.second = Smoothers(points, pilot_noise, vectors.n, SECOND_BANDWIDTHS, unbiased=False)
 
     def weights(self, rows: slice) -> Array:
         """Return the rows W_t of every candidate, of shape (15, rows, T)."""
-        return np.concatenate([family.weights(rows) for family in self.families])
+        families = (self.averages, self.smoothers, self.filters, self.second)
+        return np.concatenate([family.weights(rows) for family in families])
 
     def means(self, rows: slice) -> Array:
         """Return the estimates (WZ)_t of every candidate, of shape (15, rows, r)."""
-        return np.concatenate([family.means(rows) for family in self.families])
+        smoothed = self.centre + self.smoothed[:, rows]
+        second = self.centre + self.second.weights(rows) @ self.centred
+        return np.concatenate(
+            [self.averages.means(rows), smoothed, self.filters.means(rows), second]
+        )
 
     def blocks(self) -> Iterator[slice]:
         """Yield slices of rows, so few at a time that all candidates fit in memory."""
-        return row_blocks(len(self.vectors), len(NAMES))
+        T = len(self.vectors)
+        return slices(0, T, max(1, BLOCK_ENTRIES // (T * len(NAMES))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +182,7 @@ class Smoothers:
     Attributes
     ----------
     points : array of shape (T, r)
-        The vectors whose squared distances are d².
+        Vectors, not far from zero, whose squared distances are d².
     noise : array of shape (T,)
         D_t.
     n : array of shape (T,)
@@ -155,8 +191,6 @@ class Smoothers:
         The h.
     unbiased : bool
         Whether D_t + D_u, what noise adds to the squared distance of two groups, is subtracted.
-    averaged : array of shape (T, r), default=None
-        The vectors that are averaged; the points themselves if not given.
     """
 
     points: Array
@@ -164,101 +198,99 @@ class Smoothers:
     n: Array
     bandwidths: Sequence[float]
     unbiased: bool
-    averaged: Array | None = None
 
     def weights(self, rows: slice) -> Array:
-        """Return W of every h, of shape (bandwidths, rows, T)."""
-        scale = self.noise[rows, None] + self.noise
+        """Return W of every h, of shape (bandwidths, rows, T), in the type of the points."""
+        scale = (self.noise[rows, None] + self.noise).astype(self.points.dtype)
         distances = self._squared_distances(rows)
         if self.unbiased:
             distances -= scale
         exponents = np.maximum(distances, 0) / scale
         own = np.arange(len(self.n))[rows]
         exponents[np.arange(len(own)), own] = 0.0
-        W = np.empty((len(self.bandwidths), *exponents.shape))
+        n = self.n.astype(exponents.dtype)
+        W = np.empty((len(self.bandwidths), *exponents.shape), exponents.dtype)
         for place, h in enumerate(self.bandwidths):
             np.multiply(exponents, -1 / h, out=W[place])
+            np.maximum(W[place], -MAX_EXPONENT, out=W[place])
             np.exp(W[place], out=W[place])
-            W[place] *= self.n
+            W[place] *= n
             W[place] /= W[place].sum(axis=1, keepdims=True)
         return W
 
-    def means(self, rows: slice) -> Array:
-        """Return WZ of every h, of shape (bandwidths, rows, r)."""
-        return self.weights(rows) @ (self.points if self.averaged is None else self.averaged)
-
     def _squared_distances(self, rows: slice) -> Array:
         """Return the squared distances of some rows to all, of shape (rows, T)."""
-        squares = (self._centred**2).sum(axis=1)
-        products = self._centred[rows] @ self._centred.T
+        squares = (self.points**2).sum(axis=1)
+        products = self.points[rows] @ self.points.T
         return squares[rows, None] + squares - 2 * products
 
-    @cached_property
-    def _centred(self) -> Array:
-        """The points from their mean, where distances lose fewer digits."""
-        return self.points - self.points.mean(axis=0)
+
+@dataclass(frozen=True, eq=False)
+class GroupSpectrum:
+    """The principal components of the groups, from their common mean and in units of their noise.
+
+    V diag(e) Vᵀ decomposes (I − qqᵀ) E^−½ G E^−½ (I − qqᵀ), q = √w, E_t = mean(v)/n_t. Where
+    there is nothing but noise, eigenvalues are about one; those up to one are not kept.
+
+    Attributes
+    ----------
+    vectors : GroupVectors
+        The groups.
+    centre : array of shape (r,)
+        Their common mean wᵀZ.
+    V : array of shape (T, components)
+        The eigenvectors.
+    axes : array of shape (r, components)
+        The same directions among the vectors Z.
+    e : array of shape (components,)
+        The eigenvalues, all above one.
+    """
+
+    vectors: GroupVectors
+    centre: Array
+    V: Array
+    axes: Array
+    e: Array
+
+    @classmethod
+    def from_vectors(cls, vectors: GroupVectors) -> GroupSpectrum:
+        """Decompose the smaller one of YYᵀ and YᵀY, Y = (I − qqᵀ) E^−½ Z."""
+        centre = vectors.shares @ vectors.Z
+        scale = np.sqrt(vectors.n / vectors.variances.mean())
+        Y = scale[:, None] * (vectors.Z - centre)
+        if len(Y) <= Y.shape[1]:
+            e, V = np.linalg.eigh(Y @ Y.T)
+            e, V = e[e > 1], V[:, e > 1]
+            return cls(vectors, centre, V, (Y.T @ V) / np.sqrt(e), e)
+        e, axes = np.linalg.eigh(Y.T @ Y)
+        e, axes = e[e > 1], axes[:, e > 1]
+        return cls(vectors, centre, (Y @ axes) / np.sqrt(e), axes, e)
 
 
+@dataclass(frozen=True, eq=False)
 class GroupFilters:
     """The paper's filters on the groups: W = 1wᵀ + E^½ V diag(u/(u + c)) Vᵀ E^−½, one for each c.
 
-    V diag(e) Vᵀ decomposes (I − qqᵀ) E^−½ G E^−½ (I − qqᵀ), q = √w, E_t = mean(v)/n_t: the groups
-    from their common mean, in units of their noise, whose eigenvalues are one where there is
-    nothing but noise; u = (e − 1)₊. Components with u = 0 vanish and are not kept.
+    Here u = (e − 1)₊; components with u = 0 vanish.
     """
 
-    def __init__(self, vectors: GroupVectors, penalties: Sequence[float]) -> None:
-        self.vectors = vectors
-        self.centre = vectors.shares @ vectors.Z
-        self.gaps = vectors.Z - self.centre
-        scale = np.sqrt(vectors.n / vectors.variances.mean())
-        self.V, self.axes, e = principal_components(scale[:, None] * self.gaps)
-        u = e - 1
-        self.shrinkage = u / (u + np.asarray(penalties)[:, None])
+    spectrum: GroupSpectrum
+    penalties: Sequence[float]
 
     def weights(self, rows: slice) -> Array:
         """Return W of every c, of shape (penalties, rows, T)."""
-        root = np.sqrt(self.vectors.n)
-        left = self.shrinkage[:, None, :] * (self.V[rows] / root[rows, None])
-        return self.vectors.shares + left @ (self.V * root[:, None]).T
+        n, V = self.spectrum.vectors.n, self.spectrum.V
+        left = self._shrinkage * (V[rows] / np.sqrt(n[rows, None]))
+        return self.spectrum.vectors.shares + left @ (V * np.sqrt(n)[:, None]).T
 
     def means(self, rows: slice) -> Array:
         """Return WZ of every c, of shape (penalties, rows, r), by projecting on the components."""
-        scores = self.gaps[rows] @ self.axes
-        return self.centre + (self.shrinkage[:, None, :] * scores) @ self.axes.T
+        centre, axes = self.spectrum.centre, self.spectrum.axes
+        scores = (self.spectrum.vectors.Z[rows] - centre) @ axes
+        return centre + (self._shrinkage * scores) @ axes.T
 
-
-def principal_components(Y: Array) -> tuple[Array, Array, Array]:
-    """Return V, R and e > 1 with Y = V √e Rᵀ, from the smaller one of YYᵀ and YᵀY."""
-    T, r = Y.shape
-    if r >= T:
-        e, V = np.linalg.eigh(Y @ Y.T)
-        kept = e > 1
-        e, V = e[kept], V[:, kept]
-        return V, (Y.T @ V) / np.sqrt(e), e
-    e, R = np.linalg.eigh(Y.T @ Y)
-    kept = e > 1
-    e, R = e[kept], R[:, kept]
-    return (Y @ R) / np.sqrt(e), R, e
-
-
-def second_look(vectors: GroupVectors) -> Smoothers:
-    """Return the smoothers by the distances of a pilot P = ½(ks_½ + f_10), which has less noise.
-
-    W_tu ∝ n_u exp(−d′²_tu/(h (D′_t + D′_u))), d′² the squared distances of the rows of PZ and
-    D′_t = Σ_u P²_tu D_u.
-    """
-    smoother = Smoothers(vectors.Z, vectors.noise, vectors.n, [PILOT_BANDWIDTH], unbiased=True)
-    filters = GroupFilters(vectors, [PILOT_PENALTY])
-    points = np.empty_like(vectors.Z)
-    noise = np.empty(len(vectors))
-    for rows in row_blocks(len(vectors), 2):
-        P = (smoother.weights(rows)[0] + filters.weights(rows)[0]) / 2
-        points[rows] = P @ vectors.Z
-        noise[rows] = P**2 @ vectors.noise
-    return Smoothers(points, noise, vectors.n, SECOND_BANDWIDTHS, False, averaged=vectors.Z)
-
-
-def row_blocks(T: int, matrices: int) -> Iterator[slice]:
-    """Yield slices of T rows, so few at a time that as many matrices W fit in memory."""
-    return slices(0, T, max(1, BLOCK_ENTRIES // (T * matrices)))
+    @property
+    def _shrinkage(self) -> Array:
+        """u/(u + c), of shape (penalties, 1, components)."""
+        u = self.spectrum.e - 1
+        return u / (u + np.asarray(self.penalties)[:, None, None])

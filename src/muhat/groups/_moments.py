@@ -19,6 +19,9 @@ RIDGE = 0.02
 MIN_RIDGE = 1e-12
 """The same as a share of the inner products, where that risk is nothing but rounding."""
 
+MAX_GROUPS_DOUBLE = 1000
+"""Groups up to which what chooses the weights is computed in float64; the estimates always are."""
+
 MAX_SIZES = 100
 """Sizes of groups for which weights are computed; of more, those that are alike share them."""
 
@@ -80,7 +83,8 @@ class LeftOutMoments:
         noise = np.zeros((F, T))
         for fold in folds:
             f = fold.fold
-            candidates = Candidates(fold.vectors)
+            is_large = len(fold.present) > MAX_GROUPS_DOUBLE
+            candidates = Candidates(fold.vectors, np.float32 if is_large else np.float64)
             for rows in candidates.blocks():
                 means = candidates.means(rows).transpose(1, 0, 2)
                 at = fold.present[rows]

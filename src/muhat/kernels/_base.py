@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,46 +14,74 @@ from muhat._validation import as_array, as_points, as_two_samples, positive
 from muhat.errors import MuhatError
 
 BLOCK = 2048
-"""Rows and columns of a block of a kernel that only gives matrices (32 MB in float64)."""
+"""Rows and columns of a block of a kernel that only returns matrices (32 MB in float64)."""
+
+
+class GaussianMeans(Protocol):
+    """Expectations of a kernel under mixtures P and Q of r and r' Gaussians."""
+
+    def at(self, P: Any, X: Array) -> Array:
+        """Return E k(x_i, Y_j), Y_j ~ component j of P: shape (r, n)."""
+
+    def between(self, P: Any, Q: Any) -> Array:
+        """Return E k(X_j, Y_l) of independent components of P and Q: shape (r, r')."""
+
+    def own(self, P: Any) -> Array:
+        """Return E k(X_j, X_j): shape (r,)."""
 
 
 class Kernel(BaseEstimator):
     """A positive semi-definite function k(x, y).
 
-    A kernel of your own is a dataclass with ``__call__``; whatever it must learn from a sample (a bandwidth) it learns
-    in ``resolve``, which returns a new kernel and leaves this one as it was. Its Gram matrices are checked by their
-    eigenvalues unless it says ``positive_semidefinite = True``.
+    A kernel of your own is a dataclass with ``__call__``. What it learns from a sample, such as a
+    bandwidth, it learns in ``resolve``, which returns a new kernel. Its Gram matrices are checked
+    by their eigenvalues unless it says ``positive_semidefinite = True``.
+
+    What else is known about a kernel are attributes of its class.
     """
+
+    name: ClassVar[str] = ""
+    """What users type, such as 'gaussian'; empty for a kernel that cannot be given by name."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names that users may type."""
 
     translation_invariant: ClassVar[bool] = False
     """Whether k(x, y) is a function of x − y, so that centring a sample changes nothing."""
+    isotropic: ClassVar[bool] = False
+    """Whether k(x, y) is a function of ‖x − y‖, so that no direction is special."""
     positive_semidefinite: ClassVar[bool] = False
     """Whether this is proven, so that no Gram matrix needs to be checked."""
+    nonnegative: ClassVar[bool] = False
+    """Whether no value k(x, y) is below zero."""
+    has_frequencies: ClassVar[bool] = False
+    """Whether ``draw_frequencies`` is available, and with it random Fourier features."""
+    has_gaussian_means: ClassVar[bool] = False
+    """Whether ``gaussian_means`` is available: kernel means of Gaussian mixtures."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j); with ``Y=None``, the Gram matrix of X, exactly symmetric."""
         raise NotImplementedError
 
     def diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i); unless a kernel knows a faster way, row by row."""
+        """Return k(x_i, x_i), row by row unless a kernel has a faster way: shape (n,)."""
         return np.array([self(row[None])[0, 0] for row in as_points(X)])
 
     def product(self, X: Array, V: Array, Y: Array | None = None) -> Array:
-        """Return k(X, Y) V without holding the matrix: memory grows with the rows, not with their pairs.
+        """Return k(X, Y) V without holding the matrix, in memory proportional to the rows.
 
-        V has a row, or a number, for each y_j. With ``Y=None`` these are the rows of X, and each value serves both
-        halves of the Gram matrix.
+        V has a row, or a number, for each y_j. With ``Y=None`` these are the rows of X, and each
+        value is used for both halves of the Gram matrix.
         """
         V, (X, other) = as_array(V), as_two_samples(X, Y)
         if V.ndim not in (1, 2) or len(V) != len(other) or V.dtype.kind not in "fiub":
-            needed = f"a vector or a matrix of {len(other)} rows of real numbers is needed to multiply with"
+            needed = f"a vector or a matrix of {len(other)} rows of real numbers is needed"
             got = f"shape {V.shape} and type {V.dtype}"
             raise MuhatError(f"{type(self).__name__}.product", needed, got)
         columns = V[:, None] if V.ndim == 1 else V
         return self._product(X, columns, None if Y is None else other).reshape(len(X), *V.shape[1:])
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
-        """Return k(X, Y) V from the matrices of blocks of rows; with ``Y=None`` each serves both halves."""
+        """Return k(X, Y) V from blocks; with ``Y=None`` each is used for both halves."""
         other = X if Y is None else Y
         total = np.zeros((len(X), V.shape[1]), np.result_type(self(X[:1], other[:1]), V))
         for i in slices(0, len(X), BLOCK):
@@ -65,13 +93,28 @@ class Kernel(BaseEstimator):
         return total
 
     def resolve(self, X: Array) -> Kernel:
-        """Return this kernel with every parameter a number, learnt from X where it was not."""
+        """Return this kernel with every parameter a number, learnt from X if need be."""
         return self
 
     @property
     def bound(self) -> float:
-        """κ² = sup k(x, x), infinite where there is none."""
+        """κ² = sup k(x, x), infinite for an unbounded kernel."""
         return float("inf")
+
+    def draw_frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        """Return draws of the frequency ω, whose characteristic function is k up to a factor.
+
+        The result has the given shape, (number of frequencies, number of features).
+        """
+        raise NotImplementedError
+
+    def gaussian_means(self) -> GaussianMeans:
+        """Return the expectations of k under Gaussian mixtures."""
+        raise NotImplementedError
+
+    def l1_norm(self, d: int) -> float | None:
+        """Return ∫|ψ| of k(x, y) = ψ(x − y) on R^d; None where it is not known."""
+        return None
 
     def __add__(self, other: Kernel) -> Sum:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
@@ -90,11 +133,8 @@ class Composite(Kernel):
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels it is made of, by parameter name."""
-        return {
-            name: part
-            for name, part in self.get_params(deep=False).items()
-            if isinstance(part, Kernel)
-        }
+        parameters = self.get_params(deep=False).items()
+        return {name: part for name, part in parameters if isinstance(part, Kernel)}
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
@@ -102,9 +142,19 @@ class Composite(Kernel):
         return all(part.translation_invariant for part in self.parts.values())
 
     @property
+    def isotropic(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.isotropic for part in self.parts.values())
+
+    @property
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         """Whether every part is."""
         return all(part.positive_semidefinite for part in self.parts.values())
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.nonnegative for part in self.parts.values())
 
     def resolve(self, X: Array) -> Self:
         parts = {name: part.resolve(X) for name, part in self.parts.items()}
@@ -137,6 +187,11 @@ class Sum(Pair):
 
     combine: ClassVar[np.ufunc] = np.add
 
+    @property
+    def has_gaussian_means(self) -> bool:  # type: ignore[override]
+        """Whether both parts have them."""
+        return self.left.has_gaussian_means and self.right.has_gaussian_means
+
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         return self.left.product(X, V, Y) + self.right.product(X, V, Y)
 
@@ -168,6 +223,19 @@ class Scaled(Composite):
     def bound(self) -> float:
         return positive(self, "factor", self.factor) * self.kernel.bound
 
+    @property
+    def has_gaussian_means(self) -> bool:  # type: ignore[override]
+        """Whether the kernel has them."""
+        return self.kernel.has_gaussian_means
+
+    @property
+    def has_frequencies(self) -> bool:  # type: ignore[override]
+        """Whether the kernel has them."""
+        return self.kernel.has_frequencies
+
+    def draw_frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        return self.kernel.draw_frequencies(rng, shape)
+
 
 def terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
     """Return a kernel as a sum of factor · part, where no part is itself a sum or a multiple."""
@@ -177,3 +245,15 @@ def terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
         outer = positive(kernel, "factor", kernel.factor)
         return [(outer * factor, part) for factor, part in terms(kernel.kernel)]
     return [(1.0, kernel)]
+
+
+def classes_with(fact: str) -> list[str]:
+    """Return the names of all kernel classes that state a fact, such as ``"has_frequencies"``."""
+    found = []
+    remaining: list[type[Kernel]] = [Kernel]
+    while remaining:
+        kind = remaining.pop(0)
+        if getattr(kind, fact) is True and kind.name:
+            found.append(kind.__name__)
+        remaining = kind.__subclasses__() + remaining
+    return found

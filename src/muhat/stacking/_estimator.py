@@ -30,7 +30,6 @@ from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
-from muhat.kernels._mixtures import has_closed_form
 from muhat.selection._base import MIN_REMAINING_MASS
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._embedding import MixedEmbedding
@@ -288,7 +287,7 @@ def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
         WardMixtures(whiten=True),
         IndependentBlocks(),
     ]
-    return found if kernel is None or has_closed_form(kernel) else [*found, ClusterJitter()]
+    return found if kernel is None or kernel.has_gaussian_means else [*found, ClusterJitter()]
 
 
 def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:

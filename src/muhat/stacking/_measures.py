@@ -93,7 +93,7 @@ def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
     counts = np.floor(shares).astype(int)
     late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]
     counts[late] += 1
-    variances, axes = P._eigenpairs
+    variances, axes = P.eigenpairs
     # The symmetric root is continuous in the covariance; eigenvectors are not.
     roots = (axes * np.sqrt(variances)[:, None, :]) @ axes.swapaxes(-2, -1)
     drawn = []

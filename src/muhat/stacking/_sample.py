@@ -13,9 +13,7 @@ from scipy.sparse import csr_array
 
 from muhat._arrays import Array, slices
 from muhat.gram._problem import dimension_of
-from muhat.gram._random_features import frequency_law
-from muhat.kernels import Kernel, Laplacian
-from muhat.kernels._base import terms
+from muhat.kernels import Kernel
 from muhat.selection._base import bias_factor_of
 
 ROWS = 8192
@@ -322,15 +320,9 @@ def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:
 
 
 def orthogonal_frequencies(kernel: Kernel, count: int, d: int, rng: np.random.Generator) -> Array:
-    """Return frequencies of the kernel's law, orthogonal d by d where the law has no preferred direction.
-
-    Raises
-    ------
-    ValueError
-        If the kernel has no such law.
-    """
-    drawn = frequency_law(kernel)(rng, (count, d))
-    if any(isinstance(part, Laplacian) for _, part in terms(kernel)):
+    """Return random frequencies of the kernel; those of an isotropic one are orthogonal d by d."""
+    drawn = kernel.draw_frequencies(rng, (count, d))
+    if not kernel.isotropic:
         return drawn
     bases = np.linalg.qr(rng.standard_normal((-(-count // d), d, d)))[0]
     return np.linalg.norm(drawn, axis=1)[:, None] * bases.reshape(-1, d)[:count]

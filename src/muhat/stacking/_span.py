@@ -10,7 +10,6 @@ import numpy as np
 from muhat._arrays import Array
 from muhat.embedding import Element, Embedding
 from muhat.kernels import Kernel, Mixture
-from muhat.kernels._mixtures import has_closed_form
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._measures import Measure, Recombination, draw_from
 from muhat.stacking._sample import Sample
@@ -42,7 +41,7 @@ class Span:
         cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator
     ) -> Span:
         """Return the span of measures made from a sample, with so many draws from each mixture if need be."""
-        count, closed = len(measures), has_closed_form(sample.kernel)
+        count, closed = len(measures), sample.kernel.has_gaussian_means
         points, on_points, mixtures = [sample.X], [np.zeros((sample.n, count))], {}
         for m, measure in enumerate(measures):
             if isinstance(measure, Mixture) and closed:
@@ -104,7 +103,7 @@ def combination(
             mixtures.append((weight, measure))
         elif weight > 0:
             drawn.append((weight, measure))
-    closed = has_closed_form(sample.kernel)
+    closed = sample.kernel.has_gaussian_means
     if mixtures:
         masses = np.concatenate([weight * P.weights for weight, P in mixtures])
         gaussians = joined([P for _, P in mixtures], masses / masses.sum())

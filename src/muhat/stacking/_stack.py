@@ -9,8 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat.errors import MuhatError
-from muhat.gram._random_features import frequency_law
-from muhat.kernels import Kernel, Mixture
+from muhat.kernels import Mixture
 from muhat.stacking._candidates import Candidate, wave_of
 from muhat.stacking._measures import Measure, Recombination
 from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, orthogonal_frequencies
@@ -102,7 +101,7 @@ def _moments(
     if sample.n == 1:
         own = sample.kernel(sample.X)
         return LeftOutMoments(own[None], own, np.ones(1))
-    known = has_law(sample.kernel)
+    known = sample.kernel.has_frequencies
     in_folds = sample.n > ONE_BY_ONE_UP_TO or not known
     folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
     if n_frequencies is None or not known:
@@ -125,15 +124,6 @@ def _moments(
         )
         raise MuhatError("StackedMean", needed, got, "rescale X or take another bandwidth")
     return moments
-
-
-def has_law(kernel: Kernel) -> bool:
-    """Whether random frequencies can stand for the kernel."""
-    try:
-        frequency_law(kernel)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -178,7 +168,7 @@ def _scores(
     measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the inner products of some estimates, and their values at rows: of shape (M, M) and (rows, M)."""
-    if not has_law(left.kernel):
+    if not left.kernel.has_frequencies:
         span = Span.from_measures(left, measures, DRAWS_TO_CHOOSE, rng)
         return span.gram(), span.values(X)
     waves = Waves(left, orthogonal_frequencies(left.kernel, SCORING_FREQUENCIES, X.shape[1], rng))

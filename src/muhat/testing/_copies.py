@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import option
 from muhat.data import SampleBatch
 from muhat.data._copies import RECURRING, row_hashes
 
@@ -94,5 +95,5 @@ def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) ->
             f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences."
         )
     if notes:
-        notes[-1] = notes[-1][:-1] + "; distinct=True (--distinct) drops copies."
+        notes[-1] = f"{notes[-1][:-1]}; {option('distinct')} drops copies."
     return " ".join(notes)

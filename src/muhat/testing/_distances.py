@@ -38,7 +38,7 @@ class Distance(Kernel):
         """Return the kernel with its origin, unit and ranks learnt from X."""
         X = as_points(X).astype(np.float64, copy=False)
         reference = np.sort(X, axis=0) if self.ranks else None
-        points = X if reference is None else _ranks(reference, X)
+        points = X if reference is None else ranks_among(reference, X)
         largest = (
             float(np.abs(points).max()) or 1.0
         )  # so that no sum is beyond the range of numbers
@@ -81,11 +81,11 @@ class _ResolvedDistance(Distance):
     def _moved(self, X: Array) -> Array:
         """Return points, or their ranks, seen from the origin."""
         X = X.astype(np.float64, copy=False)
-        points = X if self.reference is None else _ranks(self.reference, X)
+        points = X if self.reference is None else ranks_among(self.reference, X)
         return (points - self.origin) / self.unit
 
 
-def _ranks(reference: Array, X: Array) -> Array:
+def ranks_among(reference: Array, X: Array) -> Array:
     """Return the rank of every value among the sorted values of its column; the mean of ties."""
     columns = [
         np.searchsorted(known, values, side="left") + np.searchsorted(known, values, side="right")

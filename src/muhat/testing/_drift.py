@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import p_text, shift_text
+from muhat._messages import p_text, sample_size, shift_text
 from muhat._reportable import Reportable
 from muhat._summary import (
     BAD,
@@ -490,7 +490,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         least = 2 * length if reset or length > 1 else 1
         if drawn.n < least:
             needed = f"a {name} of at least {least} rows is needed"
-            raise MuhatError("DriftDetector", needed, f"n_samples = {drawn.n}")
+            raise MuhatError("DriftDetector", needed, sample_size(drawn.n))
         return drawn
 
     def _rows_in_memory(self, X: Any, name: str, reset: bool) -> Array:

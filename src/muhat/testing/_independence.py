@@ -197,6 +197,7 @@ class IndependenceTest(PermutationTest):
             is_complete=is_complete,
             n=pairs.n,
             correlation=permuted.correlation,
+            rank_correlation=pairs.rank_correlation,
             x_names=pairs.x.names,
             y_names=pairs.y.names,
             n_copies=pairs.n_copies,

@@ -15,7 +15,7 @@ from muhat._parts import as_kernel
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.kernels import Gaussian, Kernel, Laplacian
-from muhat.kernels._own import Metric, Radial, distances_of_pairs
+from muhat.kernels._radial import Metric, Radial, distances_of_pairs
 
 N_GAUSSIAN_BANDWIDTHS, N_OTHER_BANDWIDTHS = 14, 6
 """Bandwidths of a ladder: for the Gaussian kernel, and for any other."""

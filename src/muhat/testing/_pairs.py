@@ -13,7 +13,7 @@ from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
 from muhat.gram import Approximation
 from muhat.kernels import Kernel, Precomputed
-from muhat.testing._distances import features_for
+from muhat.testing._distances import features_for, ranks_among
 from muhat.testing._gram import PooledSpectrum
 
 MIN_COPY_AGREEMENT = 0.5
@@ -88,6 +88,18 @@ class Pairs:
     def constant(self) -> tuple[str, ...]:
         """Which of 'x' and 'y' are the same in all rows."""
         return tuple(name for name in ("x", "y") if getattr(self, name).is_constant)
+
+    @property
+    def rank_correlation(self) -> float | None:
+        """Spearman's rank correlation of one column and one column; None otherwise."""
+        has_single_columns = self.x.rows.shape[1] == 1 and self.y.rows.shape[1] == 1
+        has_row_numbers = self.x.has_row_numbers or self.y.has_row_numbers
+        if not has_single_columns or has_row_numbers or self.constant:
+            return None
+        x, y = self.x.rows, self.y.rows
+        x_ranks = ranks_among(np.sort(x, axis=0), x)
+        y_ranks = ranks_among(np.sort(y, axis=0), y)
+        return float(np.corrcoef(x_ranks[:, 0], y_ranks[:, 0])[0, 1])
 
     @property
     def standardized(self) -> Pairs:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, p_value_text, shift_text
+from muhat._messages import is_at_floor, option, p_value_text, shift_text
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, as_points
@@ -20,7 +20,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
-from muhat.testing._wording import change_text, source_columns
+from muhat.testing._wording import MIN_STANDARD_ERRORS, change_text, source_columns
 
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
@@ -449,6 +449,9 @@ class IndependenceResult(Result):
     correlation : float
         The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels of ``best``, between 0
         and 1.
+    rank_correlation : float or None
+        Spearman's rank correlation, for the direction of the dependence: of one column and one
+        column; None otherwise.
     x_names, y_names : tuple of str or None
         The names of the columns, where data frames were given.
     n_copies : int
@@ -477,9 +480,10 @@ class IndependenceResult(Result):
     constant: tuple[str, ...] = ()
     copies_can_be_dropped: bool = True
     left_out: tuple[str, ...] = ()
+    rank_correlation: float | None = None
 
     def _finding(self, level: float) -> str:
-        """Return one or two sentences: what the test finds at a level, how sure, and how strong."""
+        """Return what the test finds at a level, how sure, how strong and in which direction."""
         x, y = _listed(self.x_names, "x"), _listed(self.y_names, "y")
         rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
         if self.constant:
@@ -493,7 +497,19 @@ class IndependenceResult(Result):
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
         scale = "on a scale from 0 to 1 that is not linear correlation's"
         strength = f"kernel correlation {self.correlation:.2g}, {scale}"
-        return f"{x} and {y} are dependent ({rows}; {strength}).{self._on_copies}"
+        direction = self._direction(x, y)
+        return f"{x} and {y} are dependent ({rows}; {strength}).{direction}{self._on_copies}"
+
+    def _direction(self, x: str, y: str) -> str:
+        """Return a sentence on whether y rises or falls with x, with a space before it."""
+        if self.rank_correlation is None:
+            return ""
+        measured = f"(rank correlation {self.rank_correlation:.2f})".replace("-", "−")
+        # Under independence √(n − 1) times the rank correlation is about N(0, 1).
+        if abs(self.rank_correlation) * (self.n - 1) ** 0.5 < MIN_STANDARD_ERRORS:
+            return f" {y} neither rises nor falls steadily as {x} rises {measured}."
+        tendency = "higher" if self.rank_correlation > 0 else "lower"
+        return f" Where {x} is higher, {y} tends to be {tendency} {measured}."
 
     def _effect_rows(self) -> list[tuple[str, str]]:
         return [("kernel correlation (0: independent, to 1)", f"{self.correlation:.2g}")]
@@ -514,7 +530,7 @@ class IndependenceResult(Result):
         if not self.copies_stand_out:
             return ""
         are = "is an exact copy of another" if self.n_copies == 1 else "are exact copies of others"
-        advice = " (distinct=True drops copies)" if self.copies_can_be_dropped else ""
+        advice = f" ({option('distinct')} drops copies)" if self.copies_can_be_dropped else ""
         return f" {copies} of {self.n:,} rows {are}; p assumes independent rows{advice}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -523,6 +539,7 @@ class IndependenceResult(Result):
             "n": self.n,
             **super().to_dict(level),
             "correlation": self.correlation,
+            "rank_correlation": self.rank_correlation,
             "n_copies": self.n_copies,
             "distinct": self.distinct,
         }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._messages import option
 from muhat._parts import as_gram
 from muhat._validation import whole_number
 from muhat.data import ColumnMoments, DataSet, FileBatches, Source, TransformedSource
@@ -138,6 +139,9 @@ class TwoSampleTest(PermutationTest):
     Largest difference: column 0, 0.95 standard deviations higher in after.
     """
 
+    max_single_rows: ClassVar[int] = MAX_SINGLE_ROWS
+    """Rows of both samples up to which each is permuted by itself; beyond, sums over bins are."""
+
     def __init__(
         self,
         kernel: Any = None,
@@ -261,7 +265,7 @@ class TwoSampleTest(PermutationTest):
 
     def _read(self, X: Any, Y: Any, gram: str | Approximation) -> tuple[TestSample, TestSample]:
         """Return both samples with their columns in one order."""
-        size = MAX_SINGLE_ROWS
+        size = self.max_single_rows
         if isinstance(gram, Approximation):
             size = max(size, gram.rows_to_learn_from)
         first, x_names = self._rows_or_source("X", X)
@@ -309,7 +313,7 @@ class TwoSampleTest(PermutationTest):
     ) -> tuple[TestSample, TestSample, bool]:
         """Return both samples without copies; unchanged, and True, if too few rows would stay."""
         if x.rows is None or y.rows is None:
-            needed = "rows in memory are needed with distinct=True"
+            needed = f"rows in memory are needed with {option('distinct')}"
             advice = "give arrays, or drop copies before"
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         kept_x, kept_y = distinct_rows(x.rows, y.rows, rng)
@@ -325,10 +329,10 @@ class TwoSampleTest(PermutationTest):
         """Return both samples as one pool: held if few or if all pairs are needed, else summed."""
         x, y = samples.scaled
         gram, N = samples.gram, x.n + y.n
-        is_held = N <= MAX_SINGLE_ROWS or gram in ("dense", "blocks") or x.moments is None
+        is_held = self.max_single_rows >= N or gram in ("dense", "blocks") or x.moments is None
         if gram == "auto":
             gram = "dense" if N <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
-        one_by_one = 0 if gram == "blocks" else MAX_SINGLE_ROWS
+        one_by_one = 0 if gram == "blocks" else self.max_single_rows
         units = PermutationUnits.choose(
             x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one
         )

@@ -1,4 +1,4 @@
-"""The paper's theorems as functions: what they say about your n, kernel and filter, and the exact loss."""
+"""The paper's theorems as functions of your n, kernel and filter, and the exact loss."""
 
 from muhat.theory._consistency import (
     Definition1,

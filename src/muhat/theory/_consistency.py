@@ -1,4 +1,4 @@
-"""Definition 1 and Theorem 3: the constants of a filter, and how fast a filtered mean tends to the true one."""
+"""Definition 1 and Theorem 3: the constants of a filter, and rates of filtered means."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ VISIBLE = 1e-10
 
 @dataclass(frozen=True)
 class Definition1:
-    """Definition 1, checked: for all λ looked at, |s_λ| ≤ B, |r_λ| ≤ C and |r_λ(γ)|γ^η ≤ D(η)λ^η on [0, κ²].
+    """Definition 1, checked: |s_λ| ≤ B, |r_λ| ≤ C and |r_λ(γ)|γ^η ≤ D(η)λ^η on [0, κ²].
 
     Attributes
     ----------
     lambdas, exponents : array
         The λ and η it was checked for.
     measured : Constants
-        The least constants that do; the qualification is the slope of log|r_λ| in log λ above κ²/2, at the two smallest
-        λ where a residual can be seen: infinite where none can, NaN where one λ alone shows it.
+        The least constants that do; the qualification is the slope of log|r_λ| in log λ above κ²/2,
+        at the two smallest λ where a residual can be seen: infinite where none can, NaN where one λ
+        alone shows it.
     stated : Constants
         The filter's own.
     holds : bool
@@ -58,7 +59,7 @@ class Definition1:
 def check_definition_1(
     filter: Filter, parameters: Any, kappa2: float = 1.0, exponents: Sequence[float] | None = None
 ) -> Definition1:
-    """Measure the constants of Definition 1 for any filter, and compare them with those that it states.
+    """Measure the constants of Definition 1 for any filter, beside those that it states.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ def check_definition_1(
     kappa2 : float, default=1.0
         κ²: the eigenvalues are in [0, κ²].
     exponents : sequence of float, default=None
-        η in (0, η0]; by default four up to the qualification η0, or up to 2 where it is infinite or not stated.
+        η in (0, η0]; by default four up to the qualification η0, or up to 2 where it is infinite or
+        not stated.
 
     Examples
     --------
@@ -146,7 +148,7 @@ def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]
 
 
 def _slope(lambdas: Array, residuals: Array) -> float:
-    """Return the slope of log max|r_λ| in log λ at the two smallest λ where most is kept and a rest can be seen."""
+    """Return the slope of log max|r_λ| in log λ at the two smallest λ that show a rest."""
     order = np.argsort(lambdas)
     lambdas, left = lambdas[order], residuals[order].max(axis=1)
     seen = np.flatnonzero((left > 0) & (left < 0.5))[:2]
@@ -197,7 +199,8 @@ def theorem_3(
     Parameters
     ----------
     filter, parameter : Filter and float
-        A filter that states its constants B, C, D and η0, and its λ, or its number of iterations t, which acts as a λ.
+        A filter that states its constants B, C, D and η0, and its λ, or its number of iterations t,
+        which acts as a λ.
     n : int
         The sample size.
     beta, source_norm : float
@@ -207,8 +210,9 @@ def theorem_3(
     delta : float, default=5.0
         δ > 0: the bound holds with probability 1 − 3e^(−δ).
     tau : float, default=None
-        τ with ‖C^β − Ĉ^β‖ ≤ τ ‖C − Ĉ‖^min(1, β); by default 1 for β ≤ 1 (t^β is operator monotone) and the Lipschitz
-        constant βκ^(2(β−1)) of t^β beyond, which is not as universal as the paper has it.
+        τ with ‖C^β − Ĉ^β‖ ≤ τ ‖C − Ĉ‖^min(1, β); by default 1 for β ≤ 1 (t^β is operator monotone)
+        and the Lipschitz constant βκ^(2(β−1)) of t^β beyond, which is not as universal as the paper
+        has it.
 
     Examples
     --------
@@ -264,7 +268,7 @@ class Rates:
 
 
 def rates(filter: Filter, beta: float) -> Rates:
-    """Return the exponents of Theorem 3 for a smoothness β > 0 and the qualification η0 of the filter.
+    """Return the exponents of Theorem 3 for smoothness β > 0 and qualification η0.
 
     Examples
     --------
@@ -284,10 +288,11 @@ def rates(filter: Filter, beta: float) -> Rates:
 
 
 class SmoothOperator:
-    """F̂ = Ĉ g_λ(Ĉ) = s_λ(Ĉ): the operator on the RKHS that maps μ̂ to the Spectral-KMSE (Proposition 2).
+    """F̂ = Ĉ g_λ(Ĉ) = s_λ(Ĉ): the operator that maps μ̂ to the Spectral-KMSE (Proposition 2).
 
-    With Tikhonov's filter it is the regression of k(x, ·) on itself, the minimiser of equation 8. What the sample does
-    not span is multiplied by s_λ(0), which is zero but for filters that treat all components alike.
+    With Tikhonov's filter it is the regression of k(x, ·) on itself, the minimiser of equation 8.
+    What the sample does not span is multiplied by s_λ(0), which is zero but for filters that treat
+    all components alike.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The exact loss ‖μ_λ − μ_P‖² of estimates on many samples at once, where the distributions P are known."""
+"""The exact loss ‖μ_λ − μ_P‖² of estimates on many samples at once, for known P."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from muhat.selection import Choice
 
 @dataclass(frozen=True)
 class ExactLosses:
-    """The exact losses of every filter and parameter on m samples of one size n, each from a known mixture.
+    """The exact losses of every filter and parameter on m samples from known mixtures.
 
-    All samples are decomposed together; after that a loss costs O(n), with no simulation and no integral.
+    All samples are decomposed together; after that a loss costs O(n), with no simulation and no
+    integral.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ class ExactLosses:
     >>> P = Mixture.isotropic([1.0], [[0.0, 0.0]], [1.0])
     >>> samples = [P.sample(20, seed) for seed in range(3)]
     >>> exact = ExactLosses.from_samples(samples, [P] * 3, [Gaussian(1.0)] * 3)
-    >>> plain, shrunk = exact.of_multiples(np.ones(1)), exact.of_path(Tikhonov(), np.array([0.01, 0.1]))
+    >>> plain = exact.of_multiples(np.ones(1))
+    >>> shrunk = exact.of_path(Tikhonov(), np.array([0.01, 0.1]))
     >>> plain.shape, shrunk.shape
     ((3, 1), (3, 2))
     >>> bool((exact.of_best_multiple() <= plain[:, 0]).all())
@@ -54,11 +56,14 @@ class ExactLosses:
     def from_samples(
         cls, samples: Iterable[Array], distributions: Iterable[Mixture], kernels: Iterable[Kernel]
     ) -> ExactLosses:
-        """Return the exact losses on samples of one size, each with its distribution and its resolved kernel."""
+        """Return the exact losses on samples of one size, with distributions and kernels."""
         samples, distributions, kernels = list(samples), list(distributions), list(kernels)
         if not len(samples) == len(distributions) == len(kernels) > 0:
             needed = "one distribution and one kernel for each sample are needed"
-            got = f"{len(samples)} samples, {len(distributions)} distributions and {len(kernels)} kernels"
+            got = (
+                f"{len(samples)} samples, {len(distributions)} distributions and {len(kernels)} "
+                "kernels"
+            )
             raise MuhatError("ExactLosses", needed, got)
         if len({np.shape(X) for X in samples}) > 1:
             got = ", ".join(sorted({str(np.shape(X)) for X in samples}))
@@ -72,7 +77,7 @@ class ExactLosses:
 
     @cached_property
     def problem(self) -> DenseProblem:
-        """All samples as one problem, for selection rules; what they choose has the leading dimension m."""
+        """All samples as one problem, for selection rules, with the leading dimension m."""
         return DenseProblem(DenseGram(self.matrices, self._masses))
 
     @cached_property
@@ -81,7 +86,9 @@ class ExactLosses:
         return [DenseProblem(DenseGram(matrix, self._masses)) for matrix in self.matrices]
 
     def of_shrinkage(self, s: Array) -> Array:
-        """Return ‖s(Ĉ)μ̂ − μ_P‖² = Σ_i s_i²⟨μ̂, v_i⟩² − 2 s_i ⟨μ̂, v_i⟩⟨v_i, μ_P⟩ + ‖μ_P‖², of shape (m, parameters).
+        """Return ‖s(Ĉ)μ̂ − μ_P‖², of shape (m, parameters).
+
+        It is Σ_i s_i²⟨μ̂, v_i⟩² − 2 s_i ⟨μ̂, v_i⟩⟨v_i, μ_P⟩ + ‖μ_P‖².
 
         ``s``, of shape (parameters, m, n), is what is kept of each component of each sample.
         """
@@ -89,7 +96,7 @@ class ExactLosses:
         return np.maximum(moved.T + self.squared_norms[:, None], 0)
 
     def of_path(self, filter: Shrinker, grid: Array) -> Array:
-        """Return the losses of a filter with every parameter of a grid, of shape (m, parameters)."""
+        """Return the losses of a filter at every parameter of a grid: shape (m, parameters)."""
         return self.of_shrinkage(filter.on(self.problem.components, grid))
 
     def of_choice(self, choice: Choice) -> Array:
@@ -97,7 +104,7 @@ class ExactLosses:
         return self.of_shrinkage(choice.shrinkage(self.problem)[None])[:, 0]
 
     def of_multiples(self, s: Array) -> Array:
-        """Return ‖sμ̂ − μ_P‖² = s²‖μ̂‖² − 2s⟨μ̂, μ_P⟩ + ‖μ_P‖², of shape (m, parameters), without a decomposition.
+        """Return ‖sμ̂ − μ_P‖² = s²‖μ̂‖² − 2s⟨μ̂, μ_P⟩ + ‖μ_P‖², of shape (m, parameters).
 
         ``s`` has the shape (parameters,), or (m, parameters) where it differs between samples.
         """

@@ -11,14 +11,17 @@ from muhat._arrays import Array
 from muhat._validation import as_points, positive, whole_number
 from muhat.errors import MuhatError
 from muhat.gram import DenseGram, Gram
-from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
+from muhat.kernels import Kernel, Precomputed
 
 
 def admissible_fraction(c: float, beta: float, n: float | None = None) -> float:
-    """Return A(c, β) = 2^(1/β)β/(2^(1/β)β + c^(1/β)(β−1)^((β−1)/β)), below which S-KMSE with λ = cn^(−β) beats KME.
+    """Return A(c, β), below which S-KMSE with λ = cn^(−β) beats KME (Theorem 1).
 
-    A is the infimum over real n > 0 of A_n = (c² + 2cn^β)/(nc² + c² + 2cn^β), attained at n = (c/(2(β−1)))^(1/β). It
-    tends to one for c → 0, but to 1/2 for β → ∞, where the paper's remark has one: only A_n for n > 1 tends to one.
+    A(c, β) = 2^(1/β)β/(2^(1/β)β + c^(1/β)(β−1)^((β−1)/β)).
+
+    A is the infimum over real n > 0 of A_n = (c² + 2cn^β)/(nc² + c² + 2cn^β), attained at n =
+    (c/(2(β−1)))^(1/β). It tends to one for c → 0, but to 1/2 for β → ∞, where the paper's remark
+    has one: only A_n for n > 1 tends to one.
 
     Parameters
     ----------
@@ -52,7 +55,8 @@ class Theorem1:
     inside, inside_at_n : bool
         Whether the ratio is below the bound, so that S-KMSE beats KME for every n, or for this one.
     risk_difference : float
-        The unbiased estimate of E‖μ_λ − μ_P‖² − E‖μ̂ − μ_P‖² at this n: negative where S-KMSE is better.
+        The unbiased estimate of E‖μ_λ − μ_P‖² − E‖μ̂ − μ_P‖² at this n: negative where S-KMSE is
+        better.
     """
 
     squared_norm: float
@@ -72,7 +76,8 @@ def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
     Parameters
     ----------
     gram : Gram or array of shape (n, n)
-        The sample under its kernel: a Gram operator, of which only a product is needed, or the Gram matrix K.
+        The sample under its kernel: a Gram operator, of which only a product is needed, or the Gram
+        matrix K.
     c, beta : float
         S-KMSE's λ = c n^(−β), c > 0 and β > 1.
 
@@ -130,7 +135,7 @@ def _gram_operator(gram: Any) -> Gram:
 
 @dataclass(frozen=True)
 class CharacteristicBound:
-    """A class of distributions inside P_(c,β), by the L² norm of the characteristic function φ_P(ω) = E exp(i⟨ω, X⟩).
+    """A class of distributions inside P_(c,β), by the L² norm of the characteristic function.
 
     Attributes
     ----------
@@ -139,7 +144,8 @@ class CharacteristicBound:
     bound : float
         The paper's: ‖φ_P‖_(L²) < √(A (2π)^(d/2) ψ(0)/‖ψ‖_(L¹)).
     widest : float
-        The same with (2π)^d, which the proof gives for this φ_P: the paper's (2π)^(d/2) mixes two Fourier conventions.
+        The same with (2π)^d, which the proof gives for this φ_P: the paper's (2π)^(d/2) mixes two
+        Fourier conventions.
     """
 
     l1_norm: float
@@ -150,7 +156,7 @@ class CharacteristicBound:
 def characteristic_bound(
     kernel: Kernel, d: int, c: float, beta: float, l1_norm: float | None = None
 ) -> CharacteristicBound:
-    """Return the class of Theorem 1 for a translation-invariant kernel k(x, y) = ψ(x − y) on R^d (the appendix).
+    """Return the class of Theorem 1 for a kernel k(x, y) = ψ(x − y) on R^d (the appendix).
 
     Parameters
     ----------
@@ -163,24 +169,16 @@ def characteristic_bound(
     """
     A = admissible_fraction(c, beta)
     d = whole_number("characteristic_bound", "d", d)
-    l1_norm = (
-        _l1_norm(kernel, d)
-        if l1_norm is None
-        else positive("characteristic_bound", "l1_norm", l1_norm)
-    )
+    if l1_norm is None:
+        l1_norm = kernel.l1_norm(d)
+        if l1_norm is None:
+            needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
+            raise MuhatError("characteristic_bound", needed, repr(kernel), "pass l1_norm=…")
+    l1_norm = positive("characteristic_bound", "l1_norm", l1_norm)
     share = A * float(kernel.diagonal(np.zeros((1, d)))[0]) / l1_norm
     return CharacteristicBound(
         l1_norm, (share * (2 * np.pi) ** (d / 2)) ** 0.5, (share * (2 * np.pi) ** d) ** 0.5
     )
-
-
-def _l1_norm(kernel: Kernel, d: int) -> float:
-    """Return ∫|ψ|: (2πσ²)^(d/2) for the Gaussian kernel, (2σ)^d for the Laplacian."""
-    if not isinstance(kernel, Gaussian | Laplacian):
-        needed = "the L¹ norm of ψ is known for Gaussian and Laplacian kernels"
-        raise MuhatError("characteristic_bound", needed, repr(kernel), "pass l1_norm=…")
-    sigma = positive(type(kernel).__name__, "bandwidth", kernel.bandwidth)
-    return float((sigma * ((2 * np.pi) ** 0.5 if isinstance(kernel, Gaussian) else 2)) ** d)
 
 
 @dataclass(frozen=True)
@@ -275,8 +273,8 @@ def shrink_components(vectors: Array, target: Array, basis: Array, h: Array) -> 
 def whitening(X: Array) -> Array:
     """Return the whitened rows x̄ + Σ^(−1/2)(x − x̄): equation 5 with f* = x̄ and 1 − h(α_i) = 1/√α_i.
 
-    (α_i, e_i) are the eigenpairs of the covariance matrix Σ = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ; along those with α_i = 0
-    no row differs from x̄, and h = 1.
+    (α_i, e_i) are the eigenpairs of the covariance matrix Σ = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ;
+    along those with α_i = 0 no row differs from x̄, and h = 1.
     """
     X = as_points(X)
     mean = X.mean(axis=0)

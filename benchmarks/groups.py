@@ -1,0 +1,69 @@
+"""The means of many groups, against the Gram matrix or the features that they are computed from."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.timing import Ratio, medians
+from muhat import Gaussian, KernelMeans, Nystrom
+from muhat._arrays import Array, slices
+
+RNG = np.random.default_rng(0)
+
+BLOCK_ROWS = 1024
+"""Rows of a block of the Gram matrix, as the estimator has them."""
+
+
+def made_groups(T: int, n: int, d: int) -> tuple[Array, Array]:
+    """Return the rows of T groups around centres of their own, and their labels."""
+    centres = RNG.normal(size=(T, d))
+    labels = np.repeat(np.arange(T), n)
+    return centres[labels] + RNG.normal(size=(T * n, d)), labels
+
+
+def gram_in_blocks(kernel: Gaussian, X: Array) -> float:
+    """Compute the upper half of the Gram matrix in blocks, of which none is kept."""
+    total = 0.0
+    for i in slices(0, len(X), BLOCK_ROWS):
+        for j in slices(i.start, len(X), BLOCK_ROWS):
+            total += float(kernel(X[i], None if i == j else X[j])[0, 0])
+    return total
+
+
+def all_pairs(T: int = 200, n: int = 50, rounds: int = 3) -> Iterator[Ratio]:
+    """Some hundred groups, against all values of the kernel."""
+    X, labels = made_groups(T, n, 10)
+    kernel = Gaussian(4.0)
+    ours, peer = medians(
+        lambda: KernelMeans(kernel=kernel, gram="blocks").fit(X, labels),
+        lambda: gram_in_blocks(kernel, X),
+        rounds=rounds,
+    )
+    yield Ratio(f"KernelMeans().fit, {T} groups of {n} rows, against K in blocks", ours, peer, 4.0)
+
+
+def on_landmarks(
+    T: int = 2000, n: int = 100, landmarks: int = 300, rounds: int = 2
+) -> Iterator[Ratio]:
+    """Some thousand groups, against the features of their rows."""
+    X, labels = made_groups(T, n, 10)
+    kernel = Gaussian(4.0)
+    gram = Nystrom(landmarks)
+
+    def features() -> None:
+        z = gram.resolve(kernel, X)
+        for some in slices(0, len(X), 8192):
+            z(X[some])
+
+    ours, peer = medians(
+        lambda: KernelMeans(kernel=kernel, gram=gram).fit(X, labels), features, rounds=rounds
+    )
+    what = f"KernelMeans().fit, {T} groups of {n} rows on {landmarks} landmarks, against features"
+    yield Ratio(what, ours, peer, 5.0)
+
+
+BENCHMARKS = {
+    all_pairs: {"T": 6, "n": 4, "rounds": 1},
+    on_landmarks: {"T": 6, "n": 4, "landmarks": 5, "rounds": 1},
+}
+"""With the arguments of a tiny run."""

@@ -1,0 +1,75 @@
+"""The experiments, one file each, and the pages that show them.
+
+To add one, write a file with an ``EXPERIMENT`` and name it in the list of a page below.
+"""
+
+from types import ModuleType
+
+from paper._experiment import Experiment
+from paper._page import Page
+from paper.experiments import (
+    alternatives_of_tests,
+    appendix,
+    conditional_accuracy,
+    conditional_saturation,
+    default_rule,
+    figure_1,
+    figure_2,
+    figure_3a,
+    figure_3b,
+    figure_3c,
+    finite_populations,
+    levels_of_tests,
+    loss,
+    power_of_tests,
+    radius_coverage,
+    table_2,
+    times_of_tests,
+    when_it_pays,
+)
+
+__all__ = ["EXPERIMENTS", "PAGES"]
+
+
+def _by_name(*modules: ModuleType) -> dict[str, Experiment]:
+    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+
+
+EXPERIMENTS: dict[str, Experiment] = _by_name(
+    loss,
+    figure_1,
+    figure_2,
+    figure_3a,
+    figure_3b,
+    figure_3c,
+    appendix,
+    when_it_pays,
+    table_2,
+)
+"""The experiments of the paper by name, in its order."""
+
+PAGES: dict[str, Page] = {
+    "evidence": Page(EXPERIMENTS),
+    "stacking-evidence": Page(
+        _by_name(finite_populations, default_rule),
+        title="The stacked mean: the evidence",
+        preface=(
+            "What `StackedMean` and the default `KernelMean()` gain over the plain average on real "
+            "data, on mixtures fitted to them and on hard laws, by `python -m paper stacking`. "
+            "Results are as they came out."
+        ),
+    ),
+    "conditional-evidence": Page(
+        _by_name(conditional_accuracy, conditional_saturation, radius_coverage),
+        title="Conditional means and the radius: the evidence",
+        preface=(
+            "`ConditionalMean` and `KernelMean.radius`, measured by `python -m paper conditional`."
+        ),
+    ),
+    "tests-evidence": Page(
+        _by_name(levels_of_tests, alternatives_of_tests, power_of_tests, times_of_tests),
+        title="Tests of two samples, of independence and of drift: the evidence",
+        preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
+    ),
+}
+"""The pages of results, by the names of their files; only the first is on the paper itself."""

@@ -1,0 +1,462 @@
+"""Levels of the tests: how often each rejects, on each route, under each null hypothesis."""
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from muhat.data import open_batches
+from muhat.gram import Nystrom, RandomFeatures
+from muhat.kernels import Gaussian, Precomputed
+from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
+from paper._arrays import Array
+from paper._checkpoints import canonical
+from paper._claims import Finding
+from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._figures import blank, legend_below, legend_handle, name_rows
+from paper._tables import distinct, where
+
+LEVEL = 0.05
+"""With 19 permutations the only level that is attained."""
+
+Pair = tuple[Array, Array]
+
+
+def _normal(n: int, m: int, d: int, e: int | None = None) -> Callable[[np.random.Generator], Pair]:
+    return lambda rng: (rng.normal(size=(n, d)), rng.normal(size=(m, e or d)))
+
+
+def _cauchy(rng: np.random.Generator) -> Pair:
+    return rng.standard_cauchy((24, 2)), rng.standard_cauchy((24, 2))
+
+
+def _ties(rng: np.random.Generator) -> Pair:
+    return rng.integers(3, size=(24, 2)).astype(float), rng.integers(3, size=(24, 2)).astype(float)
+
+
+def _categories(rng: np.random.Generator) -> Pair:
+    """Return four categories, as columns of zeros and ones."""
+    x, y = np.eye(4)[rng.choice(4, size=(2, 30), p=[0.4, 0.3, 0.2, 0.1])]
+    return x, y
+
+
+def _copies(rng: np.random.Generator) -> Pair:
+    """Return rows from the same few points, so that the groups share copies of rows."""
+    points = rng.normal(size=(15, 2))
+    return points[rng.integers(15, size=24)], points[rng.integers(15, size=24)]
+
+
+def _own_copies(rng: np.random.Generator) -> Pair:
+    """Return rows of which each side has copies, drawn independently of the other side's."""
+    points = rng.normal(size=(2, 10, 2))
+    return points[0][rng.integers(10, size=30)], points[1][rng.integers(10, size=30)]
+
+
+NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
+    "normal, d = 1": _normal(24, 24, 1),
+    "normal, d = 5": _normal(24, 24, 5),
+    "normal, d = 20": _normal(24, 24, 20),
+    "Cauchy": _cauchy,
+    "ties": _ties,
+    "categories": _categories,
+    "n ≠ m": _normal(12, 36, 2),
+    "copies": _copies,
+}
+"""Two samples from one distribution, of 24 rows each or as said."""
+
+PAIRED_NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
+    "normal, d = 1": _normal(30, 30, 1),
+    "normal, d = 5": _normal(30, 30, 5),
+    "normal, d = 20": _normal(30, 30, 20),
+    "Cauchy": _cauchy,
+    "ties": _ties,
+    "categories": _categories,
+    "n ≠ m": _normal(30, 30, 1, 10),
+    "copies": _own_copies,
+}
+"""x and y independent of each other, of 24 to 30 rows; in place of n ≠ m, one column and ten."""
+
+FEW = ("normal, d = 5", "ties")
+"""Null hypotheses for routes that differ from another only in how rows are read, and take long."""
+
+FEW_KERNELS: dict[str, Any] = {"kernel": "gaussian", "bandwidths": 3}
+"""For routes by option: fewer kernels than the default, so that a draw takes milliseconds."""
+
+PValue = Callable[[Array, Array, dict[str, Any]], float]
+"""A test on one route: from rows and the options of every test to the p-value."""
+
+
+def _two_samples_by(**parameters: Any) -> PValue:
+    return lambda X, Y, options: TwoSampleTest(**parameters, **options).test(X, Y).p_value
+
+
+def _batches(X: Array) -> list[Array]:
+    return [X[:7], X[7:]]
+
+
+def _in_batches(X: Array, Y: Array, options: dict[str, Any]) -> float:
+    return float(TwoSampleTest(**FEW_KERNELS, **options).test(_batches(X), _batches(Y)).p_value)
+
+
+class _SumsOnly(TwoSampleTest):
+    """The test as beyond 20,000 rows, where it holds sums over batches only, at any sample size."""
+
+    max_single_rows = 16
+
+
+def _summed(X: Array, Y: Array, options: dict[str, Any]) -> float:
+    test = _SumsOnly(gram=Nystrom(8), bins=12, **FEW_KERNELS, **options)
+    return float(test.test(_batches(X), _batches(Y)).p_value)
+
+
+def _from_files(X: Array, Y: Array, options: dict[str, Any]) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("x.csv", "y.csv")]
+        header = ",".join(f"column {number}" for number in range(X.shape[1]))
+        for path, rows in zip(paths, (X, Y), strict=True):
+            np.savetxt(path, rows, delimiter=",", header=header, comments="")
+        x, y = (open_batches(path, rows=10) for path in paths)
+        return float(TwoSampleTest(**FEW_KERNELS, **options).test(x, y).p_value)
+
+
+def _by_dask(X: Array, Y: Array, options: dict[str, Any]) -> float:
+    import dask
+    import dask.array
+
+    with dask.config.set(scheduler="synchronous"):
+        x, y = (dask.array.from_array(rows, chunks=(10, -1)) for rows in (X, Y))
+        return float(TwoSampleTest(**FEW_KERNELS, **options).test(x, y).p_value)
+
+
+def _by_matrix(X: Array, Y: Array, options: dict[str, Any]) -> float:
+    """Give the test a Gram matrix that was computed before, and row numbers."""
+    numbers = np.arange(len(X) + len(Y))[:, None]
+    test = TwoSampleTest(Precomputed(_gram(np.concatenate([X, Y]))), **options)
+    return float(test.test(numbers[: len(X)], numbers[len(X) :]).p_value)
+
+
+def _paired_by_matrices(X: Array, Y: Array, options: dict[str, Any]) -> float:
+    numbers = np.arange(len(X))[:, None]
+    test = IndependenceTest(Precomputed(_gram(X)), kernel_y=Precomputed(_gram(Y)), **options)
+    return float(test.test(numbers, numbers).p_value)
+
+
+def _gram(rows: Array) -> Array:
+    return Gaussian(float(np.sqrt(rows.shape[1])))(rows)
+
+
+def _function(x: Array, y: Array) -> Array:
+    """Return a kernel that muhat does not know: 1/(1 + ‖x − y‖₁)."""
+    return 1 / (1 + np.abs(x[:, None] - y).sum(axis=-1))
+
+
+def _independence_by(**parameters: Any) -> PValue:
+    return lambda X, Y, options: IndependenceTest(**parameters, **options).test(X, Y).p_value
+
+
+def _drift_by(
+    read: Callable[[Array], Any] = np.asarray, default: bool = False, **parameters: Any
+) -> PValue:
+    """Return the p-value of a detector's first batch, whose level is half of alpha, 0.05."""
+
+    def p_value(X: Array, Y: Array, options: dict[str, Any]) -> float:
+        test = (
+            None
+            if default
+            else TwoSampleTest(**FEW_KERNELS, n_permutations=options["n_permutations"])
+        )
+        detector = DriftDetector(
+            test, alpha=2 * LEVEL, horizon=1, random_state=options["random_state"], **parameters
+        )
+        return float(detector.fit(read(X)).update(read(Y)).p_value)
+
+    return p_value
+
+
+PRECOMPUTED = "precomputed"
+
+ROUTES: dict[str, dict[str, PValue]] = {
+    "TwoSampleTest": {
+        "dense, the default": _two_samples_by(),
+        "landmarks": _two_samples_by(gram=Nystrom(8), **FEW_KERNELS),
+        "random features": _two_samples_by(gram=RandomFeatures(20), **FEW_KERNELS),
+        "blocks": _two_samples_by(gram="blocks", statistics="mmd", bins=12, **FEW_KERNELS),
+        "bins": _two_samples_by(bins=12, **FEW_KERNELS),
+        "batches": _in_batches,
+        "batches, sums only": _summed,
+        "files": _from_files,
+        "dask": _by_dask,
+        "early stopping": _two_samples_by(early_stopping=3, **FEW_KERNELS),
+        "block length": _two_samples_by(block_length=2, **FEW_KERNELS),
+        "kernel function": _two_samples_by(kernel=_function),
+        PRECOMPUTED: _by_matrix,
+    },
+    "IndependenceTest": {
+        "dense, the default": _independence_by(),
+        "landmarks": _independence_by(gram=Nystrom(8)),
+        "random features": _independence_by(gram=RandomFeatures(20)),
+        "shrunk covariance": _independence_by(statistics="scose", bandwidths=2),
+        "kernel function": _independence_by(kernel=_function),
+        PRECOMPUTED: _paired_by_matrices,
+    },
+    "DriftDetector": {
+        "the default": _drift_by(default=True),
+        "a test of one's own": _drift_by(),
+        "as they come": _drift_by(standardize=False),
+        "block length": _drift_by(block_length=2),
+        "batches": _drift_by(_batches),
+    },
+}
+"""Every public test, and the ways it can take by itself or by an option."""
+
+SHORT = (
+    "batches, sums only",
+    "files",
+    "dask",
+    "as they come",
+    "batches",
+    "kernel function",
+    "a test of one's own",
+)
+"""Routes that are run under few null hypotheses."""
+
+PEERS = Path(__file__).with_name("peers_of_tests.json")
+"""What benchmarks/peers/measure.py found of other packages' tests, with their versions."""
+
+
+def settings(quick: bool) -> Settings:
+    """Return the cells, and the numbers of draws and permutations."""
+    cells = [
+        [test, route, null]
+        for test, routes in ROUTES.items()
+        for route in routes
+        for null in (FEW if route in SHORT or quick else NULLS)
+    ]
+    if quick:
+        cells = [cell for cell in cells if cell[2] == FEW[len(cell[1]) % 2]]
+    return {
+        "seed": 22,
+        "draws": 2 if quick else 2000,
+        "n_permutations": 19,
+        "block": 2 if quick else 250,
+        "cells": cells,
+    }
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """Return a task for each block of draws of each cell."""
+    draws, block = settings["draws"], settings["block"]
+    return [
+        {"cell": number, "first": first, "last": min(first + block, draws)}
+        for first in range(0, draws, block)
+        for number in range(len(settings["cells"]))
+    ]
+
+
+def run(settings: Settings, task: Task) -> list[Row]:
+    """Return how many of a block of draws were rejected; cells share no draws."""
+    test, route, null = settings["cells"][task["cell"]]
+    draw = (PAIRED_NULLS if test == "IndependenceTest" else NULLS)[null]
+    p_values = []
+    for number in range(task["first"], task["last"]):
+        rng = np.random.default_rng([settings["seed"], task["cell"], number])
+        X, Y = draw(rng)
+        options = {
+            "n_permutations": settings["n_permutations"],
+            "random_state": int(rng.integers(2**31)),
+            "n_jobs": 1,
+        }
+        p_values.append(float(ROUTES[test][route](X, Y, options)))
+    rejected = sum(p <= LEVEL + 1e-9 for p in p_values)
+    return [
+        {
+            "cell": task["cell"],
+            "draws": len(p_values),
+            "rejected": rejected,
+            "smallest": min(p_values),
+        }
+    ]
+
+
+def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the share of draws that each cell rejects, and its distance from the level."""
+    rows, found = [row for rows in results for row in rows], []
+    for number, (test, route, null) in enumerate(settings["cells"]):
+        some = where(rows, cell=number)
+        draws = sum(row["draws"] for row in some)
+        share = sum(row["rejected"] for row in some) / draws
+        error = float(np.sqrt(LEVEL * (1 - LEVEL) / draws))
+        cell = {
+            "test": test,
+            "route": route,
+            "null": null,
+            "draws": draws,
+            "rejected": share,
+            "error": error,
+        }
+        found.append(
+            {**cell, "z": (share - LEVEL) / error, "smallest": min(row["smallest"] for row in some)}
+        )
+    return found
+
+
+def largest_expected(count: int) -> float:
+    """Return the expectation of the largest of independent standard normal numbers.
+
+    Examples
+    --------
+    >>> round(largest_expected(2), 4), round(largest_expected(100), 2)
+    (0.5642, 2.51)
+    """
+    density = lambda x: x * count * norm.pdf(x) * norm.cdf(x) ** (count - 1)  # noqa: E731
+    return float(quad(density, -10, 10)[0])
+
+
+def findings(results: Results) -> list[Finding]:
+    """Return the cell that rejects most, beside what chance makes of so many cells."""
+    rows = results.rows
+    largest = max(rows, key=lambda row: row["z"])
+    above = [row for row in rows if row["z"] > 3]
+    number = (
+        f"{decimal_z(largest)} standard errors ({largest['rejected']:.4f}: {_name(largest)}); the "
+        f"largest of {len(rows)} independent standard normal numbers is "
+        f"{largest_expected(len(rows)):.1f} in the mean"
+    )
+    names = "; ".join(f"{_name(row)}: {row['rejected']:.3f}" for row in above) or "none"
+    return [
+        Finding(
+            f"How far above {LEVEL} the share of rejections is at most, over all cells.", number
+        ),
+        Finding(f"Cells of more than {LEVEL} + 3 standard errors.", names),
+        Finding(
+            "The smallest p-value, which is 0 for no valid test.",
+            f"{min(row['smallest'] for row in rows):.3g}",
+        ),
+    ]
+
+
+def decimal_z(row: Row) -> str:
+    """Return how far above the level a cell is, in standard errors."""
+    return f"{row['z']:.1f}".replace("-", "−")
+
+
+def _name(row: Row) -> str:
+    return f"{row['test']}, {row['route']}, {row['null']}"
+
+
+def details(results: Results) -> str:
+    """Return the table of routes and null hypotheses, and levels of other packages."""
+    nulls = distinct(results.rows, "null", NULLS)
+    error = max(row["error"] for row in results.rows)
+    lines = [
+        *note_of_size(results, settings(False)),
+        (
+            f"P(p ≤ {LEVEL}) under each null hypothesis; the standard error of a cell is "
+            f"{error:.4f}.\n"
+        ),
+        f"| test | route | {' | '.join(nulls)} |",
+        "|---" * (len(nulls) + 2) + "|",
+    ]
+    for test, route in dict.fromkeys((row["test"], row["route"]) for row in results.rows):
+        rows = {row["null"]: row for row in where(results.rows, test=test, route=route)}
+        shares = [f"{rows[null]['rejected']:.4f}" if null in rows else "" for null in nulls]
+        lines.append(f"| {test} | {route} | {' | '.join(shares)} |")
+    return "\n".join(lines) + "\n\n" + _of_peers()
+
+
+def note_of_size(results: Results, full: Settings) -> list[str]:
+    """Return a line that says so, where results have fewer draws or repetitions than a full run."""
+    is_full = canonical(results.settings) == canonical(full)
+    return [] if is_full else ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
+
+
+def _of_peers() -> str:
+    """Return the levels of other packages' tests, as far as they were measured."""
+    found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
+    lines = [
+        "Other packages' tests on two samples from one distribution "
+        "(`benchmarks/peers/measure.py`, in an environment of their own):\n",
+        f"| samples | test | draws | permutations | p ≤ {LEVEL} | p = 0 |",
+        "|---" * 6 + "|",
+    ]
+    for samples in dict.fromkeys(
+        samples for peer in found.values() for samples in peer.get("levels", {})
+    ):
+        for name, peer in found.items():
+            if samples in peer.get("levels", {}):
+                level = peer["levels"][samples]
+                count = f"{level['draws']} | {level['permutations']}"
+                share = f"{level['rejected'][str(LEVEL)]:.3f} | {level['zero']:.3f}"
+                lines.append(f"| {samples} | {name} ({peer['version']}) | {count} | {share} |")
+    missing = [
+        f"{name}: {why}."
+        for name, peer in found.items()
+        if (why := peer.get("missing") or peer.get("failed"))
+    ]
+    return "\n".join([*lines, *(["", *missing] if missing else [])])
+
+
+COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000", "#999999")
+"""Of the null hypotheses."""
+
+
+def figure(results: Results) -> Any:
+    """Return the figure: how far the rejections are from the level, in standard errors."""
+    names = list(dict.fromkeys((row["test"], row["route"]) for row in results.rows))
+    colours = dict(zip(NULLS, COLOURS, strict=True))
+    drawn = blank(1.6 + 0.24 * len(names))
+    ax = drawn.subplots()
+    ax.axvline(0, color="black", linewidth=0.8, zorder=1)
+    for row in results.rows:
+        place = names.index((row["test"], row["route"]))
+        ax.plot(
+            row["z"],
+            place,
+            marker="o",
+            markersize=4.5,
+            linestyle="none",
+            color=colours[row["null"]],
+        )
+    name_rows(ax, [f"{test}, {route}" for test, route in names])
+    ax.set_xlabel(f"share of p ≤ {LEVEL} less {LEVEL}, in standard errors")
+    shown = {null: colours[null] for null in distinct(results.rows, "null", NULLS)}
+    legend_below(
+        drawn,
+        {
+            null: legend_handle(color=colour, marker="o", linestyle="none")
+            for null, colour in shown.items()
+        },
+    )
+    return drawn
+
+
+EXPERIMENT = Experiment(
+    name="test-levels",
+    title="how often the tests reject where there is nothing to find, on every route",
+    text=(
+        "Both samples are drawn from one distribution, or x and y independently of each other, and "
+        "the share of p-values up to 0.05 is counted, for each public test on each route that it "
+        "takes by itself or by an option. Samples have 24 rows each (30 of categories, 12 and 36 "
+        "where n ≠ m) and 19 permutations, with which 0.05 is the only level that is attained "
+        "exactly; the drift detector takes 39 or stops early, and its first batch, which is what "
+        "is counted, has the level 0.05. “Copies” are rows of both groups drawn from the same 15 "
+        "points, for independence x and y from 10 points each; in place of n ≠ m, independence has "
+        "one column and ten. Routes by option take three Gaussian kernels, so that a draw takes "
+        "milliseconds; routes that only read rows in another way are run under two null "
+        "hypotheses. “Sums only” is what happens beyond 20,000 rows, forced on few; “kernel "
+        "function” is a Python function as the kernel, “precomputed” a Gram matrix. With ties and "
+        "after an early stop fewer than 5 % may be rejected. Cells share no draws."
+    ),
+    settings=settings,
+    tasks=tasks,
+    run=run,
+    table=table,
+    findings=findings,
+    details=details,
+    figure=figure,
+)

@@ -1,0 +1,151 @@
+"""How long the tests take on one core, beside other packages' tests with as many permutations."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from muhat.testing import IndependenceTest, TwoSampleTest
+from paper._claims import Finding, in_one_cell
+from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._figures import blank, legend_below, legend_handle, name_rows, plain_numbers
+from paper._tables import one
+from paper.experiments.levels_of_tests import PEERS
+
+TESTS: dict[str, Callable[..., Any]] = {
+    "default": TwoSampleTest,
+    "MMD": lambda **options: TwoSampleTest(
+        "gaussian", bandwidths="median", statistics="mmd", **options
+    ),
+    "independence": IndependenceTest,
+}
+
+PEERS_N = 500
+"""The size of both samples, of five columns, on which peers were timed."""
+
+OURS, THEIRS = "#0072B2", "#999999"
+
+
+def settings(quick: bool) -> Settings:
+    """Return what is timed: a test, the rows of each sample, and permutations."""
+    cases = [
+        ("default", 50),
+        ("MMD", PEERS_N),
+        ("default", PEERS_N),
+        ("default", 2500),
+        ("independence", PEERS_N),
+    ]
+    if quick:
+        cases = [(test, 20 if n == PEERS_N else 10) for test, n in cases]
+    return {
+        "seed": 12,
+        "d": 5,
+        "n_permutations": 19 if quick else 1999,
+        "rounds": 1 if quick else 3,
+        "cases": cases,
+    }
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """Return a task for each case."""
+    return [{"test": test, "n": n} for test, n in settings["cases"]]
+
+
+def run(settings: Settings, task: Task) -> list[Row]:
+    """Return the processor's seconds of one case, the shortest of several rounds."""
+    rng = np.random.default_rng(settings["seed"])
+    X, Y = rng.normal(size=(2, task["n"], settings["d"]))
+    test = TESTS[task["test"]](n_permutations=settings["n_permutations"], random_state=0, n_jobs=1)
+    seconds = []
+    for _ in range(settings["rounds"]):
+        start = time.process_time()
+        result = test.test(X, Y)
+        seconds.append(time.process_time() - start)
+    return [{**task, "statistics": len(result.tests), "seconds": min(seconds)}]
+
+
+def times_of_peers(permutations: int) -> dict[str, float]:
+    """Return the processor's seconds of other packages' tests, for as many permutations."""
+    found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
+    return {
+        f"{name} ({peer['version']})": peer["seconds"]["cpu"]
+        * (permutations + 1)
+        / (peer["seconds"]["permutations"] + 1)
+        for name, peer in found.items()
+        if "seconds" in peer
+    }
+
+
+def findings(results: Results) -> list[Finding]:
+    """Return our times beside those of other packages' tests."""
+    n = results.settings["cases"][1][1]
+    ours = {
+        test: float(one(results.rows, test=test, n=n)["seconds"]) for test in ("default", "MMD")
+    }
+    times = f"the default {ours['default']:.2f} s, MMD alone {ours['MMD']:.2f} s"
+    peers = times_of_peers(results.settings["n_permutations"]).items()
+    number = in_one_cell([times, *(f"{name} {seconds:.2f} s" for name, seconds in peers)])
+    return [
+        Finding(f"Seconds for a test of n = m = {n} rows, with as many permutations each.", number)
+    ]
+
+
+def _bars(results: Results) -> list[tuple[str, float, str]]:
+    """Return a name, seconds and a colour for each of our cases and each peer."""
+    ours = [
+        (
+            f"{row['test']}, n = {row['n']:.0f} ({row['statistics']:.0f} in all)",
+            row["seconds"],
+            OURS,
+        )
+        for row in results.rows
+    ]
+    n = results.settings["cases"][1][1]
+    peers = times_of_peers(results.settings["n_permutations"]).items()
+    return [*ours, *((f"{name}, n = {n}", seconds, THEIRS) for name, seconds in peers)]
+
+
+def details(results: Results) -> str:
+    """Return the table of times."""
+    lines = ["| test | seconds |", "|---|---|"]
+    return "\n".join(
+        [*lines, *(f"| {name} | {seconds:.3g} |" for name, seconds, _ in _bars(results))]
+    )
+
+
+def figure(results: Results) -> Any:
+    """Return the figure: seconds of every test."""
+    bars = _bars(results)
+    drawn = blank(1.2 + 0.24 * len(bars))
+    ax = drawn.subplots()
+    for place, (_, seconds, colour) in enumerate(bars):
+        ax.plot(seconds, place, marker="o", color=colour)
+    name_rows(ax, [name for name, _, _ in bars])
+    ax.set(xscale="log", xlabel="seconds of one core")
+    plain_numbers(ax.xaxis)
+    handles = {"muhat": OURS, "other packages, scaled to as many permutations": THEIRS}
+    legend_below(
+        drawn, {k: legend_handle(color=c, marker="o", linestyle="none") for k, c in handles.items()}
+    )
+    return drawn
+
+
+EXPERIMENT = Experiment(
+    name="test-times",
+    title="how long the tests take on one core",
+    text=(
+        "Seconds of the processor for one test of two normal samples in five dimensions, or of "
+        "independence, with 1999 permutations; in brackets, how many statistics. Other packages "
+        "were timed in an environment of their own with fewer permutations; their seconds are "
+        "scaled up in proportion."
+    ),
+    settings=settings,
+    tasks=tasks,
+    run=run,
+    findings=findings,
+    details=details,
+    figure=figure,
+    alone=True,
+)

@@ -1,0 +1,186 @@
+"""The Python lines that commands print and reports show: how to get the same result in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def call_text(function: str, *arguments: str, **options: Any) -> str:
+    """Return a call as text; arguments are written as they are, options by their ``repr``.
+
+    Examples
+    --------
+    >>> call_text("read_table", "'wine.csv'", drop=("kind",))
+    "read_table('wine.csv', drop=('kind',))"
+    """
+    given = [f"{name}={value!r}" for name, value in options.items()]
+    return f"{function}({', '.join([*arguments, *given])})"
+
+
+def compare_lines(
+    file: object | None, reading: Mapping[str, Any], options: Mapping[str, Any], in_batches: bool
+) -> str:
+    """Return lines that compare estimators on a file, or on the wine data without one."""
+    if file is None:
+        reader, rows = "load_dataset", 'load_dataset("wine").data'
+    elif in_batches:
+        reader, rows = "open_batches", _read("open_batches", file, reading)
+    else:
+        reader, rows = "read_table", f"{_read('read_table', file, reading)}.data"
+    names = {"compare", reader}
+    for value in options.values():
+        names.update(_classes_in(value))
+    return _joined(
+        f"from muhat import {', '.join(sorted(names))}",
+        f"X = {rows}",
+        f"comparison = {call_text('compare', 'X', **options)}",
+    )
+
+
+def comparison_lines(options: Mapping[str, Any]) -> str:
+    """Return lines that compare estimators on rows X and write the report."""
+    names = {"compare"}
+    for value in options.values():
+        names.update(_classes_in(value))
+    return _joined(
+        f"from muhat import {', '.join(sorted(names))}",
+        f"comparison = {call_text('compare', 'X', **options)}",
+        'comparison.to_html("report.html")',
+    )
+
+
+def two_files_lines(
+    files: Sequence[object],
+    readings: Sequence[Mapping[str, Any]],
+    test: object,
+    names: Sequence[str] | None = None,
+) -> str:
+    """Return lines that test two files; ``names`` are given where the files' own do not do."""
+    first, second = (_read("read_table", *each) for each in zip(files, readings, strict=True))
+    named = "" if names is None else f", names={list(names)!r}"
+    return _joined(
+        "from muhat import TwoSampleTest, read_table",
+        f"first = {first}",
+        f"second = {second}",
+        f"result = {test!r}.test(first, second{named})",
+    )
+
+
+def two_groups_lines(
+    file: object, by: str, reading: Mapping[str, Any], test: object, groups: Sequence[str]
+) -> str:
+    """Return lines that test the two groups of rows that the values of a column name."""
+    reading = {**reading, "drop": (*reading.get("drop", ()), by)}
+    return _joined(
+        "import numpy as np",
+        "from muhat import TwoSampleTest, open_batches",
+        f"batches = {_read('open_batches', file, reading)}",
+        f"rows, labels = batches.read().data, np.array(batches.words({by!r}))",
+        f"names = {list(groups)!r}",
+        "X, Y = (rows[labels == name] for name in names)",
+        f"result = {test!r}.test(X, Y, names=names)",
+    )
+
+
+def independence_lines(
+    file: object, x: Sequence[str], y: Sequence[str], separator: str | None, test: object
+) -> str:
+    """Return lines that test whether two sets of columns of a file are independent."""
+    given = {} if separator is None else {"separator": separator}
+    return _joined(
+        "from muhat import IndependenceTest, read_table",
+        f"X = {call_text('read_table', repr(str(file)), columns=list(x), **given)}",
+        f"Y = {call_text('read_table', repr(str(file)), columns=list(y), **given)}",
+        f"result = {test!r}.test(X, Y)",
+    )
+
+
+def test_lines(test: str, n_permutations: int) -> str:
+    """Return lines that test samples X and Y, as far as a result knows its test."""
+    return _joined(
+        f"from muhat import {test}",
+        "# and all other settings as in your call",
+        f"result = {test}(n_permutations={n_permutations}).test(X, Y)",
+        'result.to_html("report.html")',
+    )
+
+
+def drift_lines(
+    detector: object, reference: object, files: Sequence[object], **reading: Any
+) -> str:
+    """Return lines that test files against the file of a reference."""
+    return _joined(
+        "from muhat import DriftDetector, read_table",
+        f"reference = {_read('read_table', reference, reading)}",
+        f"detector = {detector!r}.fit(reference)",
+        *_update_lines(files, reading),
+    )
+
+
+def resumed_drift_lines(state: object, files: Sequence[object], **reading: Any) -> str:
+    """Return lines that test files with a saved detector."""
+    return _joined(
+        "from muhat import load, read_table",
+        f"detector = load({str(state)!r})",
+        *_update_lines(files, reading),
+    )
+
+
+def detector_lines(detector: object) -> str:
+    """Return lines that test batches against a reference and write the report."""
+    return _joined(
+        "from muhat import DriftDetector",
+        f"detector = {detector!r}.fit(reference)",
+        "for batch in batches:",
+        "    detector.update(batch)",
+        'detector.to_html("report.html")',
+    )
+
+
+def predict_lines(file: object, target: str, reading: Mapping[str, Any], model: object) -> str:
+    """Return lines that fit a conditional mean to a file."""
+    return _joined(
+        "import numpy as np",
+        "from muhat import ConditionalMean, read_table",
+        f"table = {_read('read_table', file, reading)}",
+        f"place = table.feature_names.index({target!r})",
+        "X, y = np.delete(table.data, place, axis=1), table.data[:, place]",
+        f"model = {model!r}.fit(X, y)",
+    )
+
+
+def model_lines(model: object) -> str:
+    """Return lines that fit a conditional mean to rows X and y, and write the report."""
+    return _joined(
+        "from muhat import ConditionalMean",
+        f"model = {model!r}.fit(X, y)",
+        'model.to_html("report.html", data=X)',
+    )
+
+
+def _read(reader: str, file: object, reading: Mapping[str, Any]) -> str:
+    """Return a call that reads a file, with the options that are set."""
+    given = {name: value for name, value in reading.items() if value}
+    return call_text(reader, repr(str(file)), **given)
+
+
+def _update_lines(files: Sequence[object], reading: Mapping[str, Any]) -> list[str]:
+    """Return the loop in which a detector tests files."""
+    given = {name: value for name, value in reading.items() if value}
+    return [
+        f"for file in {[str(file) for file in files]!r}:",
+        f"    detector.update({call_text('read_table', 'file', **given)}, file)",
+    ]
+
+
+def _classes_in(value: object) -> list[str]:
+    """Return the classes whose names a kernel or an approximation is written with."""
+    if not hasattr(value, "get_params"):
+        return []
+    return re.findall(r"([A-Z]\w*)\(", repr(value))
+
+
+def _joined(*lines: str) -> str:
+    return "\n".join(lines)

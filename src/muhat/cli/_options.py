@@ -1,0 +1,83 @@
+"""Options that several commands share, each with its help text: they mean the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+FOUND = 3
+"""The exit status if p is at most what ``--fail-below`` says."""
+
+Drop = Annotated[
+    list[str] | None,
+    Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable."),
+]
+OnlyNumeric = Annotated[
+    bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
+]
+OneHot = Annotated[
+    bool, Option("--one-hot", help="Turn columns of text or categories into 0/1 indicators.")
+]
+Missing = Annotated[
+    str,
+    Option(
+        metavar="error|drop",
+        help="Missing values: stop with an error, or drop these rows and say how many.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    Option(
+        metavar="CHARACTER",
+        show_default="detected",
+        help="Field separator of text files; also 'tab' or 'space'.",
+    ),
+]
+Decimal = Annotated[
+    str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")
+]
+Standardize = Annotated[
+    bool,
+    Option("--standardize/--no-standardize", help="Scale columns to mean 0 and variance 1."),
+]
+Kernels = Annotated[
+    list[str] | None,
+    Option(
+        metavar="NAME",
+        show_default=False,
+        help="A kernel (repeatable); by default those of the test.",
+    ),
+]
+Permutations = Annotated[
+    int,
+    Option(min=1, metavar="NUMBER", help="Number of permutations; p is at least 1/(NUMBER + 1)."),
+]
+RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="Seed of the permutations.")]
+Distinct = Annotated[
+    bool, Option("--distinct", help="Drop rows that are exact copies of others before testing.")
+]
+FailBelow = Annotated[
+    float | None,
+    Option(
+        metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."
+    ),
+]
+FigureFile = Annotated[
+    Path | None,
+    Option(
+        "--out", metavar="FILE", show_default=False, help="Write a figure (.png, .svg or .pdf)."
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    Option(
+        "--report", metavar="FILE", show_default=False, help="Write a self-contained HTML report."
+    ),
+]
+ModelFile = Annotated[
+    Path | None,
+    Option("--save", metavar="FILE", show_default=False, help="Save the model, for muhat apply."),
+]
+AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]

@@ -1,0 +1,364 @@
+"""Predictions of rows with intervals, how far to trust them, and which features they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array
+from muhat._messages import rows_text, setting_text
+from muhat._reportable import Reportable
+from muhat._validation import ColumnFrame, checked_sample, checked_target
+from muhat.conditional._estimator import ConditionalMean
+from muhat.conditional._evaluation import (
+    CovariateShift,
+    Evaluation,
+    LeftOutFit,
+    copies_text,
+    r2_text,
+)
+from muhat.data import row_hashes
+from muhat.errors import MuhatError, MuhatTypeError
+from muhat.filters import name_of
+from muhat.kernels import Precomputed
+from muhat.testing._results import short
+
+MAX_EFFECT_ROWS = 500
+"""Rows along which the effect of a feature is measured."""
+
+MIN_DIFFERENT_SHARE = 0.9
+"""The share of different training rows above which finding new rows among them means something."""
+
+LEFT_OUT_INTERVALS = "leave-one-out residuals"
+"""How intervals of training rows are made: around each left-out prediction, by all residuals."""
+
+
+def evaluate(
+    model: ConditionalMean,
+    X: Any = None,
+    y: Any = None,
+    *,
+    confidence: float = 0.9,
+    intervals: str = "residuals",
+    names: Sequence[str] = ("the training rows", "the new rows"),
+    columns: Sequence[str] | None = None,
+    target: str = "y",
+) -> PredictionResult:
+    """Predict rows with intervals, and say how far the predictions can be trusted.
+
+    New rows with their y are scored beside left-out training rows; x of new rows is tested for
+    covariate shift. Without new rows, each training row is predicted from all others.
+
+    Parameters
+    ----------
+    model : ConditionalMean
+        A model of one output, fitted to rows in memory.
+    X : array or data frame of shape (m, d), default=None
+        New rows.
+    y : array of shape (m,), default=None
+        Their true values, if known.
+    confidence : float, default=0.9
+        The share of y that the intervals are made to hold.
+    intervals : {'residuals', 'jackknife+', 'conformal'}, default='residuals'
+        How intervals of new rows are made, as in ``ConditionalMean.predict_interval``.
+    names : pair of str
+        What sentences call the training rows and the new rows.
+    columns : sequence of str of length d, default=None
+        The names of the features; by default those that the model was fitted with.
+    target : str, default='y'
+        The name of y.
+
+    Returns
+    -------
+    result : PredictionResult
+        The predictions, with a verdict.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat import ConditionalMean
+    >>> x = np.linspace(0, 3, 60)[:, None]
+    >>> model = ConditionalMean().fit(x[::2], np.sin(x[::2, 0]))
+    >>> result = evaluate(model, x[1::2], np.sin(x[1::2, 0]))
+    >>> result.r2 > 0.99, result.shift.is_found
+    (True, False)
+    """
+    rows, _ = _training_rows(model)
+    columns = _feature_names(model, columns)
+    if X is None:
+        found = _left_out_predictions(model, confidence)
+    else:
+        new = checked_sample(model, X, reset=False).astype(np.float64, copy=False)
+        true = None if y is None else checked_target("evaluate", y, len(new))
+        found = _new_predictions(model, new, true, confidence, intervals)
+        found["shift"] = CovariateShift.from_rows(rows, new, columns)
+    return PredictionResult(
+        model=model,
+        columns=columns,
+        target=target,
+        names=tuple(names) if X is not None else (names[0],),
+        confidence=confidence,
+        importance=feature_effects(model, rows),
+        row_numbers=np.arange(1, len(found["predicted"]) + 1),
+        **found,
+    )
+
+
+def _left_out_predictions(model: ConditionalMean, confidence: float) -> dict[str, Any]:
+    """Return fields of the result: each training row predicted from all others."""
+    rows, outputs = _training_rows(model)
+    X = _named(model, rows)
+    around = model.predict_interval(X, confidence) - model.predict(X)[:, None]
+    predicted = model.loo_predictions_
+    return {
+        "intervals": LEFT_OUT_INTERVALS,
+        "predicted": predicted,
+        "ends": predicted[:, None] + around,
+        "true": outputs,
+    }
+
+
+def _new_predictions(
+    model: ConditionalMean, new: Array, true: Array | None, confidence: float, intervals: str
+) -> dict[str, Any]:
+    """Return fields of the result: predictions of new rows, scored if their y is known."""
+    X = _named(model, new)
+    ends = model.predict_interval(X, confidence, intervals)
+    found: dict[str, Any] = {
+        "intervals": intervals,
+        "predicted": model.predict(X),
+        "ends": ends,
+        "true": true,
+        "new_rows": new,
+    }
+    if true is not None:
+        rows, outputs = _training_rows(model)
+        left_out = model.loo_residuals_, model.loo_score_
+        found["evaluation"] = Evaluation.from_predictions(
+            true, found["predicted"], ends, *left_out, confidence
+        )
+        found["has_training_rows"] = _are_among(
+            np.column_stack([new, true]), np.column_stack([rows, outputs])
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionResult(Reportable):
+    """Predictions of rows, with intervals and a verdict on how far they can be trusted.
+
+    Attributes
+    ----------
+    model : ConditionalMean
+        The model.
+    columns : tuple of str
+        The names of its features.
+    target : str
+        The name of y.
+    names : tuple of str
+        What the training rows are called, and the new rows if there are any.
+    confidence : float
+        The share of y that the intervals are made to hold.
+    intervals : str
+        How they were made.
+    importance : array of shape (d,)
+        The standard deviation of the prediction along each feature, all others at their medians.
+    predicted : array of shape (m,)
+        The predictions: of the new rows, or of each training row without it.
+    ends : array of shape (m, 2)
+        The ends of their intervals.
+    true : array of shape (m,) or None
+        The true values, where they are known.
+    row_numbers : array of int of shape (m,)
+        The numbers of the rows in tables, from 1.
+    new_rows : array of shape (m, d) or None
+        x of the new rows.
+    evaluation : Evaluation or None
+        How new rows are predicted beside left-out ones, where their true values are known.
+    shift : CovariateShift or None
+        Whether x of new rows is distributed as x of the training rows.
+    has_training_rows : bool
+        Whether the new rows, with their y, are all among the training rows.
+    """
+
+    model: ConditionalMean
+    columns: tuple[str, ...]
+    target: str
+    names: tuple[str, ...]
+    confidence: float
+    intervals: str
+    importance: Array
+    predicted: Array
+    ends: Array
+    true: Array | None
+    row_numbers: Array
+    new_rows: Array | None = None
+    evaluation: Evaluation | None = None
+    shift: CovariateShift | None = None
+    has_training_rows: bool = False
+
+    @property
+    def training_rows(self) -> tuple[Array, Array]:
+        """x and y of the rows that the model was fitted to, of shapes (n, d) and (n,)."""
+        return _training_rows(self.model)
+
+    @property
+    def name(self) -> str:
+        """What the rows that are predicted are called."""
+        if self.new_rows is None:
+            return f"{self.names[0]}, each row from all others"
+        return self.names[1]
+
+    @property
+    def has_shift(self) -> bool:
+        """Whether new rows are distributed differently from the training rows."""
+        return self.shift is not None and self.shift.is_found
+
+    @property
+    def r2(self) -> float | None:
+        """R² on these rows, where their true values are known and vary."""
+        if self.new_rows is None:
+            return float(self.model.loo_score_)
+        return None if self.evaluation is None else self.evaluation.r2
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of new true values in their intervals; None for training rows."""
+        return None if self.evaluation is None else self.evaluation.coverage
+
+    @property
+    def details(self) -> str:
+        """The filter and its parameter, and the kernel."""
+        model = self.model
+        setting = setting_text(model.filter_.symbol, model.choice_.parameter)
+        how = f"{name_of(model.filter_)} filter, {setting}"
+        return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
+
+    def verdict(self) -> str:
+        """Return how well these rows are predicted, and what speaks against trusting it."""
+        n = len(self.training_rows[0])
+        sentences = [self._score_sentence()]
+        if self.model.n_copies_:
+            sentences.append(copies_text(self.model.n_copies_, n))
+        if self.has_training_rows:
+            what = "has training rows only"
+            if len(self.predicted) == n:
+                what = "is the training rows themselves"
+            sentence = f"But {self.name} {what}: this does not show how new rows are predicted."
+            sentences.append(sentence)
+        if self.shift is not None and self.shift.is_found:
+            sentences.append(self.shift.sentence(self.names[0], self.name))
+            if self.evaluation is None:
+                sentences.append("Predictions there are extrapolation.")
+        return " ".join(sentences)
+
+    def _score_sentence(self) -> str:
+        """Return how well rows are predicted: new ones if their y is known, else left-out ones."""
+        if self.evaluation is not None:
+            return self.evaluation.sentence(self.name)
+        fit = LeftOutFit.from_model(self.model)
+        known = fit.sentence(self.target, self.columns)
+        if self.new_rows is None:
+            return known
+        rows = f"Predictions for {rows_text(len(self.predicted))} of {self.name}"
+        if not fit.helps:
+            return f"{rows}. {known}"
+        return f"{rows}; R² {r2_text(fit.r2)} on left-out training rows."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers and sentences in JSON's types."""
+        model = self.model
+        return {
+            "target": self.target,
+            "n": len(self.training_rows[0]),
+            "n_copies": model.n_copies_,
+            "filter": repr(model.filter_),
+            "parameter": model.choice_.parameter,
+            "kernel": repr(model.kernel_),
+            "loo_r2": model.loo_score_,
+            "loo_rmse": float(np.sqrt(np.mean(model.loo_residuals_**2))),
+            "importance": dict(zip(self.columns, self.importance.tolist(), strict=True)),
+            "confidence": self.confidence,
+            "intervals": self.intervals,
+            "shown": self.name,
+            "r2": self.r2,
+            "coverage": self.coverage,
+            "rmse": None if self.evaluation is None else self.evaluation.rmse,
+            "drift_p_value": None if self.shift is None else self.shift.p_value,
+            "drift_columns": [] if self.shift is None else list(self.shift.columns),
+            "verdict": self.verdict(),
+            "details": self.details,
+            "predictions": self._prediction_dicts(),
+        }
+
+    def _prediction_dicts(self) -> list[dict[str, Any]]:
+        rows = []
+        columns = self.row_numbers.tolist(), self.predicted.tolist(), self.ends.tolist()
+        for number, predicted, (lower, upper) in zip(*columns, strict=True):
+            row = {"row": number, "prediction": predicted, "lower": lower, "upper": upper}
+            rows.append(row)
+        return rows
+
+
+def feature_effects(model: ConditionalMean, X: Array) -> Array:
+    """Return the standard deviation of predictions along each feature, others at their medians.
+
+    Parameters
+    ----------
+    model : ConditionalMean
+        The model.
+    X : array of shape (n, d)
+        Rows; at most 500 of them are the values along each feature.
+
+    Returns
+    -------
+    effects : array of shape (d,)
+        In units of y.
+    """
+    some = X[np.linspace(0, len(X) - 1, min(len(X), MAX_EFFECT_ROWS)).astype(int)]
+    effects = np.empty(X.shape[1])
+    for column in range(len(effects)):
+        points = np.tile(np.median(X, axis=0), (len(some), 1))
+        points[:, column] = some[:, column]
+        effects[column] = model.predict(_named(model, points)).std()
+    return effects
+
+
+def _training_rows(model: ConditionalMean) -> tuple[Array, Array]:
+    """Return x and y of the rows that a model of one output was fitted to, or raise MuhatError."""
+    if not isinstance(model, ConditionalMean):
+        raise MuhatTypeError("evaluate", "a ConditionalMean is needed", type(model).__name__)
+    check_is_fitted(model, "choice_")
+    if model._rows is None or isinstance(model.kernel_, Precomputed):
+        needed = "a model that was fitted to rows in memory is needed"
+        raise MuhatError("evaluate", needed, "a fit in batches or of a precomputed kernel")
+    X, y, _ = model._rows
+    if y.ndim != 1:
+        raise MuhatError("evaluate", "a model of one output is needed", f"{y.shape[1]} outputs")
+    return X, y
+
+
+def _feature_names(model: ConditionalMean, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return names for the features: as given, as fitted, or numbered from 1."""
+    if columns is None:
+        numbered = [f"column {place}" for place in range(1, model.n_features_in_ + 1)]
+        columns = getattr(model, "feature_names_in_", numbered)
+    return tuple(map(str, columns))
+
+
+def _named(model: ConditionalMean, X: Array) -> Any:
+    """Return rows with the names of the features, if the model was fitted with names."""
+    names = getattr(model, "feature_names_in_", None)
+    return X if names is None else ColumnFrame(X, list(names))
+
+
+def _are_among(new: Array, training: Array) -> bool:
+    """Whether all new rows are among the training rows, most of which differ from each other."""
+    hashes = row_hashes(training)
+    if len(np.unique(hashes)) <= MIN_DIFFERENT_SHARE * len(hashes):
+        return False
+    return bool(np.isin(row_hashes(new), hashes).all())
