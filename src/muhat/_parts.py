@@ -50,7 +50,9 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
             unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()]))
         )
     if callable(kernel) and not isinstance(kernel, Kernel | type):
-        return SklearnKernel(kernel) if hasattr(kernel, "diag") else Function(kernel)
+        if hasattr(kernel, "diag"):
+            return SklearnKernel(kernel)
+        return Function(kernel)
     needed = "a name, a kernel object or a function is needed"
     advice = "give the matrix as X, with kernel='precomputed'" if hasattr(kernel, "shape") else ""
     return cast(Kernel, _part(who, kernel, Kernel, KERNELS, needed, advice))
@@ -158,7 +160,7 @@ class Parts:
         auto: Sequence[str] = AUTO,
         best_of: bool = True,
     ) -> Parts:
-        """Resolve names and refuse what is wrong or does not go together.
+        """Return the parts; raise MuhatError for invalid ones, or ones that do not fit together.
 
         ``auto`` names the filters that ``filter="auto"`` stands for.
         """
@@ -167,17 +169,11 @@ class Parts:
         if isinstance(filter, str) and filter == "auto" and tuple(auto) == AUTO:
             rule = without_harm(rule)
         if best_of and len(filters) > 1:
-            if not rule.comparable or getattr(rule, "grid", None) is not None:
-                have_one = "'loo', 'kfold' and 'gcv' have one"
-                needed = (
-                    f"several filters are compared by a score on grids of their own: {have_one}"
-                )
-                raise MuhatError("selection", needed, rule, "name one filter")
+            _check_comparable(rule)
             if isinstance(filter, str):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
-        if (
-            k.positive_semidefinite
-        ):  # ours, and proven: what is wrong with its parameters shows on any points
+        # A kernel of ours validates its parameters when it is evaluated, on any points.
+        if k.positive_semidefinite:
             with np.errstate(all="ignore"):
                 k.resolve(PROBE_POINTS)(PROBE_POINTS)
         if np.isfinite(k.bound):
@@ -196,17 +192,19 @@ class Parts:
     def rules(self, access: Access, n: int = ANY_N) -> list[Rule]:
         """Return the rule that chooses for each filter.
 
-        It depends on what the Gram operator gives and on the number of rows.
-
-        Filters of which the best is to be taken are refused where no one rule can score them all.
+        It depends on what the Gram operator gives and on the number of rows. Raise MuhatError if
+        the best of several filters is to be taken and no one rule can score them all.
         """
         rules = rules_for(self.rule, self.filters, access, n)
-        usual = next((rule for rule in rules if type(rule) is type(self.rule)), rules[0])
-        odd = [
-            type(each).__name__
-            for each, rule in zip(self.filters, rules, strict=True)
-            if rule is not usual
-        ]
+        usual = rules[0]
+        for rule in rules:
+            if type(rule) is type(self.rule):
+                usual = rule
+                break
+        odd = []
+        for filter, rule in zip(self.filters, rules, strict=True):
+            if rule is not usual:
+                odd.append(type(filter).__name__)
         if self.best_of and odd:
             needed = (
                 f"filters that are compared must be scored by one rule; {', '.join(odd)} can only "
@@ -256,10 +254,8 @@ class Parts:
         who = f"{self.who}(target=…)"
         if isinstance(target, Element):
             if target.kernel != kernel:
-                needed, advice = (
-                    f"the target must have the kernel {kernel!r}",
-                    "pass kernel=target.kernel",
-                )
+                needed = f"the target must have the kernel {kernel!r}"
+                advice = "pass kernel=target.kernel"
                 raise MuhatError(who, needed, repr(target.kernel), advice)
             if isinstance(target, Embedding) and target.points.shape[1] != columns:
                 needed = f"the target's points must have {columns} features, as X has"
@@ -285,10 +281,8 @@ class Parts:
             if type(target.kernel) is not type(self.kernel) and not isinstance(
                 self.kernel, Precomputed
             ):
-                needed, advice = (
-                    f"the target must have the kernel {self.kernel!r}",
-                    "pass kernel=target.kernel",
-                )
+                needed = f"the target must have the kernel {self.kernel!r}"
+                advice = "pass kernel=target.kernel"
                 raise MuhatError(who, needed, repr(target.kernel), advice)
             return
         weights = as_array(target)
@@ -298,23 +292,33 @@ class Parts:
 
 
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
-    """Return the rule that chooses for each filter.
+    """Return the rule that chooses for each filter: the one asked for, or its stand-in.
 
-    The one asked for, or another that stands in for it.
+    Stand-ins are the same everywhere (docs/selection.md):
 
-    It is the same everywhere (docs/selection.md), from what rule and filter need and what the way
-    to hold the Gram operator gives: GCV stands in for leave-one-out where that would take a refit
-    for each of many points, k-fold where there are only products with A or rows come once, and
-    leave-one-out for GCV where that is flat. What is left is refused, before the first row is read.
-    Filters that are compared share one rule where they can.
+    - GCV for leave-one-out that would take a refit for each of many points;
+    - k-fold for leave-one-out if there are only products with A, or rows come once;
+    - leave-one-out for GCV of a constant filter, whose score is flat.
+
+    Filters that are compared share one rule if they can. Raise MuhatError if no rule can choose.
     """
     rules = [_rule_for(rule, filter, access, n) for filter in filters]
-    fallback = next((each for each in rules if isinstance(each, KFold)), rule)
-    if fallback is not rule:
-        pairs = zip(rules, filters, strict=True)
-        rules = [fallback if filter.needs == Access.PRODUCTS else own for own, filter in pairs]
+    for fallback in rules:
+        if isinstance(fallback, KFold) and fallback is not rule:
+            for place, filter in enumerate(filters):
+                if filter.needs == Access.PRODUCTS:
+                    rules[place] = fallback
+            break
     one_of_each: dict[str, Rule] = {}
     return [one_of_each.setdefault(repr(each), each) for each in rules]
+
+
+def _check_comparable(rule: Rule) -> None:
+    """Raise MuhatError unless a rule can compare several filters."""
+    if not rule.comparable or getattr(rule, "grid", None) is not None:
+        have_one = "'loo', 'kfold' and 'gcv' have one"
+        needed = f"several filters are compared by a score on grids of their own: {have_one}"
+        raise MuhatError("selection", needed, rule, "name one filter")
 
 
 def choices_by(
@@ -343,30 +347,31 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
             and candidate.can_choose(filter, n)
         ):
             return candidate
-    name = type(filter).__name__
-    needed = f"{type(rule).__name__} needs all eigenpairs for {name}"
+    raise _no_rule_error(rule, filter, access)
+
+
+def _no_rule_error(rule: Rule, filter: Shrinker, access: Access) -> MuhatError:
+    """Return the error that says why no rule can choose for a filter."""
+    asked, name = type(rule).__name__, type(filter).__name__
+    needed = f"{asked} needs all eigenpairs for {name}"
     if Access.SPECTRUM in access:
-        needed = f"{type(rule).__name__} cannot choose for {name} where rows come once"
-    got = "products with A alone" if Access.PRODUCTS in access else "rows that do not come again"
-    advice = "use selection='kfold'"
-    if Access.PRODUCTS in access:
-        only_spectrum = filter.needs == Access.SPECTRUM
-        advice = (
-            "use gram='dense' or 'nystrom'"
-            if only_spectrum
-            else "use selection='kfold' or gram='dense'"
-        )
-    raise MuhatError(
-        "gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice
-    )
+        needed = f"{asked} cannot choose for {name} where rows come once"
+    if Access.PRODUCTS not in access:
+        got = "rows that do not come again"
+        return MuhatError("selection", needed, got, "use selection='kfold'")
+    advice = "use selection='kfold' or gram='dense'"
+    if filter.needs == Access.SPECTRUM:
+        advice = "use gram='dense' or 'nystrom'"
+    return MuhatError("gram='blocks'", needed, "products with A alone", advice)
 
 
 def _stand_in(rule: Rule, filter: Shrinker, n: int) -> Rule | None:
     """Return the rule that chooses where the one asked for cannot, with the same grid."""
     if isinstance(rule, LeaveOneOut):
         if filter.needs == Access.PRODUCTS:
-            return KFold(
-                max(2, min(KFold.n_splits, n)), grid=rule.grid, bias_factor=rule.bias_factor
-            )
+            n_splits = max(2, min(KFold.n_splits, n))
+            return KFold(n_splits, grid=rule.grid, bias_factor=rule.bias_factor)
         return GCV(rule.grid)
-    return LeaveOneOut(rule.grid) if isinstance(rule, GCV) and filter.constant else None
+    if isinstance(rule, GCV) and filter.constant:
+        return LeaveOneOut(rule.grid)
+    return None

@@ -118,7 +118,9 @@ def compare(
 
 
 def _as_source(rows: Any) -> Source:
-    return rows if isinstance(rows, Source) else ArraySource(rows)
+    if isinstance(rows, Source):
+        return rows
+    return ArraySource(rows)
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
@@ -184,7 +186,9 @@ def _one_column(X: Any) -> Any:
         X = np.asarray(X)
     if len(getattr(X, "shape", ())) != 1:
         return X
-    return X.to_frame() if hasattr(X, "to_frame") else X[:, None]
+    if hasattr(X, "to_frame"):
+        return X.to_frame()
+    return X[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +232,9 @@ class Row:
     @property
     def score(self) -> float | None:
         """The leave-one-out score of the chosen parameter."""
-        return None if self.scores is None else float(self.scores[self.index])
+        if self.scores is None:
+            return None
+        return float(self.scores[self.index])
 
     @property
     def improvement(self) -> float | None:
@@ -236,7 +242,9 @@ class Row:
 
         Optimistic where the parameter was chosen by it.
         """
-        return None if self.improvements is None else float(self.improvements[self.index])
+        if self.improvements is None:
+            return None
+        return float(self.improvements[self.index])
 
     @property
     def gain_text(self) -> str:
@@ -259,10 +267,14 @@ class Row:
     @property
     def label(self) -> str:
         """The name as sentences have it: S-KMSE for s-kmse."""
-        return self.name.upper() if self.name.endswith(("kme", "kmse")) else self.name
+        if self.name.endswith(("kme", "kmse")):
+            return self.name.upper()
+        return self.name
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.setting})" if self.symbol else self.name
+        if self.symbol:
+            return f"{self.name} ({self.setting})"
+        return self.name
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row in JSON's types, None for what is not finite."""
@@ -346,11 +358,9 @@ class Comparison(Reportable, HtmlReprMixin):
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
         """Score every choice by leave-one-out and measure it against KME, the first."""
-        problem, choices, rule = (
-            cast(SpectralProblem, solution.problem),
-            solution.choices,
-            LeaveOneOut(),
-        )
+        problem = cast(SpectralProblem, solution.problem)
+        choices = solution.choices
+        rule = LeaveOneOut()
         for choice in choices:
             warn_of_open_end(choice)
         scored = _by_leave_one_out(problem, choices)
@@ -527,13 +537,7 @@ class Comparison(Reportable, HtmlReprMixin):
         many = f"{best}{among}"
         if n_candidates > 2:  # KME is one
             many = f"best of {n_candidates:,} tried{among}"
-        edge = ""
-        if best.at_edge:
-            side = "strongest" if best.strength >= best.strengths.max() else "weakest"
-            edge = (
-                f" The parameter of {best.label} is at the edge of its grid, the {side} "
-                "shrinkage tried."
-            )
+        edge = _edge_sentence(best)
         if self.helps:
             found = f"{best.label} lowers the estimated risk of the kernel mean of {on} by {gain}"
             return f"Shrinkage helps: {found} (± one standard error; {many}).{edge}"
@@ -597,6 +601,14 @@ class Comparison(Reportable, HtmlReprMixin):
             f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, "
             f"best: {self.best})"
         )
+
+
+def _edge_sentence(row: Row) -> str:
+    """Return a sentence for a parameter at the edge of its grid, after a space; else nothing."""
+    if not row.at_edge:
+        return ""
+    side = "strongest" if row.strength >= row.strengths.max() else "weakest"
+    return f" The parameter of {row.label} is at the edge of its grid, the {side} shrinkage tried."
 
 
 def _rows_of(
@@ -709,7 +721,9 @@ def _json_safe(value: Any) -> Any:
         return {name: _json_safe(each) for name, each in value.items()}
     if isinstance(value, np.ndarray):
         return [_json_safe(each) for each in value.tolist()]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
 
 
 def fit_best(
@@ -753,7 +767,9 @@ def fit_best(
     if feature_names is not None:
         first = mean if scaler is None else scaler
         first.feature_names_in_ = np.array(feature_names, dtype=object)
-    return mean if scaler is None else make_pipeline(scaler, mean)
+    if scaler is None:
+        return mean
+    return make_pipeline(scaler, mean)
 
 
 def _best_mean(comparison: Comparison, selection: Any, gram: Any) -> Any:

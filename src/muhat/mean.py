@@ -87,7 +87,9 @@ class Solution:
     @property
     def features(self) -> FeatureMap | None:
         """The features, where the Gram operator is held by these."""
-        return None if self.accumulated is None else self.accumulated.features
+        if self.accumulated is None:
+            return None
+        return self.accumulated.features
 
     @property
     def best(self) -> Choice:
@@ -226,7 +228,9 @@ def _solve_dense(
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:
     """Return how rows are to be split as they are summed up, so that the rules can choose."""
     rule = next((rule for rule in rules if isinstance(rule, KFold)), None)
-    return Folds() if rule is None else Folds(rule.n_splits, rule.random_state)
+    if rule is None:
+        return Folds()
+    return Folds(rule.n_splits, rule.random_state)
 
 
 def target_weights(
@@ -425,10 +429,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
             or isinstance(batches, str | PathLike)
             or not isinstance(batches, Iterable)
         ):
-            needed, got = (
-                "batches must be an iterable of arrays or data frames",
-                f"a {type(batches).__name__}",
-            )
+            needed = "batches must be an iterable of arrays or data frames"
+            got = f"a {type(batches).__name__}"
             advice = "give an array to fit, and a path to muhat.open_batches"
             raise MuhatError("KernelMean.fit_batches", needed, got, advice)
         self._stream = None
@@ -492,10 +494,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """
         mine, its = (getattr(each, "_stream", None) for each in (self, other))
         if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
-            needed, got = (
-                "both estimators must be fitted by partial_fit",
-                "one that was not, or to very few rows",
-            )
+            needed = "both estimators must be fitted by partial_fit"
+            got = "one that was not, or to very few rows"
             raise MuhatError("KernelMean.merge", needed, got, "fit both so")
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
@@ -570,10 +570,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """Fit to a dask array or data frame, whose rows stay where they are."""
         parts.check_batches(rows_again=True)
         if sample_weight is not None:
-            needed, advice = (
-                "rows on a cluster all weigh the same",
-                "repeat rows, or fit with weights in memory",
-            )
+            needed = "rows on a cluster all weigh the same"
+            advice = "repeat rows, or fit with weights in memory"
             raise MuhatError(parts.who, needed, "sample_weight", advice)
         source = DaskSource.from_collection(X)
         checked_sample(self, source.example, reset=True)  # learns the names of the features
@@ -628,22 +626,16 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """Keep the estimate of the best choice."""
         choice, features = solution.best, solution.features
         warn_of_open_end(choice)
-        self.kernel_, self.gram_, self.gram_reason_ = (
-            solution.kernel,
-            solution.plan.gram,
-            solution.plan.reason,
-        )
+        self.kernel_ = solution.kernel
+        self.gram_ = solution.plan.gram
+        self.gram_reason_ = solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
-        self.filter_, self.rule_, self.n_samples_seen_ = (
-            choice.filter,
-            choice.rule,
-            solution.problem.n,
-        )
-        self.embedding_, self._mean, self._spread = (
-            solution.embedding(choice),
-            solution.mean,
-            solution.spread,
-        )
+        self.filter_ = choice.filter
+        self.rule_ = choice.rule
+        self.n_samples_seen_ = solution.problem.n
+        self.embedding_ = solution.embedding(choice)
+        self._mean = solution.mean
+        self._spread = solution.spread
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
             self.weights_ = features.embedding(
@@ -660,11 +652,9 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self
 
     def _values(self, X: Array) -> Array:
-        return (
-            X @ self.embedding_.weights
-            if isinstance(self.kernel_, Precomputed)
-            else self.embedding_(X)
-        )
+        if isinstance(self.kernel_, Precomputed):
+            return X @ self.embedding_.weights
+        return self.embedding_(X)
 
 
 @dataclass(frozen=True, eq=False)

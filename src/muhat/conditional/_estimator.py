@@ -241,10 +241,8 @@ class ConditionalMean(
             The fitted estimator.
         """
         parts = self._parts()
-        who, needed = (
-            "ConditionalMean.fit_batches",
-            "batches must be an iterable of arrays that can be iterated anew",
-        )
+        who = "ConditionalMean.fit_batches"
+        needed = "batches must be an iterable of arrays that can be iterated anew"
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"
@@ -318,7 +316,9 @@ class ConditionalMean(
 
     def _scaled(self, X: Array) -> Array:
         """Return x as the kernel sees it."""
-        return X if self.scaling_ is None else self.scaling_.standardized(X)
+        if self.scaling_ is None:
+            return X
+        return self.scaling_.standardized(X)
 
     def _fit_source(self, parts: Parts, source: Source, outputs: int, is_flat: bool) -> Self:
         """Fit to rows [x, y] that can be passed over again.
@@ -328,10 +328,8 @@ class ConditionalMean(
         parts.check_batches(rows_again=True)
         kernel_y = self._kernel_y()
         if not isinstance(kernel_y, Linear):
-            needed, advice = (
-                "rows in batches take kernel_y='linear'",
-                "fit an array for other kernels on y",
-            )
+            needed = "rows in batches take kernel_y='linear'"
+            advice = "fit an array for other kernels on y"
             raise MuhatError("ConditionalMean", needed, repr(kernel_y), advice)
         plan = plan_one_pass(parts.gram)
         rows = JointSource.from_source(source, self.n_features_in_, parts, plan)
@@ -375,12 +373,10 @@ class ConditionalMean(
         self.bandwidth_scores_ = (
             np.array([fit.choice.score for fit in fits]) if has_ladder else None
         )
-        self.kernel_, self.kernel_y_, self.gram_, self.gram_reason_ = (
-            best.kernel,
-            kernel_y,
-            plan.gram,
-            plan.reason,
-        )
+        self.kernel_ = best.kernel
+        self.kernel_y_ = kernel_y
+        self.gram_ = plan.gram
+        self.gram_reason_ = plan.reason
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration: tuple[ConditionalMean, Any, Array] | None = None
@@ -473,10 +469,8 @@ class ConditionalMean(
             raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
-            needed, advice = (
-                "conformal intervals take rows that all weigh the same",
-                "use 'jackknife+'",
-            )
+            needed = "conformal intervals take rows that all weigh the same"
+            advice = "use 'jackknife+'"
             raise MuhatError(who, needed, "sample_weight", advice)
         groups = None if self._copies is None else self._copies[1]
         check_calibration(who, level, self._fit.n)
@@ -560,7 +554,9 @@ class ConditionalMean(
             The generator's seed; None draws anew each time.
         """
         drawn = self.distribution_at(X).sample(n_samples, random_state)
-        return drawn[..., 0] if self._is_flat else drawn
+        if self._is_flat:
+            return drawn[..., 0]
+        return drawn
 
     def distribution_at(self, X: Any) -> ConditionalDistribution:
         """Return the distribution of y at new points.
@@ -641,10 +637,8 @@ class ConditionalMean(
             raise MuhatError("ConditionalMean.mmd_at", needed, got, "fit it to other rows")
         mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
         if self.kernel_y_ != other.kernel_y_:
-            needed, advice = (
-                f"both models must have the kernel_y {self.kernel_y_!r}",
-                "give its bandwidth as a number",
-            )
+            needed = f"both models must have the kernel_y {self.kernel_y_!r}"
+            advice = "give its bandwidth as a number"
             raise MuhatError("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice)
         weights = np.hstack([mine, -its])
         L = self.kernel_y_(np.concatenate([self._outputs, other._outputs]))
@@ -730,10 +724,8 @@ class ConditionalMean(
         parts = Parts.from_arguments("ConditionalMean", **arguments, auto=CONDITIONAL_AUTO)
         for filter in parts.filters:
             if not isinstance(filter, Filter) or filter.constant:
-                needed, name = (
-                    "a filter that inverts, γ g_λ(γ) → 1, is needed",
-                    type(filter).__name__,
-                )
+                needed = "a filter that inverts, γ g_λ(γ) → 1, is needed"
+                name = type(filter).__name__
                 raise MuhatError(
                     "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
                 )
@@ -769,11 +761,9 @@ class ConditionalMean(
             needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
             needed += " and a rule with scores" if bandwidth == "loo" else ""
             raise MuhatError("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}")
-        return (
-            parts
-            if bandwidth == "loo"
-            else replace(parts, kernel=replace(parts.kernel, bandwidth=bandwidth))
-        )
+        if bandwidth == "loo":
+            return parts
+        return replace(parts, kernel=replace(parts.kernel, bandwidth=bandwidth))
 
     def _kernel_y(self) -> Kernel:
         kernel = as_kernel(self.kernel_y, "kernel_y")
@@ -833,16 +823,18 @@ class ConditionalMean(
     def _averaged(self, values: Array) -> Any:
         """Return the mean over rows of a value for each output."""
         means = self._shared(self._fit.masses[None])[0] @ values
-        return float(means[0]) if self._is_flat else means
+        if self._is_flat:
+            return float(means[0])
+        return means
 
     def _check_linear(self, method: str) -> None:
         check_is_fitted(self, "choice_")
         if not isinstance(self.kernel_y_, Linear):
-            needed, advice = (
-                "kernel_y must be 'linear' for the mean of y",
-                "use expect, predict_quantiles or sample",
-            )
+            needed = "kernel_y must be 'linear' for the mean of y"
+            advice = "use expect, predict_quantiles or sample"
             raise MuhatError(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice)
 
     def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if self._is_flat else values
+        if self._is_flat:
+            return values[:, 0]
+        return values

@@ -79,11 +79,9 @@ class Fit(ABC):
     @cached_property
     def choice(self) -> Choice:
         """The choice with the least score."""
-        return (
-            min(self.choices, key=lambda choice: choice.score)
-            if len(self.choices) > 1
-            else self.choices[0]
-        )
+        if len(self.choices) > 1:
+            return min(self.choices, key=lambda choice: choice.score)
+        return self.choices[0]
 
     @abstractmethod
     def predictions(self, X: Array) -> Array:
@@ -224,7 +222,9 @@ class SpectralFit(Fit):
         """Return k(x, X) or z(x) of new points, in rows; of a precomputed kernel, what is given."""
         if self.features is not None:
             return self.features(X)
-        return X if isinstance(self.kernel, Precomputed) else self.kernel(X, self.rows.X)
+        if isinstance(self.kernel, Precomputed):
+            return X
+        return self.kernel(X, self.rows.X)
 
     def coordinates(self, X: Array) -> Array:
         """Return UᵀD k(X, x) of new points, in rows."""
@@ -262,7 +262,9 @@ class SpectralFit(Fit):
     def calibrating_rows(self) -> tuple[Array | None, Array]:
         """Return x of rows in memory, and their numbers."""
         is_matrix = isinstance(self.kernel, Precomputed)
-        return (None, np.arange(self.n)) if is_matrix else evenly_spaced(self.rows.X)
+        if is_matrix:
+            return (None, np.arange(self.n))
+        return evenly_spaced(self.rows.X)
 
     def left_out_values(self, X: Array) -> Array:
         """Return what each left-out smoother predicts at new points."""
@@ -306,7 +308,9 @@ class Decomposition:
         cls, kernel: Kernel, rows: RegressionRows, features: FeatureMap | None
     ) -> Decomposition:
         """Decompose the Gram matrix, or the covariance of features."""
-        return cls._dense(kernel, rows) if features is None else cls._on_features(features, rows)
+        if features is None:
+            return cls._dense(kernel, rows)
+        return cls._on_features(features, rows)
 
     @classmethod
     def _dense(cls, kernel: Kernel, rows: RegressionRows) -> Decomposition:

@@ -71,7 +71,9 @@ def rows_taken(kernel: Kernel, X: Array, taken: Array) -> Array:
     """Return the rows that take part; of a Gram matrix, their columns too."""
     if taken.all():
         return X
-    return X[np.ix_(taken, taken)] if isinstance(kernel, Precomputed) else X[taken]
+    if isinstance(kernel, Precomputed):
+        return X[np.ix_(taken, taken)]
+    return X[taken]
 
 
 def check_outputs(outputs: Array) -> None:
@@ -142,10 +144,8 @@ def joined_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[S
     """Return the rows [x, y] of dask collections, the number of outputs, and if y is 1-d."""
     who = "ConditionalMean"
     if sample_weight is not None:
-        needed, advice = (
-            "rows on a cluster all weigh the same",
-            "repeat rows, or fit with weights in memory",
-        )
+        needed = "rows on a cluster all weigh the same"
+        advice = "repeat rows, or fit with weights in memory"
         raise MuhatError(who, needed, "sample_weight", advice)
     if not is_dask(y) or (type(X).__name__ == "Array") != (type(y).__name__ == "Array"):
         needed = "X and y must both be dask arrays, or both dask data frames or series"

@@ -87,10 +87,8 @@ def calibrated(
     """
     groups = np.arange(len(X)) if groups is None else groups
     _, first = np.unique(groups, return_index=True)
-    order, held_out = (
-        np.random.default_rng(0).permutation(len(first)),
-        floor(CALIBRATED * len(first)),
-    )
+    order = np.random.default_rng(0).permutation(len(first))
+    held_out = floor(CALIBRATED * len(first))
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
     columns = rest if is_pairwise else None
     taken = slice(None) if columns is None else columns

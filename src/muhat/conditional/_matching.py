@@ -125,12 +125,10 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         accepted = tol * squared_norm
         found = program.solve(accepted, most)
 
-        self.kernel_, self.gram_, self.gap_, self.n_iter_ = (
-            mu.kernel,
-            way,
-            found.gap,
-            found.products,
-        )
+        self.kernel_ = mu.kernel
+        self.gram_ = way
+        self.gap_ = found.gap
+        self.n_iter_ = found.products
         self.weights_ = found.v * len(X)
         self.effective_size_ = float(1 / (found.v @ found.v))
         self.distance_ = float(np.sqrt(max(found.value + squared_norm, 0.0)))
@@ -177,10 +175,8 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         if not mine or not its or mine == its:
             return
         if sorted(map(str, mine)) == sorted(map(str, its)):
-            needed, advice = (
-                "target must have the columns of X in the same order",
-                "take target[list(X.columns)]",
-            )
+            needed = "target must have the columns of X in the same order"
+            advice = "take target[list(X.columns)]"
             raise MuhatError(who, needed, "another order", advice)
         others = ", ".join(repr(name) for name in its if name not in mine)
         if others:

@@ -103,10 +103,8 @@ class JointSource:
         def scores(candidates: list[Candidates]) -> list[Array]:
             poles = LeaveOneOutSmoother(nothing).poles(candidates)
             if len(poles) < len(candidates):
-                needed, advice = (
-                    "rows in batches take a smooth filter",
-                    "choose a smoother one or a shorter grid",
-                )
+                needed = "rows in batches take a smooth filter"
+                advice = "choose a smoother one or a shorter grid"
                 raise MuhatError(
                     "leave-one-out", needed, "a filter that is no sum of resolvents", advice
                 )

@@ -158,16 +158,12 @@ class FeatureProblem(SpectralProblem):
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
         self.mean_weights = sums.mean.sum(axis=0) / mass
         gamma, self.V = significant_eigenpairs(sums.covariance.sum(axis=0) / mass)
-        mean, effective_size = (
-            self.V.T @ self.mean_weights,
-            mass**2 / float(sums.squared_masses.sum()),
-        )
+        mean = self.V.T @ self.mean_weights
+        effective_size = mass**2 / float(sums.squared_masses.sum())
         self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
-        self.trace, self.has_target, self.target_squared_norm = (
-            self.spectrum.trace,
-            target is not None,
-            0.0,
-        )
+        self.trace = self.spectrum.trace
+        self.has_target = target is not None
+        self.target_squared_norm = 0.0
         self.spread = self.trace - self.spectrum.squared_norm
         inside = np.zeros_like(self.mean_weights)
         if target is not None:
@@ -291,10 +287,8 @@ class Accumulation:
             partial(FeatureSums.from_batch, features=self.features, folds=self.folds)
         )
         if drawn is not None and drawn.count != sums.n:
-            needed, got = (
-                "the same rows must come in every pass",
-                f"{drawn.count} and then {sums.n}",
-            )
+            needed = "the same rows must come in every pass"
+            got = f"{drawn.count} and then {sums.n}"
             raise MuhatError(
                 "batches", needed, got, "give a list, or an iterator, which is passed over once"
             )
@@ -321,5 +315,7 @@ class Accumulation:
             got = f"{self.folds!r} and {other.folds!r}"
             raise MuhatError("KernelMean.merge", "both estimators must have the same folds", got)
         if self.sums is None or other.sums is None:
-            return other if self.sums is None else self
+            if self.sums is None:
+                return other
+            return self
         return replace(self, sums=self.sums + other.sums)

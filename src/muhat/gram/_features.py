@@ -64,7 +64,9 @@ class FeatureMap(ABC):
 
         Nearest to the one given, or itself.
         """
-        return embedding if self.projects else self.embedding(self.coordinates(embedding))
+        if self.projects:
+            return embedding
+        return self.embedding(self.coordinates(embedding))
 
     def outside(self, embedding: Element) -> float:
         """Return ‖f‖² − ‖P f‖², what the projection P leaves out.
@@ -112,7 +114,9 @@ class FeatureMap(ABC):
         if X.ndim != 2 or X.shape[1] != self.dimension:
             needed = f"points in rows of {self.dimension} features are needed"
             raise MuhatError(type(self).__name__, needed, f"shape {X.shape}")
-        return X if X.dtype.kind == "f" else X.astype(np.float64)
+        if X.dtype.kind == "f":
+            return X
+        return X.astype(np.float64)
 
     def _check_coordinates(self, coordinates: Array) -> Array:
         coordinates = np.asarray(coordinates)

@@ -48,11 +48,9 @@ class InMemoryProblem(Problem):
         own = self.gram.diagonal()
         self.masses: Array = self.gram.masses
         self.n = self.rank = len(self.masses)
-        self.dtype, self.batch, self.trace = (
-            own.dtype,
-            own.shape[:-1],
-            own.sum(axis=-1, dtype=np.float64),
-        )
+        self.dtype = own.dtype
+        self.batch = own.shape[:-1]
+        self.trace = own.sum(axis=-1, dtype=np.float64)
         self.largest_value = float((own / self.masses).max())
         self.mass_range = float(self.masses.min()), float(self.masses.max())
         self.mean_weights = self.masses.astype(self.dtype)
@@ -263,10 +261,8 @@ class BlockGram:
             gamma, U = np.linalg.eigh(self.product(np.eye(n, dtype=self.root_masses.dtype)))
             gamma, U = gamma[-count:], U[:, -count:]
         elif not self.diagonal().any():  # a positive semi-definite matrix is then zero
-            gamma, U = (
-                np.zeros(count, self.root_masses.dtype),
-                np.eye(n, count, dtype=self.root_masses.dtype),
-            )
+            gamma = np.zeros(count, self.root_masses.dtype)
+            U = np.eye(n, count, dtype=self.root_masses.dtype)
         else:
             operator = LinearOperator(
                 (n, n), self.product, matmat=self.product, dtype=self.root_masses.dtype
@@ -318,19 +314,15 @@ def _check_forms(gram: BlockGram) -> None:
     forms = pair.T @ gram.product(pair)
     gap, scale = abs(float(forms[0, 1] - forms[1, 0])), float(np.abs(forms).max())
     if gap > rounding(forms) ** 0.5 * scale:
-        needed, got = (
-            "k(x, y) = k(y, x) is needed",
-            f"a difference of {gap:.2g} where products reach {scale:.2g}",
-        )
+        needed = "k(x, y) = k(y, x) is needed"
+        got = f"a difference of {gap:.2g} where products reach {scale:.2g}"
         raise MuhatError(
             type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding"
         )
     least = min(float(gram.diagonal().min()), float(np.diagonal(forms).min()))
     if least < -(rounding(forms) ** 0.5) * scale:
-        needed, got = (
-            "the Gram matrix must be positive semi-definite",
-            f"a quadratic form of {least:.2g}",
-        )
+        needed = "the Gram matrix must be positive semi-definite"
+        got = f"a quadratic form of {least:.2g}"
         raise MuhatError(
             "kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"
         )

@@ -156,18 +156,14 @@ class Nystrom(Approximation):
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
-        return (
-            self
-            if isinstance(self.landmarks, str)
-            else replace(self, landmarks=transform(self._given(X)))
-        )
+        if isinstance(self.landmarks, str):
+            return self
+        return replace(self, landmarks=transform(self._given(X)))
 
     def check(self, kernel: Kernel) -> None:
         if _needs_matrix(kernel):
-            needed, advice = (
-                "a kernel that can be called on points is needed",
-                "use gram='dense', or the kernel itself",
-            )
+            needed = "a kernel that can be called on points is needed"
+            advice = "use gram='dense', or the kernel itself"
             raise MuhatError("Nystrom", needed, repr(kernel), advice)
         check_is_random_state(self, self.random_state)
         if self.n_components is not None:

@@ -270,7 +270,9 @@ def kappa2_of(bound: float, largest_value: float) -> float:
 
     Never zero.
     """
-    return bound if np.isfinite(bound) else largest_value or 1.0
+    if np.isfinite(bound):
+        return bound
+    return largest_value or 1.0
 
 
 def dimension_of(trace: Array, squared: Array) -> Array:
@@ -366,10 +368,8 @@ class SpectralProblem(Problem):
 
     def left_out_of(self, rows: EigenbasisRows) -> ConstantFilterScores:
         """Return what is left without each of these rows."""
-        root, own = (
-            np.sqrt(self.components.gamma)[..., None],
-            rows.U**2 @ self.components.gamma[..., None],
-        )
+        root = np.sqrt(self.components.gamma)[..., None]
+        own = rows.U**2 @ self.components.gamma[..., None]
         mean, target = (
             rows.root_masses * (rows.U @ (root * each[..., None]))[..., 0]
             for each in (self.components.mean, self.components.target)
@@ -433,10 +433,8 @@ class HeldOut:
         kappa: Array | float = 1.0
         if rows.target is not None:
             tau = rows.target.tau[folds]
-            target, kappa = (
-                np.einsum("fi,...fir->...fr", tau / q, features),
-                rows.target.kappa(tau.sum(axis=-1)),
-            )
+            target = np.einsum("fi,...fir->...fr", tau / q, features)
+            kappa = rows.target.kappa(tau.sum(axis=-1))
         return cls(
             mass=p.sum(axis=-1),
             squared_masses=(p**2).sum(axis=-1),

@@ -201,11 +201,9 @@ class RandomFeatures(Approximation):
 
     @property
     def _size(self) -> int:
-        return (
-            DEFAULT_SIZE
-            if self.n_components is None
-            else whole_number(self, "n_components", self.n_components, 1)
-        )
+        if self.n_components is None:
+            return DEFAULT_SIZE
+        return whole_number(self, "n_components", self.n_components, 1)
 
 
 def check_frequencies(kernel: Kernel) -> None:

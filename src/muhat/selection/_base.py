@@ -216,11 +216,9 @@ def check_rest(rest: float) -> None:
 
 def checked_bias_factor(rule: Rule, factor: Any) -> Any:
     """Return how often a rule is to count the squared bias, or raise MuhatError."""
-    return (
-        factor
-        if factor in (None, "auto")
-        else positive(rule, "bias_factor", factor, ", 'auto' or None")
-    )
+    if factor in (None, "auto"):
+        return factor
+    return positive(rule, "bias_factor", factor, ", 'auto' or None")
 
 
 def bias_factor_on(factor: Any, problem: Problem) -> Array:
@@ -339,10 +337,8 @@ class Scored(Rule):
         self, scores: Scores, place: int, grid: Array, known: Choice | None = None
     ) -> Choice:
         """Return the choice from a grid, and from one whose gains are known."""
-        strengths, gains = (
-            scores.strengths(place, grid),
-            scores.gains(place, grid),
-        )  # first what refuses a bad filter
+        strengths = scores.strengths(place, grid)  # first, as this validates the filter
+        gains = scores.gains(place, grid)
         gains = np.where(
             np.isfinite(scores.bias_factor)[..., None] | (strengths == 0), gains, -np.inf
         )
@@ -486,4 +482,6 @@ def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:
 
 def _plain(value: Any) -> Any:
     """Return an array without dimensions as the number it is."""
-    return value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
+    if np.ndim(value) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value

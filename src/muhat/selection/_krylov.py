@@ -197,7 +197,9 @@ class Krylov(Scores):
             outside = max(squared - float(gap.sum()), 0.0)
         moved = (values.r**2 * gap).sum(axis=-1) + values.r_at_zero**2 * outside
         whole = float(gap.sum()) + outside
-        return np.sqrt(moved / whole) if whole else np.zeros_like(moved)
+        if whole:
+            return np.sqrt(moved / whole)
+        return np.zeros_like(moved)
 
     def solution(self, candidates: Candidates, index: int) -> Array:
         """Return x of the whole sample, the last column, for one parameter."""
@@ -359,10 +361,8 @@ class Krylov(Scores):
     def _values(self, ritz: _Ritz, candidates: Candidates) -> _Values:
         filter = cast(Filter, candidates.filter)
         with np.errstate(all="ignore"):
-            s, at_zero = (
-                np.asarray(filter.path(ritz.theta, candidates.grid)),
-                filter.at_zero(candidates.grid),
-            )
+            s = np.asarray(filter.path(ritz.theta, candidates.grid))
+            at_zero = filter.at_zero(candidates.grid)
         check_shrinkage(candidates, ritz.theta, s, at_zero)
         r, r_at_zero = 1 - s, 1 - at_zero
         if self.problem.target is None:
@@ -489,7 +489,9 @@ class Leading:
         """
         grid = TruncatedSVD.between(self.pairs.gamma, 1 - self.problem.mass_range[1])
         complete = len(self.pairs.gamma) == self.problem.n or self.pairs.gamma[0] == 0
-        return grid if complete or len(grid) == 1 else grid[1:]
+        if complete or len(grid) == 1:
+            return grid
+        return grid[1:]
 
     def kept(self, grid: Array) -> Array:
         """Return 1 where a threshold keeps a component, else 0: shape (parameters, components)."""
@@ -501,7 +503,9 @@ class Leading:
         own = quotient(self.projected**2, self.pairs.gamma)
         behind = max(self.distance - float(own.sum()), 0.0)
         moved, whole = (1 - kept) @ own + behind, float(own.sum()) + behind
-        return np.sqrt(moved / whole) if whole else np.zeros(len(kept))
+        if whole:
+            return np.sqrt(moved / whole)
+        return np.zeros(len(kept))
 
     def with_solution(self, choice: Choice, kept: Array) -> Choice:
         """Return the choice with its solution x.

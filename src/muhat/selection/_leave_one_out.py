@@ -94,7 +94,9 @@ class LeaveOneOut(Scored):
 
     def needs(self, filter: Shrinker) -> Access:
         """The rows and all eigenpairs; products with A for a constant filter."""
-        return Access.PRODUCTS if filter.constant else Access.ROWS | Access.SPECTRUM
+        if filter.constant:
+            return Access.PRODUCTS
+        return Access.ROWS | Access.SPECTRUM
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
         """Whether the score is cheap, or points are so few that each can be left out in turn."""
@@ -129,28 +131,28 @@ class LeftOutScores(Scores):
         self.unshrunk = problem.left_out.sums.unshrunk
         self.most = [each.grid.max() for each in candidates]
         self.poles: dict[int, Poles] = {}
-        tuned = [place for place, filter in enumerate(self.filters) if not filter.constant]
-        for place in tuned:
-            if (
-                poles := _poles_of(problem, candidates[place], dict.fromkeys(self.poles.values()))
-            ) is not None:
+        others = []
+        for place, filter in enumerate(self.filters):
+            if filter.constant:
+                continue
+            known = dict.fromkeys(self.poles.values())  # each once, in order
+            poles = _poles_of(problem, candidates[place], known)
+            if poles is None:
+                others.append(place)
+            else:
                 self.poles[place] = poles
         self.parts: dict[int, list[Any]] = self._at_poles(self.poles)
-        others = [place for place in tuned if place not in self.poles]
         if others:
             self._state_price([type(self.filters[place]).__name__ for place in others])
             self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
     def gains(self, place: int, grid: Array) -> Array:
-        filter, factor = (
-            self.filters[place],
-            np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0),
-        )
+        filter = self.filters[place]
+        factor = np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0)
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
-            return 0.0 - (
-                2 * sums.linear[..., None] * r + (factor * sums.quadratic)[..., None] * r**2
-            )
+            linear, quadratic = 2 * sums.linear[..., None], (factor * sums.quadratic)[..., None]
+            return 0.0 - (linear * r + quadratic * r**2)
         if place in self.poles and grid.max() > self.most[place]:
             wider = _poles_of(self.problem, Candidates(filter, grid))
             if wider is None:
@@ -158,9 +160,9 @@ class LeftOutScores(Scores):
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
         gains = sum(part.gains(filter, grid, factor) for part in self.parts[place])
-        return np.minimum(
-            gains, np.maximum(self.unshrunk - GAIN_ROUNDING * self.problem.trace, 0)[..., None]
-        )  # scores ≥ 0
+        # Scores are not negative, so that no gain exceeds the score of KME.
+        most = np.maximum(self.unshrunk - GAIN_ROUNDING * self.problem.trace, 0)
+        return np.minimum(gains, most[..., None])
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
         """Compute the moments at all poles, in one pass over the rows.
@@ -173,11 +175,11 @@ class LeftOutScores(Scores):
         largest = _interval(problem).largest
         nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
-        on = {
-            own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2]))
-            for k, own in enumerate(each)
-        }
-        return {place: [on[own], *heavy] for place, own in poles.items()}
+        on_points = {}
+        for k, own in enumerate(each):
+            some = slice(*nodes.starts[k : k + 2])
+            on_points[own] = moments.on_points(own, largest, some)
+        return {place: [on_points[own], *heavy] for place, own in poles.items()}
 
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
@@ -261,12 +263,12 @@ def gain_errors(
         return GainErrors([np.nan] * len(choices), np.inf)
     deviations = [np.std(each, axis=0, ddof=1) for each in terms]
     errors = [float(each[0]) / np.sqrt(problem.n) for each in deviations]
-    varies = [each > GAIN_ROUNDING * problem.largest_value for each in deviations]
-    standard = [
-        (each[:, some] - each[:, some].mean(axis=0)) / deviation[some]
-        for each, deviation, some in zip(terms, deviations, varies, strict=True)
-    ]
-    return GainErrors(errors, _threshold(np.concatenate(standard, axis=1)))
+    standardized = []
+    for each, deviation in zip(terms, deviations, strict=True):
+        varies = deviation > GAIN_ROUNDING * problem.largest_value
+        some = each[:, varies]
+        standardized.append((some - some.mean(axis=0)) / deviation[varies])
+    return GainErrors(errors, _threshold(np.concatenate(standardized, axis=1)))
 
 
 def _threshold(terms: Array) -> float:
@@ -291,17 +293,15 @@ def _terms_of_grid(problem: SpectralProblem, rows: EigenbasisRows, choice: Choic
 
     Shape (rows, candidates).
     """
-    own, some = (
-        choice.grid[[choice.index]],
-        np.unique(np.linspace(0, len(choice.grid) - 1, N_GRID_CANDIDATES).astype(int)),
-    )
+    own = _terms(problem, rows, choice.filter, choice.grid[[choice.index]])
+    some = np.unique(np.linspace(0, len(choice.grid) - 1, N_GRID_CANDIDATES).astype(int))
     others = choice.grid[some[some != choice.index]]
-    if not len(others) or (
-        problem.n > MAX_ROWS_REFIT and _poles_of(problem, Candidates(choice.filter, others)) is None
-    ):
-        return _terms(problem, rows, choice.filter, own)
-    first, rest = (_terms(problem, rows, choice.filter, grid) for grid in (own, others))
-    return np.concatenate([first, rest], axis=1)
+    if not len(others):
+        return own
+    candidates = Candidates(choice.filter, others)
+    if problem.n > MAX_ROWS_REFIT and _poles_of(problem, candidates) is None:
+        return own
+    return np.concatenate([own, _terms(problem, rows, choice.filter, others)], axis=1)
 
 
 def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, grid: Array) -> Array:
@@ -349,10 +349,8 @@ class HeldOutFits:
         whole, rest = problem.components, (1 - held_out.mass)[:, None]
         gamma, V = eigenpairs_without(whole.gamma, held_out.covariance, rest[..., None])
         gamma = without_rounding(gamma, problem.n)
-        mean, kappa = (
-            (whole.mean[..., None, :] - held_out.mean) / rest,
-            np.broadcast_to(held_out.kappa, rest.shape[:1]),
-        )
+        mean = (whole.mean[..., None, :] - held_out.mean) / rest
+        kappa = np.broadcast_to(held_out.kappa, rest.shape[:1])
         target = kappa[:, None] * (whole.target[..., None, :] - held_out.target)
 
         def turned(vectors: Array) -> Array:
@@ -371,17 +369,13 @@ class HeldOutFits:
         )
 
     def __add__(self, other: HeldOutFits) -> HeldOutFits:
-        parts = {
-            each.name: (getattr(self, each.name), getattr(other, each.name))
-            for each in fields(self)
-        }
         vectors = ("gamma", "mean", "target", "towards")
-        return HeldOutFits(
-            **{
-                k: np.concatenate(pair, axis=-2 if k in vectors else -1)
-                for k, pair in parts.items()
-            }
-        )
+        joined = {}
+        for each in fields(self):
+            axis = -2 if each.name in vectors else -1
+            pair = getattr(self, each.name), getattr(other, each.name)
+            joined[each.name] = np.concatenate(pair, axis=axis)
+        return HeldOutFits(**joined)
 
     @property
     def unshrunk(self) -> Array:

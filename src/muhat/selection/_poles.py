@@ -119,7 +119,9 @@ class Ellipse:
         ends = self.low + self.distance, self.high + self.distance
         low, high = np.log(ends) if self.distance else ends
         u = (low + high) / 2 + (high - low) / 2 * np.cosh(log_rho + 1j * angles)
-        return np.exp(u) - self.distance if self.distance else u
+        if self.distance:
+            return np.exp(u) - self.distance
+        return u
 
     def poles_and_points(self) -> tuple[Array, Array, Array]:
         """Return poles on the ellipse, points to fit a function at, and points between these."""
@@ -470,11 +472,9 @@ def at_nodes(
         return nodes.sums((x * y)[..., None, :], ones)
 
     m, f = components.mean, components.target
-    own, mean, mean_mean = (
-        nodes.sums(rows.U**2, components.gamma),
-        nodes.sums(rows.U, root * m),
-        form(m, m),
-    )
+    own = nodes.sums(rows.U**2, components.gamma)
+    mean = nodes.sums(rows.U, root * m)
+    mean_mean = form(m, m)
     if problem.has_target:
         target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
     for some in slices(0, len(nodes.z), POLES_PER_BLOCK):

@@ -62,7 +62,9 @@ class GCV(Scored):
 
     def needs(self, filter: Shrinker) -> Access:
         """All eigenpairs; for truncated SVD, the leading ones are enough."""
-        return filter.needs if filter.needs == Access.LEADING else Access.SPECTRUM
+        if filter.needs == Access.LEADING:
+            return filter.needs
+        return Access.SPECTRUM
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
         """Whether the filter treats components differently: else the score is flat."""
@@ -104,11 +106,9 @@ class GCVScores(Scores):
         """Return minus the GCV scores of a filter's parameters."""
         filter, components = self.filters[place], self.problem.components
         if filter.constant:
-            needed, advice = (
-                "a filter that treats components differently is needed",
-                "use selection='loo' for it",
-            )
-            raise MuhatError("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice)
+            needed = "a filter that treats components differently is needed"
+            got = f"{type(filter).__name__}, whose score is flat"
+            raise MuhatError("GCV", needed, got, "use selection='loo' for it")
         r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2
         unseen = (self.problem.n - r.shape[-1]) * (1 - filter.at_zero(grid))
@@ -147,7 +147,9 @@ class KFold(Scored):
     @property
     def least_points(self) -> int:  # type: ignore[override]
         """A point for each fold."""
-        return self.n_splits if isinstance(self.n_splits, Integral) else 2
+        if isinstance(self.n_splits, Integral):
+            return self.n_splits
+        return 2
 
     def check(self, filter: Shrinker) -> None:
         super().check(filter)
@@ -160,7 +162,9 @@ class KFold(Scored):
 
         All eigenpairs for filters that take any.
         """
-        return filter.needs if filter.needs == Access.PRODUCTS else Access.SPECTRUM
+        if filter.needs == Access.PRODUCTS:
+            return filter.needs
+        return Access.SPECTRUM
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         if Access.SPECTRUM in problem.access:
@@ -180,10 +184,9 @@ class KFold(Scored):
             )
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
-        alike = [
-            np.stack([fold for fold in folds if len(fold) == size])
-            for size in sorted({len(f) for f in folds})
-        ]
+        alike = []
+        for size in sorted({len(fold) for fold in folds}):
+            alike.append(np.stack([fold for fold in folds if len(fold) == size]))
         without = reduce(add, (held_out_fits(dense, dense.rows, some) for some in alike))
         return FoldScores(dense, candidates, without, factor)
 

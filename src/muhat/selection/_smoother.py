@@ -105,7 +105,9 @@ class LeaveOneOutSmoother:
     def _scales(self) -> Array:
         """The c at which filters are evaluated."""
         low, high = self.interval.scales
-        return np.array([low]) if low == high else low + (high - low) * (1 + chebpts1(N_SCALES)) / 2
+        if low == high:
+            return np.array([low])
+        return low + (high - low) * (1 + chebpts1(N_SCALES)) / 2
 
     def _basis(self, scales: Array) -> Array:
         """Return the weights of polynomial interpolation in c: shape (len(scales), nodes)."""
