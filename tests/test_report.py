@@ -236,7 +236,8 @@ def test_independence_shows_the_columns_that_depend_most():
     )
     assert plot.series[0].x.tolist() == rows[:, 1].tolist()
     [boxes] = page(["site"], "strength").sections[0].blocks
-    assert [text for _, text in boxes.x.ticks] == ["north", "south"]
+    n_north = int(rows[:, 2].sum())
+    assert [text for _, text in boxes.x.ticks] == [f"north ({n_north})", f"south ({40 - n_north})"]
     assert f"median {np.median(rows[rows[:, 2] == 1, 4]):.3g}" in boxes.summary
     [counts] = page("site", "site").sections[0].blocks
     assert [cell.text for cell in counts.rows[0]] == ["north", f"{rows[:, 2].sum():.0f}", "0"]

@@ -25,7 +25,8 @@ _PUBLIC = {
     "embedding": "Embedding",
     "density": "MatchedMixture",
     "testing": (
-        "TwoSampleTest IndependenceTest DriftDetector MMD Spectral ShrunkMeans ShrunkCovariance mmd"
+        "TwoSampleTest GroupTest IndependenceTest DriftDetector "
+        "MMD Spectral ShrunkMeans ShrunkCovariance mmd"
     ),
     "conditional": "ConditionalMean KernelMeanMatching",
     "persistence": "save load",

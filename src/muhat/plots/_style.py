@@ -9,7 +9,7 @@ from typing import Any
 
 from muhat._files import atomic_write
 from muhat.errors import message
-from muhat.filters import FILTERS, Shrinker
+from muhat.filters import FILTERS
 
 COLOURS = {name: kind.colour for name, kind in FILTERS.items()}
 """The colour of each filter, the same in every picture.
@@ -66,17 +66,6 @@ def legend_labels(figure: Any) -> list[str]:
     )
 
 
-def style(colour: str = Shrinker.colour, marker: str = Shrinker.marker) -> dict[str, Any]:
-    """Return a colour and a marker as keywords of matplotlib, by default those of an own filter."""
-    return {"color": colour, "marker": marker, "markeredgecolor": "black", "markeredgewidth": 0.6}
-
-
-def filter_style(name: str) -> dict[str, Any]:
-    """Return the colour and the marker of the filter with this name, as keywords of matplotlib."""
-    kind = FILTERS.get(name, Shrinker)
-    return style(kind.colour, kind.marker)
-
-
 def axes_or_new(ax: Any) -> Any:
     """Return the axes given, or those of a new figure."""
     if ax is not None:
@@ -98,17 +87,3 @@ def logarithmic(axis: Any) -> None:
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_minor_formatter(NullFormatter())
-
-
-def zero_is_kme(ax: Any, named: bool = True) -> None:
-    """Draw KME as the line at zero, named at its right end."""
-    ax.axhline(0, color=COLOURS["kme"], linewidth=1, zorder=1)
-    if named:
-        ax.annotate(
-            "KME",
-            (1, 0),
-            (4, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-        )

@@ -14,8 +14,10 @@ from string import Template
 import numpy as np
 
 from muhat import __version__
-from muhat.report._document import Bars, Cell, Fact, Report, Section, Table
-from muhat.report._figures import bars_html, plot_html, shortened, spark_svg
+from muhat._text import shortened
+from muhat.figures import Bars
+from muhat.report._document import Cell, Fact, Report, Section, Table
+from muhat.report._svg import bars_html, plot_html, spark_svg
 
 LONG_FACT = 9
 """Characters from which on a fact is set in smaller type."""

@@ -8,20 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from muhat._summary import BAD, GOOD, UNSURE
+from muhat._text import count, number
 from muhat.conditional import PredictionResult
 from muhat.conditional._prediction import LEFT_OUT_INTERVALS
+from muhat.figures import Bar, Bars
 from muhat.report._conditional import conditional_report, new_rows_plot
-from muhat.report._data import Context, count
-from muhat.report._document import (
-    Bar,
-    Bars,
-    Cell,
-    Fact,
-    Report,
-    Section,
-    Table,
-    number,
-)
+from muhat.report._data import Context
+from muhat.report._document import Cell, Fact, Report, Section, Table
 
 MAX_PREDICTIONS = 1000
 """The most predictions on a page."""

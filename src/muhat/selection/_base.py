@@ -145,6 +145,8 @@ class Choice:
 class Rule(BaseEstimator, ABC):
     """A way to choose a filter's parameter."""
 
+    name: ClassVar[str] = ""
+    """What users type, such as 'kfold'; empty for a rule that cannot be given by name."""
     comparable: ClassVar[bool] = False
     """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
     least_points: ClassVar[int] = 1
