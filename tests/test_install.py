@@ -106,6 +106,8 @@ for place, name in enumerate({files!r}):
     x = rng.normal(size=(60, 4)) + 0.01 * place
     x[:, 3] = np.sin(x[:, 0]) + 0.1 * x[:, 3]
     table = pyarrow.table(list(x.T), names=names)
+    if name == "sales.csv":
+        table = table.append_column("shop", pyarrow.array(["north", "south", "east"] * 20))
     (csv.write_csv if name.endswith(".csv") else parquet.write_table)(table, name)
 """
 """Files under the names that the pages use, with the columns that they name."""
