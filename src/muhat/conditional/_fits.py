@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -82,6 +82,11 @@ class Fit(ABC):
         if len(self.choices) > 1:
             return min(self.choices, key=lambda choice: choice.score)
         return self.choices[0]
+
+    @property
+    def filter(self) -> Filter:
+        """The chosen filter; only filters that invert are accepted."""
+        return cast(Filter, self.choice.filter)
 
     @abstractmethod
     def predictions(self, X: Array) -> Array:
@@ -216,7 +221,7 @@ class SpectralFit(Fit):
     @cached_property
     def inverse(self) -> Array:
         """g_λ(γ) of every component."""
-        return self.choice.filter.inverse(self.regression.gamma, self.choice.parameter)
+        return self.filter.inverse(self.regression.gamma, self.choice.parameter)
 
     def _values(self, X: Array) -> Array:
         """Return k(x, X) or z(x) of new points, in rows; of a precomputed kernel, what is given."""
@@ -237,15 +242,13 @@ class SpectralFit(Fit):
 
     @cached_property
     def _functions(self) -> Array:
-        return LeaveOneOutSmoother(self.regression).functions(
-            self.choice.filter, self.choice.parameter
-        )
+        return LeaveOneOutSmoother(self.regression).functions(self.filter, self.choice.parameter)
 
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
             self.left_out = LeaveOneOutSmoother(self.regression).predictions(
-                self.choice.filter, self.choice.parameter
+                self.filter, self.choice.parameter
             )
         return self.left_out
 
@@ -281,9 +284,7 @@ class SpectralFit(Fit):
 
     def left_out_weights(self) -> Array:
         """Return the weights of the others in each row's left-out prediction."""
-        return LeaveOneOutSmoother(self.regression).weights(
-            self.choice.filter, self.choice.parameter
-        )
+        return LeaveOneOutSmoother(self.regression).weights(self.filter, self.choice.parameter)
 
     def share_explained(self) -> float:
         """Return the share of the outputs' variance that is predicted without each row."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from muhat.conditional._fits import (
 )
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
+from muhat.filters import Filter
 from muhat.gram import Approximation, FeatureMap, FeatureSums, Folds
 from muhat.gram._feature_problem import checked_features
 from muhat.kernels import Kernel
@@ -145,7 +146,7 @@ class StreamFit(Fit):
 
     def predictions(self, X: Array) -> Array:
         """Return what is predicted at new points."""
-        inverse = self.choice.filter.inverse(self.basis.gamma, self.choice.parameter)
+        inverse = self.filter.inverse(self.basis.gamma, self.choice.parameter)
         whole = self.basis.whole
         return self.basis.coordinates(X) @ (inverse[:, None] * whole.projected[:, :-1]) + whole.mean
 
@@ -317,5 +318,7 @@ def _predictions(
 ) -> _Pieces:
     """Return left-out predictions of a batch, with the outputs beside them."""
     part = basis.part(batch.X)
-    found = LeaveOneOutSmoother(part).predictions(candidates.filter, candidates.grid[0], poles)
+    smoother = LeaveOneOutSmoother(part)
+    filter = cast(Filter, candidates.filter)
+    found = smoother.predictions(filter, candidates.grid[0], poles)
     return _Pieces({batch.start: np.hstack([found, part.outputs])})

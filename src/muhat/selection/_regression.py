@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from muhat._arrays import Array
+from muhat.filters import Filter
 from muhat.selection._base import Candidates, gcv_scores
 
 
@@ -86,7 +88,7 @@ class Regression:
 
         ẑ = S z are the fitted values.
         """
-        r = 1 - candidates.filter.path(self.gamma, candidates.grid)
+        r = 1 - cast(Filter, candidates.filter).path(self.gamma, candidates.grid)
         n = self.n
         squares, ones = (self.projected[:, :-1] ** 2).sum(axis=1), self.projected[:, -1] ** 2
         # What the eigenvectors do not span is not smoothed at all.
