@@ -29,6 +29,7 @@ ORDER = [
     "_text",
     "_python_lines",
     "_registry",
+    "_bases",
     "_arrays",
     "_caches",
     "_files",

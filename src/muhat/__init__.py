@@ -33,7 +33,8 @@ _PUBLIC = {
     "plots": (
         "MeanDisplay LeaveOneOutDisplay FilterDisplay StackDisplay PermutationDisplay "
         "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
-        "LeftOutDisplay QuantileDisplay"
+        "LeftOutDisplay QuantileDisplay "
+        "GroupMapDisplay GroupDistanceDisplay"
     ),
     "data": "read_table open_batches",
     "datasets": "load_dataset SyntheticFamily",

@@ -36,6 +36,8 @@ from .selection import Fixed as Fixed
 from .kernels import Function as Function
 from .selection import GCV as GCV
 from .kernels import Gaussian as Gaussian
+from .plots import GroupDistanceDisplay as GroupDistanceDisplay
+from .plots import GroupMapDisplay as GroupMapDisplay
 from .testing import GroupTest as GroupTest
 from .testing import IndependenceTest as IndependenceTest
 from .kernels import InverseMultiquadric as InverseMultiquadric
@@ -153,6 +155,8 @@ __all__ = [
     "DriftDisplay",
     "LeftOutDisplay",
     "QuantileDisplay",
+    "GroupMapDisplay",
+    "GroupDistanceDisplay",
     "read_table",
     "open_batches",
     "load_dataset",
