@@ -5,6 +5,7 @@ from muhat.plots._conditional import LeftOutDisplay, QuantileDisplay
 from muhat.plots._display import Display
 from muhat.plots._draw import draw
 from muhat.plots._drift import DriftDisplay, figure_of_drift
+from muhat.plots._groups import GroupDistanceDisplay, GroupMapDisplay
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
 from muhat.plots._prediction import figure_of_prediction
@@ -25,6 +26,8 @@ __all__ = [
     "DriftDisplay",
     "FeatureDifferenceDisplay",
     "FilterDisplay",
+    "GroupDistanceDisplay",
+    "GroupMapDisplay",
     "LeaveOneOutDisplay",
     "LeftOutDisplay",
     "MeanDisplay",
