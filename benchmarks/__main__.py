@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named, and print their ratios: ``make bench``; exit code 1 if a limit is missed."""
+"""Run benchmarks, print their ratios, exit with 1 if a limit is missed: ``make bench``."""
 
 import sys
 from importlib import import_module

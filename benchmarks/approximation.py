@@ -1,4 +1,4 @@
-"""How near the mean of m features is to the mean of all rows: measured, written to docs/scale, and drawn."""
+"""The error of the mean of m features: measured, written to docs/scale, and drawn."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ class Sample:
 
 
 def measured(sample: Sample, sizes: Sequence[int], seeds: int) -> list[dict[str, Any]]:
-    """Return a row for each method, number m and measure: the error, a root mean square over seeds, and its range."""
+    """Return a row for each method, m and measure: the error (RMS over seeds) and its range."""
     rows = []
     for m in sizes:
         by_seed = [sample.errors(m, seed) for seed in range(seeds)]
@@ -118,7 +118,7 @@ def approximation(
     seeds: int = 5,
     folder: Path = FOLDER,
 ) -> Iterator[Ratio]:
-    """(g) The error of Nyström's mean and of random features' as m grows, against the plain mean of m rows."""
+    """(g) The error of Nyström's and random features' means, against the mean of m rows."""
     (draw,) = SyntheticFamily().draw([0], n=n, random_state=0)
     sample = Sample(draw.X)
     rows = measured(sample, sizes, seeds)

@@ -40,7 +40,7 @@ def block(path: Path, block_info: dict) -> Array:
 
 
 def overhead(n: int = 1_000_000, landmarks: int = 200, rounds: int = 1) -> Iterator[Ratio]:
-    """A million rows in a file, fitted from batches by all cores of one process, and by two processes of one core."""
+    """Fit a million rows of a file: all cores of one process, and two processes of one core."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
         np.save(path, np.random.default_rng(0).normal(size=(n, COLUMNS)))

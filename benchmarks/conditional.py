@@ -1,4 +1,4 @@
-"""Conditional means: leave-one-out against one eigendecomposition, a fit against a grid search, many rows."""
+"""Conditional means: leave-one-out against one ``eigh``, a fit against a grid search."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -54,7 +54,8 @@ def grid_search(n: int = 1000, tried: int = 5) -> Iterator[Ratio]:
         lambda: ConditionalMean(filter="tikhonov").fit(X, y),
         rounds=1,
     )
-    what = f"ConditionalMean().fit, n = {n}, against GridSearchCV(KernelRidge) of its {count} candidates"
+    peer = f"GridSearchCV(KernelRidge) of its {count} candidates"
+    what = f"ConditionalMean().fit, n = {n}, against {peer}"
     yield Ratio(what, default, count * each, 20, larger_is_better=True)
     what = f"the same with filter='tikhonov', against GridSearchCV of the same {len(lam)} λ"
     yield Ratio(what, only_ridge, len(lam) * each, 20, larger_is_better=True)
@@ -80,7 +81,8 @@ def matching(n: int = 100_000) -> Iterator[Ratio]:
     model = KernelMeanMatching().fit(source, target)
     seconds = perf_counter() - start
     print(
-        f"matching {n} rows with {n}: {seconds:.1f} s, {model.n_iter_} products, held by {model.gram_!r}"
+        f"matching {n} rows with {n}: {seconds:.1f} s, {model.n_iter_} products, "
+        f"held by {model.gram_!r}"
     )
     held = 8.0 * n * min(n, 500) / 2**30
     what = f"KernelMeanMatching, {n} rows with {n}: GiB of features against the matrix of pairs"

@@ -94,7 +94,7 @@ def whole_fit(n: int = 2000, rounds: int = 5) -> Iterator[Ratio]:
 
 
 def whole_fit_left_to_itself(n: int = 10_000, d: int = 10, rounds: int = 3) -> Iterator[Ratio]:
-    """(c) KernelMean().fit where gram="auto" has to weigh error against cost, against 500 landmarks as asked."""
+    """(c) KernelMean().fit with gram="auto" that refines its plan, against 500 landmarks."""
     X = RNG.normal(size=(n, d))
     ours, peer = medians(
         lambda: KernelMean().fit(X),
@@ -105,7 +105,7 @@ def whole_fit_left_to_itself(n: int = 10_000, d: int = 10, rounds: int = 3) -> I
 
 
 def importing(rounds: int = 15) -> Iterator[Ratio]:
-    """(d) import muhat against what it stands on, all compiled before, as it is where a package was installed."""
+    """(d) import muhat against its dependencies, all compiled before."""
 
     def fresh(code: str) -> None:
         subprocess.run(

@@ -1,4 +1,4 @@
-"""Reading text: one pass against pyarrow alone, and all that ``muhat compare`` reads against NumPy's reader."""
+"""Reading text: one pass against pyarrow, all passes of ``muhat compare`` against NumPy."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from muhat.data import open_batches, read_table
 
 
 def reading(n: int = 1_000_000) -> Iterator[Ratio]:
-    """(o) A CSV of 20 columns with all digits; rows that are too many for one matrix took a pass for each purpose."""
+    """(o) A CSV of 20 columns with all digits; large samples take a pass for each purpose."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.csv"
         X = np.random.default_rng(0).normal(size=(n, 20))

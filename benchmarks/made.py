@@ -14,7 +14,7 @@ GROUP = 100_000
 """Rows of a row group: what is held at a time."""
 
 PAGE = 2**17
-"""Bytes of a page, of which a reader holds one per column; without it, the size depends on the version of pyarrow."""
+"""Bytes of a page, of which a reader holds one per column; pyarrow's default varies."""
 
 COMPONENTS = 5
 """Normals in the mixture, of equal weights and of deviation 1, with means drawn from N(0, 3²)."""
@@ -29,7 +29,8 @@ def made_parquet(
 ) -> None:
     """Write rows of a mixture of normals to a Parquet file with columns ``x1`` to ``xd``.
 
-    A row group has a generator of its own, so that a longer file begins with the full row groups of a shorter one.
+    Each row group has its own generator: a longer file begins with the row groups of a shorter
+    one.
     """
     check_writable(path)
     names = [f"x{place}" for place in range(1, d + 1)]

@@ -30,7 +30,8 @@ def symmetric_products(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
         rounds=rounds,
     )
     print(
-        f"(g) {n**2 / ours / 1e9:.2f} billion values per second in float64, {n**2 / ours32 / 1e9:.2f} in float32"
+        f"(g) {n**2 / ours / 1e9:.2f} billion values per second in float64, "
+        f"{n**2 / ours32 / 1e9:.2f} in float32"
     )
     yield Ratio(
         f"(g) product, n = {n}, d = 20, against batches of rbf_kernel",
@@ -53,7 +54,7 @@ def symmetric_products(n: int = 50_000, rounds: int = 3) -> Iterator[Ratio]:
         theirs = by_keops()[:, 0]
     except ImportError:  # also of what it could not compile
         print(
-            "(g) no ratio against PyKeOps, which needs pip install 'muhat[bench]' and a C++ compiler"
+            "(g) no ratio against PyKeOps: it needs pip install 'muhat[bench]' and a C++ compiler"
         )
         return
     error = float(np.abs(theirs - kernel.product(X, v)).max() / np.abs(v).sum())

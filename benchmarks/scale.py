@@ -51,7 +51,7 @@ CHEAP = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-method
 
 
 def measured(work: str, setup: str = "") -> tuple[float, float]:
-    """Return how much the peak of a fresh process rises in some work, in bytes, and the seconds that it takes."""
+    """Return by how many bytes some work raises the peak of a fresh process, and its seconds."""
     code = IN_A_PROCESS.format(setup=setup, work=work)
     output = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
@@ -86,7 +86,7 @@ def nystrom(n: int = 1_000_000, m: int = 500) -> Iterator[Ratio]:
 
 
 def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> Iterator[Ratio]:
-    """(m) What each pass over the rows costs, for the plan in docs/scale.md; prints, and has no limit to keep."""
+    """(m) What each pass over the rows costs, for docs/scale.md; it prints, without a limit."""
     d = 20
     X = np.random.default_rng(0).normal(size=(rows, d))
     source, kernel = ArraySource(X), Gaussian(SIGMA)
@@ -112,7 +112,8 @@ def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> It
         )
         size = 8 * (sums.covariance.size + sums.mean.size) / 2**20
         print(
-            f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; a summary has {size:.2f} MiB"
+            f"(m) m = {m}, d = {d}: microseconds per row on both cores: {each}; "
+            f"a summary has {size:.2f} MiB"
         )
     yield from ()
 

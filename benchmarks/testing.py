@@ -1,4 +1,4 @@
-"""Tests of two samples: against other packages, many rows against their features, MMD against one Gram matrix."""
+"""Two-sample tests against other packages, features of many rows, and one Gram matrix."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,10 @@ from paper.experiments.times_of_tests import times_of_peers
 TWO_MILLION = """
 from muhat import TwoSampleTest
 kernel = Gaussian(np.sqrt(40.0))
-test = TwoSampleTest(kernel, statistics={statistics}, gram=Nystrom({r}), n_permutations=999, random_state=0)
+gram = Nystrom({r})
+test = TwoSampleTest(
+    kernel, statistics={statistics}, gram=gram, n_permutations=999, random_state=0
+)
 """
 
 FEATURES = """
@@ -25,7 +28,7 @@ for both in (Made({n}), Made({n})):
 
 
 def many_rows(n: int = 1_000_000, r: int = 300) -> Iterator[Ratio]:
-    """(a) Memory and time of a test of two samples in batches, against making all rows and their features once."""
+    """(a) Memory and time of a test in batches, against making all rows and features once."""
     setup = TWO_MILLION.format(statistics=["mmd", "spectral"], r=r)
     peak, ours = measured(f"result = test.test(Made({n}), Made({n}))", setup)
     _, features = measured(FEATURES.format(r=r, n=n), setup)
@@ -35,7 +38,7 @@ def many_rows(n: int = 1_000_000, r: int = 300) -> Iterator[Ratio]:
 
 
 def plain_mmd(n: int = 5000, rounds: int = 3) -> Iterator[Ratio]:
-    """(b) MMD of one kernel with the whole Gram matrix, never held, against computing it once in blocks."""
+    """(b) MMD of one kernel, matrix-free, against computing the Gram matrix once in blocks."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(n, 10)), rng.normal(size=(n, 10))
     Z, kernel = np.concatenate([X, Y]), Gaussian(np.sqrt(20.0))
@@ -60,7 +63,7 @@ def plain_mmd(n: int = 5000, rounds: int = 3) -> Iterator[Ratio]:
 
 
 def against_others(n: int = 500, permutations: int = 1999, rounds: int = 3) -> Iterator[Ratio]:
-    """(c) The default and plain MMD against hyppo's MMD and dcor's energy test at n = m = 500, d = 5.
+    """(c) The default and plain MMD against hyppo's MMD and dcor's energy test, n = m = 500.
 
     Theirs were measured in an environment of their own (benchmarks/peers), and are kept as data.
     """

@@ -35,7 +35,7 @@ class Ratio:
 
 
 def medians(*works: Callable[[], object], rounds: int = 5) -> list[float]:
-    """Run the works in turn, several rounds after one to warm up, and return the median time of each."""
+    """Run the works in turn, after one round to warm up, and return each one's median time."""
     times: list[list[float]] = [[] for _ in works]
     for round_ in range(rounds + 1):
         for taken, work in zip(times, works, strict=True):

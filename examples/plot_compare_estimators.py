@@ -2,8 +2,8 @@
 Which estimator of the mean is best here?
 =========================================
 
-Sixty tumours of 30 measurements each: few rows, many columns. ``compare`` scores every filter by exact leave-
-one-out, on one eigendecomposition, and says how sure it is.
+Sixty tumours of 30 measurements each: few rows, many columns. ``compare`` scores every filter by
+exact leave-one-out, on one eigendecomposition, and says how sure it is.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,8 +2,8 @@
 A sample reweighted to be like another
 ======================================
 
-Patients below 50 are to stand for those above: kernel mean matching gives each of the former a weight, such
-that the kernel mean of the weighted ones is that of the others. Then averages of other columns move along.
+Kernel mean matching weights the patients below 50 so that their kernel mean is that of the
+patients above 50. Averages of other columns then move too.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,9 @@ fig, ax = plt.subplots(layout="constrained")
 ax.scatter(X[young, 2], X[young, 3], s=12 * matching.weights_ + 1, alpha=0.6)
 ax.set(xlabel="body mass index", ylabel="blood pressure (area: weight of a patient below 50)")
 
-plain, weighted = y[young].mean(), np.average(y[young], weights=matching.weights_)
+plain = y[young].mean()
+weighted = np.average(y[young], weights=matching.weights_)
 print(
-    f"Below 50 y is {plain:.0f} on average, with weights {weighted:.0f}; above 50 it is {y[~young].mean():.0f}."
+    f"Below 50 y is {plain:.0f} on average, with weights {weighted:.0f}; "
+    f"above 50 it is {y[~young].mean():.0f}."
 )

@@ -2,10 +2,10 @@
 New speakers: a drift detector
 ==============================
 
-Are the data that come in still those a model was learnt from? The reference is 330 vowels of eight speakers. Three
-batches are other vowels of the same eight; then come seven speakers that were not heard before, one in each batch. A
-batch is tested against the reference at its own share of ``alpha``, so that over the detector's whole life the
-probability of any false alarm is at most 5 %.
+Do new data still come from the distribution that a model was fitted to? The reference is 330
+vowels of eight speakers. Three batches are other vowels of the same eight; seven batches are of
+one new speaker each. Each batch is tested against the reference at its own share of ``alpha``:
+the probability of any false alarm, over all batches ever tested, is at most 5 %.
 """
 
 import numpy as np
@@ -25,5 +25,5 @@ for number, batch in enumerate([*quiet, *unknown]):
 DriftDisplay.from_detector(detector).plot()
 
 alarms = [each.is_alarm for each in detector.history_]
-found = f"{sum(alarms[:3])} alarms in 3 batches of known speakers, and {sum(alarms[3:])} in 7 of new ones"
-print(f"There are {found}.")
+known, new = sum(alarms[:3]), sum(alarms[3:])
+print(f"There are {known} alarms in 3 batches of known speakers, and {new} in 7 of new ones.")

@@ -2,7 +2,7 @@
 What a filter keeps of each component
 =====================================
 
-Every filter is a function of the eigenvalues of K/n: what it keeps of the component that belongs to each.
+Every filter is a function of the eigenvalues of K/n: the share of each component that it keeps.
 Vowels of eleven kinds, the first 100 rows.
 """
 
@@ -13,6 +13,6 @@ FilterDisplay.from_comparison(comparison).plot()
 
 kept = {row.name: (row.shrinkage > 0.5).sum() for row in comparison.rows}
 print(
-    f"Tikhonov's filter keeps more than half of {kept['f-kmse']} of 100 components, truncated SVD all of "
-    f"{kept['tsvd']}."
+    f"Tikhonov's filter keeps more than half of {kept['f-kmse']} of 100 components, "
+    f"truncated SVD all of {kept['tsvd']}."
 )

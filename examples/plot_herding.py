@@ -2,8 +2,8 @@
 Few rows that stand for many
 ============================
 
-Kernel herding picks rows one after the other, such that their kernel mean stays near that of the sample: like
-random rows, but fewer of them do. 150 irises.
+Kernel herding picks rows one after the other so that their kernel mean stays near that of the
+sample. Fewer rows are needed than at random. 150 irises.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 How many landmarks are enough?
 ==============================
 
-Nyström's landmarks stand for the rows where these are many. Their mean misses something, which should be
-small beside the standard error that the mean has anyway. The 1797 digits.
+Nyström's landmarks replace the rows of a large sample. The error of their mean should be small
+beside the standard error that the mean has anyway. The 1797 digits.
 """
 
 import matplotlib.pyplot as plt
@@ -26,6 +26,6 @@ ax.set(xlabel="landmarks", ylabel="in the norm of the RKHS")
 ax.legend(frameon=False)
 
 print(
-    f"400 landmarks miss {100 * errors[-1] / standard_error:.0f} % of the standard error of 1797 rows, 25 "
-    f"miss {errors[0] / standard_error:.1f} times it."
+    f"400 landmarks miss {100 * errors[-1] / standard_error:.0f} % of the standard error "
+    f"of 1797 rows, 25 miss {errors[0] / standard_error:.1f} times it."
 )

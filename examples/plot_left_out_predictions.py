@@ -2,8 +2,8 @@
 Every row predicted without it
 ==============================
 
-Exact leave-one-out from one eigendecomposition: no refits, no split of the data, and every filter is scored.
-Progress of diabetes from ten measurements of 442 patients.
+Exact leave-one-out from one eigendecomposition: no refits, no split of the data, and every filter
+is scored. Progress of diabetes from ten measurements of 442 patients.
 """
 
 from sklearn.datasets import load_diabetes
@@ -16,6 +16,6 @@ LeftOutDisplay.from_estimator(model).plot()
 
 tried = sum(len(choice.grid) for choice in model.choices_)
 print(
-    f"{model.filter_} was best of {tried} candidates: it predicts {100 * model.loo_score_:.0f} % of the "
-    f"variance of patients left out."
+    f"{model.filter_} was best of {tried} candidates: "
+    f"it predicts {100 * model.loo_score_:.0f} % of the variance of patients left out."
 )

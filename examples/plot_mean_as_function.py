@@ -2,8 +2,8 @@
 The mean of a sample is a function
 ==================================
 
-A kernel turns every row into a function, and a sample into their mean: high where rows are dense. Two
-measurements of 178 wines, and the stacked mean of them.
+A kernel turns every row into a function, and a sample into the mean of these functions: high
+where rows are dense. Two measurements of 178 wines, and their stacked mean.
 """
 
 from sklearn.datasets import load_wine

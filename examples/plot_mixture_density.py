@@ -2,8 +2,8 @@
 A density from a kernel mean
 ============================
 
-``MatchedMixture`` is the Gaussian mixture whose kernel mean is nearest to an estimate of the sample's. Petals
-of 150 irises, three components, without their labels.
+``MatchedMixture`` is the Gaussian mixture whose kernel mean is nearest to an estimate of the
+sample's. Petals of 150 irises, three components, without their labels.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 A filter of your own
 ====================
 
-A filter is one method, s(γ): what is kept of a component with eigenvalue γ. Written with NumPy, it gets exact
-leave-one-out scores at no extra price. Here Tikhonov's filter of the squares, which is steeper: it leaves
-large components alone and forgets small ones. 60 wines of 13 measurements.
+A filter is one method, s(γ): the share that is kept of a component with eigenvalue γ. Written
+with NumPy, it gets exact leave-one-out scores at no extra cost. This one is Tikhonov's filter of
+the squares, which is steeper: it keeps large components and drops small ones. 60 wines of 13
+measurements.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,5 @@ class Squared(Filter):
 comparison = compare(load_wine().data[::3], filters=["f-kmse", "tsvd", Squared()], standardize=True)
 FilterDisplay.from_comparison(comparison).plot()
 
-own = comparison.rows[-1]
-print(
-    f"Ours gains {own.gain_text} % of KME's risk on 60 wines, Tikhonov's {comparison['f-kmse'].gain_text} %."
-)
+own, tikhonov = comparison.rows[-1], comparison["f-kmse"]
+print(f"Ours gains {own.gain_text} % of KME's risk on 60 wines, Tikhonov's {tikhonov.gain_text} %.")

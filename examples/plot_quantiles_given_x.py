@@ -2,8 +2,8 @@
 What is y given x, and how sure?
 ================================
 
-A conditional mean has not only a mean for each x but a distribution: quantiles without any assumption on
-noise. Progress of diabetes by body mass index and blood pressure.
+A conditional mean gives a distribution for each x: quantiles without any assumption on the noise.
+Progress of diabetes by body mass index and blood pressure.
 """
 
 from sklearn.datasets import load_diabetes
@@ -17,6 +17,6 @@ display = QuantileDisplay.from_estimator(model, x, y, name="body mass index (sta
 
 low, high = (display.quantiles[:, -1] - display.quantiles[:, 0])[[20, 60]]
 print(
-    f"Between the 5 % and the 95 % quantile lie {low:.0f} units of y where the index is low, {high:.0f} "
-    f"where it is high."
+    f"Between the 5 % and the 95 % quantile lie {low:.0f} units of y where the index is low, "
+    f"{high:.0f} where it is high."
 )

@@ -2,8 +2,8 @@
 Keep a model, send a report
 ===========================
 
-What was fitted is kept in a file without code, and a result is sent around as one page that needs no network.
-Two growers' wines.
+A fitted model is saved to a file without code; a result is written as one page that needs no
+network. Wines of two growers.
 """
 
 import tempfile

@@ -2,8 +2,8 @@
 Many estimates, stacked
 =======================
 
-Filters cannot see everything that Gaussians and clusters can, and the other way round. The stacked mean
-weighs them all by their leave-one-out moments. Radar returns of the ionosphere, 60 rows of 34 columns.
+Filters, Gaussians and clusters see different things in a sample. The stacked mean weights them
+all by their leave-one-out moments. Radar returns of the ionosphere, 60 rows of 34 columns.
 """
 
 import numpy as np
@@ -17,7 +17,6 @@ mu = StackedMean().fit(X)
 StackDisplay.from_estimator(mu).plot()
 
 best = mu.gains_.argmax()
-print(
-    f"On rows that were held out, the stacked mean is {100 * mu.gain_:.0f} ± {100 * mu.gain_error_:.0f} % below the "
-    f"plain mean's risk. By leave-one-out, {mu.names_[best]} alone is {100 * mu.gains_[best]:.0f} % below."
-)
+gain = f"{100 * mu.gain_:.0f} ± {100 * mu.gain_error_:.0f} %"
+print(f"On held-out rows the stacked mean's risk is {gain} below that of the plain mean.")
+print(f"By leave-one-out, {mu.names_[best]} alone is {100 * mu.gains_[best]:.0f} % below.")

@@ -2,8 +2,8 @@
 Rows that come once
 ===================
 
-``partial_fit`` adds rows to a mean without holding them. The 1797 digits in batches of 100, and how far the
-mean of those so far is from the mean of all.
+``partial_fit`` adds rows to a mean without keeping them. The 1797 digits in batches of 100, and
+the distance of the mean so far from the mean of all.
 """
 
 import matplotlib.pyplot as plt
@@ -30,6 +30,6 @@ ax.loglog(seen[:-1], distances[:-1], "o-")
 ax.set(xlabel="rows so far", ylabel="distance to the mean of all rows (MMD)")
 
 print(
-    f"After {seen[8]} rows, half of them, the mean is {distances[8]:.3f} from that of all; after the "
-    f"last, {distances[-1]:.0e}."
+    f"After {seen[8]} rows, half of them, the mean is {distances[8]:.3f} from that of all; "
+    f"after the last, {distances[-1]:.0e}."
 )

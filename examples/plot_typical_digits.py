@@ -2,8 +2,8 @@
 Typical and untypical digits
 ============================
 
-The values of a kernel mean at the rows themselves say how typical each one is. All 182 written ones of
-scikit-learn's digits.
+The values of a kernel mean at the rows of its sample show how typical each row is. All 182
+handwritten ones of scikit-learn's digits.
 """
 
 import matplotlib.pyplot as plt
@@ -24,5 +24,6 @@ for ax, row in zip(axes.flat, [*order[:6], *order[-6:]], strict=True):
 
 ratio = typical.max() / typical.min()
 print(
-    f"The most typical one (first row) has {ratio:.1f} times the value of the least typical (end of the second row)."
+    f"The most typical one (first row) has {ratio:.1f} times the value of the least typical "
+    "(end of the second row)."
 )

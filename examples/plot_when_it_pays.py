@@ -2,8 +2,9 @@
 When does shrinkage pay?
 ========================
 
-The finer the kernel, the less a sample can tell of the mean, and the more is gained by shrinking. Radar
-returns of the ionosphere, 100 rows of 34 columns, with bandwidths around the median distance.
+The narrower the kernel, the less a sample says about the mean, and the more shrinkage gains.
+Radar returns of the ionosphere, 100 rows of 34 columns, with bandwidths around the median
+distance.
 """
 
 import matplotlib.pyplot as plt
@@ -28,6 +29,6 @@ ax.set(
 )
 
 print(
-    f"At a fifth of the median distance Tikhonov's filter gains {gains[0]:.0f} % of KME's risk, at the "
-    f"median {gains[4]:.1f} %."
+    f"At a fifth of the median distance Tikhonov's filter gains {gains[0]:.0f} % of KME's risk, "
+    f"at the median {gains[4]:.1f} %."
 )

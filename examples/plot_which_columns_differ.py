@@ -2,8 +2,8 @@
 Which columns differ?
 =====================
 
-A test of two samples also tests every column by itself, corrected for their number. Benign and malignant
-tumours, 60 of each, ten measurements.
+A test of two samples also tests every column separately, corrected for their number. Benign and
+malignant tumours, 60 of each, ten measurements.
 """
 
 import matplotlib.pyplot as plt
@@ -25,6 +25,5 @@ ax.barh([each.name for each in features], [each.shift for each in features], col
 ax.set(xlabel="shift of the benign ones, in standard deviations (orange: p ≤ 0.05)")
 
 different = sum(each.p_value <= 0.05 for each in result.features)
-print(
-    f"{different} of 10 columns differ by themselves at the level 0.05, {result.features[0].name} most."
-)
+most = result.features[0].name
+print(f"{different} of 10 columns differ at the level 0.05, {most} most.")

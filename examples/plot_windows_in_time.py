@@ -2,8 +2,8 @@
 Has it changed since the beginning?
 ===================================
 
-The distance of two kernel means is the maximum mean discrepancy (MMD). Vowels in the order of their file: the
-mean of each block of 66 rows against the mean of the first four blocks.
+The distance between two kernel means is the maximum mean discrepancy (MMD). Vowels in the order
+of their file: the mean of each block of 66 rows against the mean of the first four blocks.
 """
 
 import matplotlib.pyplot as plt
@@ -31,5 +31,6 @@ ax.set(
 later = np.argmax(distances[4:]) + 4
 ratio = distances[later] / np.mean(distances[:4])
 print(
-    f"Block {later} is furthest from the beginning: {ratio:.1f} times as far as the blocks of the beginning themselves."
+    f"Block {later} is furthest from the beginning: {ratio:.1f} times as far "
+    "as the first four blocks themselves."
 )

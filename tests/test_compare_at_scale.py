@@ -1,4 +1,4 @@
-"""``compare`` on any number of rows: by features, from batches never held at once, from the command line."""
+"""``compare`` on any number of rows: features, batches out of core, the command line."""
 
 import json
 from functools import partial
@@ -19,7 +19,7 @@ from muhat.filters import FILTERS
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import Laplacian
-from muhat.selection import REFIT_UP_TO
+from muhat.selection import MAX_ROWS_REFIT
 
 compare = partial(compare_as_it_is, standardize=True)
 """As the command compares."""
@@ -120,7 +120,7 @@ def test_batches_are_compared_as_their_rows_at_once(gram, standardize):
 
 
 @pytest.mark.parametrize("selection", ["loo", "gcv", "kfold", "rate"])
-@pytest.mark.parametrize("n", [120, REFIT_UP_TO + 50])
+@pytest.mark.parametrize("n", [120, MAX_ROWS_REFIT + 50])
 def test_with_all_points_as_landmarks_it_is_the_dense_comparison(n, selection):
     X = np.random.default_rng(1).normal(size=(n, 5)).round(2)
     filters = [name for name in FILTERS if name != "componentwise"]

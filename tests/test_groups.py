@@ -4,11 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib import pyplot
 from sklearn.base import clone
 
 from muhat import (
     Embedding,
     Gaussian,
+    GroupDistanceDisplay,
+    GroupMapDisplay,
     KernelMeans,
     Laplacian,
     Mixture,
@@ -349,3 +352,37 @@ def test_a_fitted_model_can_be_saved_and_loaded(gram, tmp_path):
     np.testing.assert_array_equal(same.score_samples(X), model.score_samples(X))
     np.testing.assert_array_equal(same.groups_, model.groups_)
     np.testing.assert_array_equal(same.transform([X]), model.transform([X]))
+
+
+def test_errors_of_coordinates_have_the_size_of_the_scatter_between_samples():
+    """Two groups far apart keep their plain means, whose scatter is known from many samples."""
+    kernel = Gaussian(3.0)
+    found, reported = [], []
+    for seed in range(40):
+        random = rng(seed)
+        samples = [random.normal(size=(25, 1)), 6 + random.normal(size=(25, 1))]
+        model = KernelMeans(kernel=kernel, standardize=False).fit(samples)
+        found.append(np.abs(model.coordinates_[:, 0]))
+        reported.append(model.coordinate_errors_[:, 0])
+    # Coordinates are from the centre of both, which has half of each group's noise.
+    ratio = np.mean(reported) / np.std(found, axis=0).mean()
+    assert 1.0 < ratio < 2.0
+
+
+def test_groups_are_drawn_on_a_map_and_as_distances():
+    samples = on_circle()
+    model = KernelMeans().fit(samples)
+    shown = GroupMapDisplay.from_estimator(model).plot()
+    assert len(shown.ax_.patches) == 12
+    assert {text.get_text() for text in shown.ax_.texts} == {str(t) for t in range(12)}
+    np.testing.assert_array_equal(shown.coordinates, model.coordinates_[:, :2])
+    matrix = GroupDistanceDisplay.from_estimator(model).plot()
+    assert sorted(matrix.order) == list(range(12))
+    assert matrix.ax_.images[0].get_array().shape == (12, 12)
+    pyplot.close("all")
+
+
+def test_two_groups_are_drawn_on_a_line():
+    shown = GroupMapDisplay.from_estimator(KernelMeans().fit(on_circle(2)))
+    assert not shown.coordinates[:, 1].any()
+    assert shown.shares[0] == pytest.approx(1)

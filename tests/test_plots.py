@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -16,11 +17,11 @@ from catalogue import SAMPLES, SEED
 from figure_parts import texts_of
 from muhat import ConditionalMean, IndependenceTest, KernelMean, TwoSampleTest
 from muhat.comparison import compare
+from muhat.figures import PALETTE, Axis, Bar, Bars, Plot, Series
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
 from muhat.plots import (
     COLOURS,
-    Curve,
     FilterDisplay,
     LeaveOneOutDisplay,
     LeftOutDisplay,
@@ -29,10 +30,13 @@ from muhat.plots import (
     PValueMapDisplay,
     QuantileDisplay,
     comparison_figure,
+    draw,
     figure_of_test,
     save,
 )
-from muhat.selection import REFIT_UP_TO, Fixed
+from muhat.plots._draw import dashes_in_turn
+from muhat.report._svg import bars_html, plot_html
+from muhat.selection import MAX_ROWS_REFIT, Fixed
 
 DISPLAYS = [LeaveOneOutDisplay, FilterDisplay]
 
@@ -71,6 +75,47 @@ def test_a_display_is_drawn_in_the_axes_given(comparison, display):
     assert ax.get_ylabel()
 
 
+def every_kind():
+    x = np.linspace(0.1, 1, 5)
+    nothing = np.array([])
+    return Plot(
+        "Everything",
+        "A caption.",
+        "A summary.",
+        Axis("x", 0.05, 1.1, is_log=True),
+        Axis("y", 0, 1.5, ticks=((0.5, "half"), (1.0, "whole"))),
+        [
+            Series("line", "line", x, x, colour="#123456", chosen=(0.5, 0.5)),
+            Series("points", "points", x, x / 2, colour=PALETTE[1], marker="v", labels=["first"]),
+            Series("bars", "bars", x, x[:-1], colour=PALETTE[2]),
+            Series("band", "band", x, x, x + 0.2, colour=PALETTE[3]),
+            Series("rug", "rug", x, nothing, colour=PALETTE[4]),
+            Series("across", "rule", nothing, np.ones(1), colour=PALETTE[5]),
+            Series("down", "rule", np.full(1, 0.3), nothing, colour=PALETTE[6]),
+        ],
+    )
+
+
+def test_a_new_figure_is_one_function_that_is_drawn_on_paper_and_on_a_page():
+    plot = every_kind()
+    ax = Figure().subplots()
+    draw(plot, ax)
+    assert [text.get_text() for text in ax.get_legend().texts] == [
+        each.name for each in plot.series
+    ]
+    assert (ax.get_xscale(), ax.get_xlabel(), ax.get_xlim()) == ("log", "x", (0.05, 1.1))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["half", "whole"]
+    assert [text.get_text() for text in ax.texts] == ["first"]
+    page = plot_html(plot, "name")
+    for each in plot.series:
+        assert f'data-key="{each.name}"' in page
+    assert 'style="--own:#123456"' in page
+    bars = Bars("B", "", ("a", "b"), [Bar("x", 4.0, "much"), Bar("y", 1.0, "some", False)])
+    draw(bars, ax := Figure().subplots())
+    assert [patch.get_width() for patch in ax.patches] == [4, 1]
+    assert "width:25.0%" in bars_html(bars, "name")
+
+
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_a_display_makes_a_figure_of_its_own(comparison, display):
     first, second = (display.from_comparison(comparison).plot() for _ in range(2))
@@ -80,22 +125,31 @@ def test_a_display_makes_a_figure_of_its_own(comparison, display):
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_an_estimator_shows_what_its_comparison_shows(sample, comparison, display):
     mu = KernelMean(filter=[row.name for row in comparison.rows]).fit(sample)
-    curves = display.from_estimator(mu).curves
-    for curve, expected in zip(curves, display.from_comparison(comparison).curves, strict=True):
-        assert curve.label == expected.label
-        np.testing.assert_allclose(curve.chosen, expected.chosen, atol=1e-6)
+    found = display.from_estimator(mu).curves.series
+    expected = display.from_comparison(comparison).curves.series
+    for one, other in zip(found, expected, strict=True):
+        assert one.name == other.name
+        assert (one.chosen is None) == (other.chosen is None)
+        if one.chosen is not None:
+            np.testing.assert_allclose(one.chosen, other.chosen, atol=1e-6)
+
+
+def score_curves(comparison):
+    """The leave-one-out curves of all estimators but KME, which is a line at zero."""
+    series = LeaveOneOutDisplay.from_comparison(comparison).curves.series
+    return [each for each in series if each.key != "kme"]
 
 
 def test_the_chosen_points_are_the_peaks_of_their_curves(comparison):
-    for curve in LeaveOneOutDisplay.from_comparison(comparison).curves:
-        row = comparison[curve.estimator]
+    for curve in score_curves(comparison):
+        row = comparison[curve.key]
         assert curve.chosen == pytest.approx((100 * row.strength, row.improvement))
         assert curve.y.max() == pytest.approx(row.improvement, abs=1e-6)
 
 
 def test_the_curves_go_through_every_score(comparison):
-    for curve in LeaveOneOutDisplay.from_comparison(comparison).curves:
-        row = comparison[curve.estimator]
+    for curve in score_curves(comparison):
+        row = comparison[curve.key]
         drawn = set(zip(curve.x.round(9), curve.y.round(9), strict=True))
         assert drawn >= set(
             zip((100 * row.strengths).round(9), row.improvements.round(9), strict=True)
@@ -103,57 +157,54 @@ def test_the_curves_go_through_every_score(comparison):
 
 
 def test_filters_are_drawn_as_they_act_on_the_sample(comparison):
-    display = FilterDisplay.from_comparison(comparison)
-    for curve in display.curves:
-        row = comparison[curve.estimator]
-        kept = row.shrinkage[-len(display.eigenvalues) :]
-        if curve.joined and curve.estimator != "tsvd":
-            np.testing.assert_allclose(
-                np.interp(display.eigenvalues, curve.x, curve.y), kept, atol=0.01
-            )
-        elif not curve.joined:
+    *curves, rug = FilterDisplay.from_comparison(comparison).curves.series
+    for curve in curves:
+        kept = comparison[curve.key].shrinkage[-len(rug.x) :]
+        if curve.kind == "line" and curve.key != "tsvd":
+            np.testing.assert_allclose(np.interp(rug.x, curve.x, curve.y), kept, atol=0.01)
+        elif curve.kind == "points":
             np.testing.assert_array_equal(curve.y, kept)
 
 
 def test_kme_is_a_labelled_line_at_zero(comparison):
     ax = LeaveOneOutDisplay.from_comparison(comparison).plot(Figure().subplots()).ax_
     assert any(list(line.get_ydata()) == [0, 0] for line in ax.lines)
-    assert [text.get_text() for text in ax.texts] == ["KME"]
+    assert "kme (the plain average)" in [text.get_text() for text in ax.get_legend().texts]
 
 
 def test_an_estimator_has_its_colour_in_every_picture(comparison):
     figure = comparison_figure(comparison)
     for ax in figure.axes:
         drawn = {line.get_color() for line in ax.lines}
+        drawn |= {to_hex(each.get_facecolor()[0]).upper() for each in ax.collections}
         assert {COLOURS[row.name] for row in comparison.rows} <= drawn
     [legend] = figure.legends
     colours = [handle.get_color() for handle in legend.legend_handles]
-    assert colours == [COLOURS[row.name] for row in comparison.rows]
+    assert colours[:-1] == [COLOURS[row.name] for row in comparison.rows]
+    assert legend.texts[-1].get_text() == "this sample's eigenvalues"
 
 
 def test_a_choice_far_below_kme_is_noted_in_the_legend_instead_of_squeezing_the_rest(sample):
     comparison = compare(sample, filters=["f-kmse", "s-kmse"], selection=Fixed(1.0))
     assert comparison["s-kmse"].improvement < -100
     display = LeaveOneOutDisplay.from_comparison(comparison).plot(Figure().subplots())
-    noted = [label for label in display.legend() if "off scale" in label]
+    noted = [each.name for each in display.curves.series if "off scale" in each.name]
     assert any(label.startswith("s-kmse") and "−" in label for label in noted)
     bottom, top = display.ax_.get_ylim()
     assert -2 * top < bottom < 0 < top
 
 
 def test_estimators_without_a_score_are_in_the_filter_picture_only():
-    X = np.random.default_rng(SEED).normal(size=(REFIT_UP_TO + 1, 2))
+    X = np.random.default_rng(SEED).normal(size=(MAX_ROWS_REFIT + 1, 2))
     comparison = compare(X, filters=["f-kmse", "componentwise"])
-    assert "componentwise" not in [
-        curve.estimator for curve in LeaveOneOutDisplay.from_comparison(comparison).curves
-    ]
-    assert "componentwise, not scored" in FilterDisplay.from_comparison(comparison).legend()
+    assert "componentwise" not in [curve.key for curve in score_curves(comparison)]
+    filters = FilterDisplay.from_comparison(comparison).curves.series
+    assert "componentwise, not scored" in [each.name for each in filters]
 
 
 def test_a_filter_of_ones_own_is_drawn_in_grey(sample):
     comparison = compare(sample, filters=[IteratedTikhonov(2), IteratedTikhonov(4)])
-    curve = LeaveOneOutDisplay.from_comparison(comparison).curves[1]
-    assert curve.style["color"] not in COLOURS.values()
+    assert score_curves(comparison)[0].colour not in COLOURS.values()
 
 
 def figures():
@@ -208,7 +259,10 @@ def test_figures_are_written_in_every_format(comparison, tmp_path):
 )
 def test_without_matplotlib_one_sentence_names_the_extra(comparison, draw, monkeypatch):
     monkeypatch.setattr("muhat.plots._style.find_spec", lambda name: None)
-    sentence = r"^muhat\.plots: drawing needs matplotlib, got no such package; pip install 'muhat\[plot\]'\.$"
+    sentence = (
+        r"^muhat\.plots: drawing needs matplotlib, got no such package; "
+        r"pip install 'muhat\[plot\]'\.$"
+    )
     with pytest.raises(ImportError, match=sentence):
         draw(comparison)
 
@@ -263,11 +317,8 @@ def test_the_bands_of_quantiles_have_different_colours_also_in_the_legend():
 
 def test_curves_that_lie_on_each_other_are_dashed_in_turn():
     x = np.linspace(0, 1, 5)
-    curves = [
-        Curve(name, name, x, x + offset)
-        for name, offset in (("kme", 0), ("tsvd", 0.001), ("f-kmse", 0.5))
-    ]
-    dashes = FilterDisplay(x, curves).dashes()
+    series = [Series(str(offset), "line", x, x + offset) for offset in (0, 0.001, 0.5)]
+    dashes = dashes_in_turn(series)
     (first, pattern), (second, same) = dashes[:2]
     on, off = pattern
     assert pattern == same
@@ -294,12 +345,14 @@ def test_the_figure_of_two_samples_names_the_groups_and_says_what_is_standardize
     shift = f"{two_samples.features[0].shift:+.2f} SD, p ≤ 0.01".replace("-", "−")
     assert columns.texts[0].get_text().strip() == shift
     assert along.get_xlabel() == "column 3 (standardized)"
-    assert [text.get_text() for text in along.get_legend().texts] == ["before", "after"]
+    assert [text.get_text() for text in along.get_legend().texts][:2] == ["before", "after"]
     assert [text.get_text() for text in witness.get_legend().texts] == [
         "before, 30 rows",
         "after, 40 rows",
     ]
-    assert "observed, p ≤ 0.01" in [text.get_text() for text in permutations.get_legend().texts]
+    observed = permutations.get_legend().texts[1].get_text()
+    assert observed.startswith("observed: ")
+    assert observed.endswith(", p ≤ 0.01")
     words = " ".join(text.get_text() for text in texts_of(figure))
     assert not re.search(r"\bX\b|\bY\b", words)
 

@@ -30,7 +30,7 @@ from muhat.gram import (
     RandomFeatures,
 )
 from muhat.kernels import Gaussian, Linear
-from muhat.selection import GCV, REFIT_UP_TO, RULES, Fixed, KFold, LeaveOneOut, Rate
+from muhat.selection import GCV, MAX_ROWS_REFIT, RULES, Fixed, KFold, LeaveOneOut, Rate
 
 KERNEL = Gaussian(1.4)
 X = SAMPLES["random"]
@@ -259,7 +259,7 @@ def test_of_a_list_of_filters_the_best_is_taken():
 class TestPolicy:
     """Filters without a cheap exact score: refits for few points, another rule for many, and the same everywhere."""
 
-    many = np.random.default_rng(SEED).normal(size=(REFIT_UP_TO + 1, 2))
+    many = np.random.default_rng(SEED).normal(size=(MAX_ROWS_REFIT + 1, 2))
 
     def test_few_points_are_left_out_by_refits(self):
         for name in ("tsvd", "componentwise"):

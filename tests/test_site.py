@@ -1,4 +1,4 @@
-"""The site builds without a warning, every link in it leads somewhere, and the examples say what they find."""
+"""The site builds without a warning, its links lead somewhere, examples print findings."""
 
 import ast
 import os
@@ -90,8 +90,12 @@ def assert_the_search_finds(word, site):
     try:
         tab.open(site / "search.html")
         tab.js(f"Search.performSearch({word!r})")
-        found = "new Promise(done => { const look = () => { const all = document.querySelectorAll('ul.search li a');"
-        found += " all.length ? done(Array.from(all, each => each.textContent)) : setTimeout(look, 50); }; look(); })"
+        found = (
+            "new Promise(done => { const look = () => { "
+            "const all = document.querySelectorAll('ul.search li a'); "
+            "all.length ? done(Array.from(all, each => each.textContent)) : setTimeout(look, 50); "
+            "}; look(); })"
+        )
         assert "Landweber" in tab.js(found)
     finally:
         tab.close()

@@ -1,1 +1,1 @@
-"""Other packages on the same problems, each in an environment of its own; their results are kept as data."""
+"""Other packages on the same problems, each in its own environment; results are data."""

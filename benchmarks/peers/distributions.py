@@ -1,10 +1,13 @@
-"""Quantiles and CRPS beside quantile-forest and scikit-learn's Gaussian process, in an environment that has both.
+"""Quantiles and CRPS beside quantile-forest and scikit-learn's Gaussian process.
+
+It runs in an environment that has both.
 
     python -m venv peers && peers/bin/pip install numpy scipy scikit-learn quantile-forest
-    PYTHONPATH=src peers/bin/python benchmarks/peers/distributions.py 5 > docs/evidence/distribution-peers.csv
+    PYTHONPATH=src peers/bin/python benchmarks/peers/distributions.py 5 \\
+        > docs/evidence/distribution-peers.csv
 
-The data sets and splits are those of the experiment ``accuracy``, of which the first few splits are taken. Scores are
-in standard deviations of the test targets; the CRPS is that of 99 quantiles.
+The data sets are those of the experiment ``accuracy``, with the first few of its splits. Scores
+are in standard deviations of the test targets; the CRPS is that of 99 quantiles.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ def forest(X: Any, y: Any, new: Any) -> Any:
 
 
 def process(X: Any, y: Any, new: Any) -> Any:
-    """Return quantiles of a Gaussian process with one length scale and noise, by maximum likelihood."""
+    """Return quantiles of a Gaussian process with one length scale, by maximum likelihood."""
     from scipy.stats import norm
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel

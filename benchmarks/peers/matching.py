@@ -1,10 +1,10 @@
-"""KernelMeanMatching beside skada's and adapt's on the same problems, in an environment that has both.
+"""KernelMeanMatching beside skada's and adapt's, in an environment that has both.
 
     python -m venv peers && peers/bin/pip install numpy scipy scikit-learn cvxopt skada adapt
     PYTHONPATH=src peers/bin/python benchmarks/peers/matching.py > docs/evidence/matching-peers.csv
 
-Each minimises ‖(1/n) Σ w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ 10 with mean one; theirs may miss the mean by 1e-6. adapt's
-solver is called without the rest of its package, which needs TensorFlow.
+Each minimises ‖(1/n) Σ w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ 10 with mean one; theirs may miss the
+mean by 1e-6. adapt's solver is called without the rest of its package, which needs TensorFlow.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""Other packages' tests of two samples: rejections where there is nothing to find, shares of p = 0, and times.
+"""Other packages' two-sample tests: false rejections, shares of p = 0, and times.
 
 Run it in an environment of its own, which needs none of muhat:
 
-    python -m venv peers && peers/bin/pip install hyppo dcor frouros  # another for alibi-detect[torch]
+    python -m venv peers && peers/bin/pip install hyppo dcor frouros
+    # and another environment for alibi-detect[torch]
     peers/bin/python benchmarks/peers/measure.py paper/experiments/peers_of_tests.json
 
-Packages that cannot be in one environment take one each, and the same file. What fails is written down as such. Draws
-and permutations for the times can be given too (300 and 49); a level is measured with 99 permutations.
+Packages that cannot be in one environment take one each, and the same file. Failures are recorded.
+Draws and permutations for the times can be given too (300 and 49); a level is measured with 99
+permutations.
 """
 
 import json
@@ -99,7 +101,7 @@ def levels(
 
 
 def seconds(test: Callable[[Any, Any, int], float], permutations: int) -> dict[str, Any]:
-    """Return the time of one test at n = m = 500, d = 5, and the processor's in this process and those it starts."""
+    """Return the time of one test at n = m = 500, d = 5, and its processor time with children."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(500, 5)), rng.normal(size=(500, 5))
     test(X[:20], Y[:20], 9)  # compiled, where it is
@@ -113,7 +115,7 @@ def seconds(test: Callable[[Any, Any, int], float], permutations: int) -> dict[s
 
 
 def main(path: str, draws: int = DRAWS, permutations: int = 49) -> None:
-    """Measure every package that is there, and add what was found to what the file has of the others."""
+    """Measure every installed package, and add the results to those in the file."""
     found: dict[str, Any] = {"peers": {}}
     if Path(path).exists():
         found = json.loads(Path(path).read_text(encoding="utf-8"))

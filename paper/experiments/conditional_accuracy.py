@@ -166,7 +166,8 @@ def _sklearn(X: Array, y: Array, new: Array, model: ConditionalMean, every: int)
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.model_selection import GridSearchCV
 
-    ridge = KernelRidge(kernel="rbf", gamma=1 / (2 * model.kernel_.bandwidth**2))
+    bandwidth = model.kernel_.bandwidth  # type: ignore[attr-defined]
+    ridge = KernelRidge(kernel="rbf", gamma=1 / (2 * bandwidth**2))
     grid = {"alpha": model.choices_[0].grid[::every] * len(X)}
     return np.asarray(
         GridSearchCV(ridge, grid, cv=FOLDS, scoring="neg_mean_squared_error").fit(X, y).predict(new)

@@ -25,14 +25,16 @@ _PUBLIC = {
     "embedding": "Embedding",
     "density": "MatchedMixture",
     "testing": (
-        "TwoSampleTest IndependenceTest DriftDetector MMD Spectral ShrunkMeans ShrunkCovariance mmd"
+        "TwoSampleTest GroupTest IndependenceTest DriftDetector "
+        "MMD Spectral ShrunkMeans ShrunkCovariance mmd"
     ),
     "conditional": "ConditionalMean KernelMeanMatching",
     "persistence": "save load",
     "plots": (
         "MeanDisplay LeaveOneOutDisplay FilterDisplay StackDisplay PermutationDisplay "
         "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
-        "LeftOutDisplay QuantileDisplay"
+        "LeftOutDisplay QuantileDisplay "
+        "GroupMapDisplay GroupDistanceDisplay"
     ),
     "data": "read_table open_batches",
     "datasets": "load_dataset SyntheticFamily",

@@ -9,6 +9,7 @@ from . import datasets as datasets
 from . import density as density
 from . import embedding as embedding
 from . import errors as errors
+from . import figures as figures
 from . import filters as filters
 from . import gram as gram
 from . import groups as groups
@@ -35,6 +36,9 @@ from .selection import Fixed as Fixed
 from .kernels import Function as Function
 from .selection import GCV as GCV
 from .kernels import Gaussian as Gaussian
+from .plots import GroupDistanceDisplay as GroupDistanceDisplay
+from .plots import GroupMapDisplay as GroupMapDisplay
+from .testing import GroupTest as GroupTest
 from .testing import IndependenceTest as IndependenceTest
 from .kernels import InverseMultiquadric as InverseMultiquadric
 from .filters import IteratedTikhonov as IteratedTikhonov
@@ -127,6 +131,7 @@ __all__ = [
     "Embedding",
     "MatchedMixture",
     "TwoSampleTest",
+    "GroupTest",
     "IndependenceTest",
     "DriftDetector",
     "MMD",
@@ -150,6 +155,8 @@ __all__ = [
     "DriftDisplay",
     "LeftOutDisplay",
     "QuantileDisplay",
+    "GroupMapDisplay",
+    "GroupDistanceDisplay",
     "read_table",
     "open_batches",
     "load_dataset",

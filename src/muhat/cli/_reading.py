@@ -15,11 +15,11 @@ from muhat._messages import Note, lacks_columns, listed_names, no_column, rows_t
 from muhat.data import (
     ROWS,
     STANDARD_INPUT,
+    ColumnSelection,
     DataSet,
     FileBatches,
     NoColumnError,
     RowsError,
-    Wanted,
     base_name,
     open_batches,
 )
@@ -89,7 +89,7 @@ def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
     if str(file) == STANDARD_INPUT:  # which can be read only once
         return None
     # no column has this name, and the error lists all columns
-    nothing = Wanted(("\0",), decimal=reading["decimal"])
+    nothing = ColumnSelection(("\0",), decimal=reading["decimal"])
     try:
         with warnings.catch_warnings(action="ignore"):
             FileBatches(file, nothing, ROWS, reading["separator"])
@@ -183,7 +183,7 @@ def open_like(
     FileError: "lacks column 'a' that ``whose``".
     """
     options = {name: reading[name] for name in ("missing", "decimal") if name in reading}
-    wanted = Wanted(
+    wanted = ColumnSelection(
         tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options
     )
     try:

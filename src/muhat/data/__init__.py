@@ -1,49 +1,36 @@
-"""Where rows come from: arrays, batches, files, dask; one protocol, ``Source``, carries them all."""
+"""Where rows come from: arrays, batches, files, dask.
 
-from muhat.data._copies import row_hashes
-from muhat.data._dask import DaskSource, as_source
+``Source`` is the one protocol that carries them all. ``__all__`` has what users need; the other
+names are for muhat's own packages.
+"""
+
+from muhat.data._copies import row_hashes as row_hashes
+from muhat.data._dask import DaskSource as DaskSource
+from muhat.data._dask import as_source as as_source
 from muhat.data._files import (
-    STANDARD_INPUT,
-    DataSet,
-    FileBatches,
-    base_name,
-    check_few_values,
-    indicators_of,
-    open_batches,
-    read_table,
+    STANDARD_INPUT as STANDARD_INPUT,
 )
-from muhat.data._formats import INDICATOR, NoColumnError, RowsError, Wanted, text_column_of
-from muhat.data._sources import (
-    ROWS,
-    ArraySource,
-    BatchError,
-    SampleBatch,
-    Source,
-    StreamSource,
-    TransformedSource,
-    checked_batch,
-    is_empty,
-)
-from muhat.data._summaries import ColumnMoments, ReservoirSample, folds_of, hashed_rows, places_of
+from muhat.data._files import DataSet, FileBatches, open_batches, read_table
+from muhat.data._files import base_name as base_name
+from muhat.data._files import check_few_values as check_few_values
+from muhat.data._files import indicators_of as indicators_of
+from muhat.data._formats import INDICATOR as INDICATOR
+from muhat.data._formats import ColumnSelection as ColumnSelection
+from muhat.data._formats import NoColumnError as NoColumnError
+from muhat.data._formats import RowsError as RowsError
+from muhat.data._formats import text_column_of as text_column_of
+from muhat.data._sources import ROWS as ROWS
+from muhat.data._sources import ArraySource as ArraySource
+from muhat.data._sources import BatchError, Source
+from muhat.data._sources import SampleBatch as SampleBatch
+from muhat.data._sources import StreamSource as StreamSource
+from muhat.data._sources import TransformedSource as TransformedSource
+from muhat.data._sources import checked_batch as checked_batch
+from muhat.data._sources import is_empty as is_empty
+from muhat.data._summaries import ColumnMoments as ColumnMoments
+from muhat.data._summaries import ReservoirSample as ReservoirSample
+from muhat.data._summaries import folds_of as folds_of
+from muhat.data._summaries import hashed_rows as hashed_rows
+from muhat.data._summaries import places_of as places_of
 
-__all__ = [
-    "BatchError",
-    "DataSet",
-    "FileBatches",
-    "checked_batch",
-    "is_empty",
-    "open_batches",
-    "read_table",
-]
-__all__ += [
-    "ArraySource",
-    "DaskSource",
-    "SampleBatch",
-    "Source",
-    "StreamSource",
-    "TransformedSource",
-    "as_source",
-]
-__all__ += ["ROWS", "ColumnMoments", "ReservoirSample", "folds_of", "hashed_rows", "places_of"]
-__all__ += ["INDICATOR", "STANDARD_INPUT", "NoColumnError", "RowsError", "Wanted"]
-__all__ += ["base_name", "check_few_values", "indicators_of", "row_hashes", "text_column_of"]
+__all__ = ["BatchError", "DataSet", "FileBatches", "Source", "open_batches", "read_table"]

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,23 +17,24 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import IN_COMMAND, ColumnWarning, option
+from muhat._messages import IN_COMMAND, option
 from muhat._validation import whole_number
 from muhat.data._formats import (
     INDICATOR,
-    LOOKED_AT,
+    MAX_ROWS_PROBED,
     ArrowTable,
+    ColumnSelection,
     DroppedRows,
     NumpyTable,
     RowsError,
     Table,
     TableChunk,
-    Wanted,
     listed,
     no_rows,
-    refuse_unreadable,
+    raise_unreadable,
     text_column_of,
 )
+from muhat.data._roles import warn_of_constants, warn_of_roles
 from muhat.data._sources import BatchError
 from muhat.data._text import TextTable
 from muhat.errors import MuhatError, MuhatTypeError
@@ -61,28 +61,13 @@ BEGINNINGS = {
 }
 """What standard input holds, by its first bytes; if they are others it is text."""
 
-MOST_COMPRESSED = 20
+MAX_COMPRESSION = 20
 """How many times smaller gzip makes text of numbers, at most."""
 
-ENOUGH, VALUES_LOOKED_AT = 20, 100_000
-"""Minimum number of rows, and about the most values, used to guess a column's role."""
+MAX_VALUES_PROBED = 100_000
+"""About the most values that are used to guess a column's role."""
 
-LABEL_NAMES = {
-    "label",
-    "labels",
-    "class",
-    "target",
-    "y",
-    "species",
-    "category",
-    "outcome",
-    "response",
-}
-ID_NAMES = {"id", "index", "row", "key", "uid"}
-MOST_LABELS = 20
-"""The most different values that a label has."""
-
-MOST_CATEGORIES = 20
+MAX_CATEGORIES = 20
 """The most different values of a column of text that become indicators."""
 
 
@@ -123,7 +108,9 @@ class FileBatches:
         but the last.
     """
 
-    def __init__(self, path: Path, wanted: Wanted, rows: int, separator: str | None) -> None:
+    def __init__(
+        self, path: Path, wanted: ColumnSelection, rows: int, separator: str | None
+    ) -> None:
         _check_settings(wanted)
         self._who = str(path)
         if self._who == STANDARD_INPUT:
@@ -131,7 +118,7 @@ class FileBatches:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             path = _saved_standard_input(Path(folder))
         self._path, self._wanted = path, wanted
-        with refuse_unreadable(self._who):
+        with raise_unreadable(self._who):
             _check_not_empty(path, self._who)
             self._states = _states(_files(path))
             self._table = _opened(path, self._who, wanted, separator)
@@ -209,10 +196,10 @@ class FileBatches:
         """Warn of columns that look like row numbers, ids or labels in the first rows."""
         columns = self._table.columns
         with suppress(FileError):  # which the first pass raises
-            rows = max(LOOKED_AT, VALUES_LOOKED_AT // max(1, len(columns)))
+            rows = max(MAX_ROWS_PROBED, MAX_VALUES_PROBED // max(1, len(columns)))
             chunks = (chunk.values for chunk in self._table.chunks(rows, (), self._new_count()))
             head = next(filter(len, chunks), np.empty((0, len(columns))))
-            _warn_of_roles(columns, head[:rows])
+            warn_of_roles(columns, head[:rows])
 
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
@@ -272,7 +259,7 @@ class FileBatches:
         if not self.n:
             raise no_rows(self._who, "only rows with missing values")
         if self._places is None:
-            _warn_of_constants(self._who, self._table.columns, values)
+            warn_of_constants(self._who, self._table.columns, values)
         return DataSet(
             self.name, values, self.columns, left_out=self.left_out, notes=self.notes
         ), words
@@ -290,7 +277,7 @@ class FileBatches:
         size = sum(size for size, _ in self._states.values())
         return (
             size
-            * (MOST_COMPRESSED if self._path.suffix.lower() == ".gz" else 1)
+            * (MAX_COMPRESSION if self._path.suffix.lower() == ".gz" else 1)
             // (2 * len(self.columns))
             + 1
         )
@@ -306,7 +293,7 @@ class FileBatches:
         """Read the file from its start, and count the rows that are dropped."""
         dropped = self._new_count()
         words = tuple(dict.fromkeys(words))
-        with refuse_unreadable(self._who):
+        with raise_unreadable(self._who):
             yield from self._table.chunks(self.rows, words, dropped)
         self._dropped = dropped
 
@@ -425,7 +412,10 @@ def open_batches(
                 "open_batches", f"{parameter} must be a list of names", repr(names)
             )
     batches = FileBatches(
-        Path(path), Wanted(columns, drop, only_numeric, one_hot, missing, decimal), rows, separator
+        Path(path),
+        ColumnSelection(columns, drop, only_numeric, one_hot, missing, decimal),
+        rows,
+        separator,
     )
     if not batches.columns:
         raise FileError(str(path), "at least one column of numbers is needed", "none")
@@ -473,7 +463,7 @@ def read_table(
     ).read()
 
 
-def _check_settings(wanted: Wanted) -> None:
+def _check_settings(wanted: ColumnSelection) -> None:
     """Refuse a setting that is none of its values, by the name that its reader gave it."""
     for name, values in (("missing", ("error", "drop")), ("decimal", (".", ","))):
         given = getattr(wanted, name)
@@ -487,7 +477,7 @@ def _check_settings(wanted: Wanted) -> None:
             raise MuhatError(who, needed, repr(given))
 
 
-def _opened(path: Path, who: str, wanted: Wanted, separator: str | None) -> Table:
+def _opened(path: Path, who: str, wanted: ColumnSelection, separator: str | None) -> Table:
     """Return the table in a file, known by its ending, or in a folder."""
     ending = _ending(path)
     if path.is_dir():
@@ -570,53 +560,6 @@ def _states(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
     return {file: ((stat := file.stat()).st_size, stat.st_mtime_ns) for file in files}
 
 
-def _warn_of_roles(names: Sequence[str], head: Array) -> None:
-    """Warn of columns that look like row numbers, ids or labels in the first rows."""
-    looks: dict[str, list[str]] = {"an id": [], "a class label": []}
-    for name, column in zip(names, head.T, strict=True):
-        if len(column) < ENOUGH or (column != np.round(column)).any():
-            continue
-        steps = np.sign(np.diff(column))
-        different = np.unique(column)
-        word = name.lower().rpartition("_")[2]
-        # Of n independent numbers from R, n²/2R pairs are equal; where that is ten or more, none is an id's.
-        dense = len(column) ** 2 >= 20 * (different[-1] - different[0] + 1)
-        is_sorted = steps[0] and (steps == steps[0]).all()
-        if is_sorted or (len(different) == len(column) and (dense or word in ID_NAMES)):
-            looks["an id"].append(name)
-        elif word in LABEL_NAMES and len(different) <= MOST_LABELS:
-            looks["a class label"].append(name)
-    for kind, found in looks.items():
-        # Without the name of the file, so that a column of several files is told once.
-        names = listed(list(map(repr, found)))
-        if len(found) == 1:
-            advice = f"exclude it with {option('drop', found[0])} if it is not a feature"
-            sentence = f"column {names} looks like {kind}; {advice}."
-            warnings.warn(ColumnWarning(sentence, found), stacklevel=5)
-        elif found:
-            advice = f"exclude them, as with {option('drop', found[0])}, if they are not features"
-            sentence = f"columns {names} look like {kind}; {advice}."
-            warnings.warn(ColumnWarning(sentence, found), stacklevel=5)
-
-
-def _warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
-    """Warn of columns of numbers that have one value only."""
-    numbers = values[:, : len(names)]
-    if len(numbers) < ENOUGH or not len(names):
-        return
-    constant = [
-        name for name, same in zip(names, (numbers == numbers[0]).all(axis=0), strict=True) if same
-    ]
-    if constant:
-        subject = (
-            f"columns {listed(list(map(repr, constant)))} are"
-            if constant[1:]
-            else f"column {constant[0]!r} is"
-        )
-        sentence = f"{who}: {subject} constant: the same value in every row."
-        warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)
-
-
 def indicators_of(name: str, values: Sequence[str]) -> list[str]:
     """Return the names of the indicators of a column of text."""
     return [f"{name}{INDICATOR}{value}" for value in values]
@@ -624,8 +567,10 @@ def indicators_of(name: str, values: Sequence[str]) -> list[str]:
 
 def check_few_values(name: str, values: Collection[str]) -> None:
     """Refuse a column of text with too many values to become indicators."""
-    if len(values) > MOST_CATEGORIES:
-        needed = f"a column of text needs at most {MOST_CATEGORIES} different values to become indicators"
+    if len(values) > MAX_CATEGORIES:
+        needed = (
+            f"a column of text needs at most {MAX_CATEGORIES} different values to become indicators"
+        )
         advice = f"leave it out with {option('drop', name)}"
         raise FileError(option("one_hot"), needed, f"more in {name!r}", advice)
 

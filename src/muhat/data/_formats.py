@@ -24,7 +24,7 @@ from muhat.errors import message
 PARQUET_BUFFER = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
 
-LOOKED_AT = 1000
+MAX_ROWS_PROBED = 1000
 """How many rows are looked at when a file is opened, for what its columns seem to hold."""
 
 READABLE = "a readable file is needed"
@@ -103,7 +103,7 @@ class DecimalCommaError(RowsError):
 
 
 @contextmanager
-def refuse_unreadable(who: str, *errors: type[Exception], got: str = "{}") -> Iterator[None]:
+def raise_unreadable(who: str, *errors: type[Exception], got: str = "{}") -> Iterator[None]:
     """Refuse a file in one sentence where reading it raises an error of the system or one of these."""
     try:
         yield
@@ -150,7 +150,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSelection:
     """Which columns and rows of a file to read, and how, as `open_batches` documents it."""
 
     columns: Sequence[str] | None = None
@@ -362,7 +362,7 @@ class NumpyTable(Table):
     A ``.npy`` file is memory-mapped, the array of an ``.npz`` is in memory while it is read.
     """
 
-    def __init__(self, path: Path, who: str, wanted: Wanted) -> None:
+    def __init__(self, path: Path, who: str, wanted: ColumnSelection) -> None:
         self.path, self.who = path, who
         array = self._load()
         names = [f"column {place}" for place in range(1, array.shape[1] + 1)]
@@ -384,9 +384,7 @@ class NumpyTable(Table):
     def _load(self) -> Array:
         """Return the array in the file, or refuse what is no table of numbers."""
         damaged = "no array of numbers, or a damaged one ({})"
-        with refuse_unreadable(
-            self.who, ValueError, EOFError, BadZipFile, LookupError, got=damaged
-        ):
+        with raise_unreadable(self.who, ValueError, EOFError, BadZipFile, LookupError, got=damaged):
             array = np.load(self.path, allow_pickle=False, mmap_mode="r")
             names: list[str] = getattr(array, "files", [])
             if not isinstance(array, np.ndarray):
@@ -413,7 +411,7 @@ class NumpyTable(Table):
 class ArrowTable(Table):
     """A Parquet, Feather or Arrow file, or several Parquet files with the same columns, one after the other."""
 
-    def __init__(self, files: Sequence[Path], who: str, wanted: Wanted) -> None:
+    def __init__(self, files: Sequence[Path], who: str, wanted: ColumnSelection) -> None:
         check_pyarrow(who)
         self.files = [_ArrowFile(file, who if len(files) == 1 else str(file)) for file in files]
         names = self.files[0].names
@@ -492,7 +490,7 @@ class _ArrowFile:
             sum(batch.num_rows for batch in self.batches(self.names[:1])) if n is None else n
         )
 
-    def batches(self, columns: Sequence[str], rows: int = LOOKED_AT) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], rows: int = MAX_ROWS_PROBED) -> Iterator[Any]:
         """Yield record batches with these columns, those of Parquet with so many rows."""
         with self._opened(columns) as file:
             if self.is_parquet:
@@ -509,7 +507,7 @@ class _ArrowFile:
         from pyarrow import ipc, parquet
 
         damaged = f"no {self.path.suffix.lower()[1:]} file, or a damaged one ({{}})"
-        with refuse_unreadable(self.who, pyarrow.ArrowException, got=damaged):
+        with raise_unreadable(self.who, pyarrow.ArrowException, got=damaged):
             if self.is_parquet:
                 with parquet.ParquetFile(
                     self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False

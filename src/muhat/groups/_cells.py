@@ -95,6 +95,13 @@ class Cells(ABC):
         """Return the plain means of all rows as vectors."""
 
     @abstractmethod
+    def fold_means(self, vectors: GroupVectors) -> Array:
+        """Return the mean of every cell along the vectors of the groups, of shape (T, F, r).
+
+        It is zero where a cell has no rows.
+        """
+
+    @abstractmethod
     def held_out(self, fold: int) -> HeldOutFold:
         """Return the groups without the rows of a fold, and the means of these rows."""
 
@@ -157,6 +164,11 @@ class ExactCells(Cells):
         everything = np.ones(self.mass.shape[1], bool)
         Z = Factor.from_matrix(self._means(everything)).Z
         return GroupVectors(Z, self._sizes(everything), self._own_means(everything))
+
+    def fold_means(self, vectors: GroupVectors) -> Array:
+        totals = np.where(self.mass > 0, self.mass, 1)[:, :, None] * self.mass.sum(axis=1)
+        products = self.sums.sum(axis=3) / totals
+        return products @ (vectors.Z / (vectors.Z**2).sum(axis=0))
 
     def held_out(self, fold: int) -> HeldOutFold:
         kept, present = self._kept_without(fold)
@@ -251,6 +263,9 @@ class FeatureCells(Cells):
         everything = np.ones(self.mass.shape[1], bool)
         Z = self.sums.sum(axis=1) / self.mass.sum(axis=1)[:, None]
         return GroupVectors(Z, self._sizes(everything), self._own_means(everything))
+
+    def fold_means(self, vectors: GroupVectors) -> Array:
+        return self.sums / np.where(self.mass > 0, self.mass, 1)[:, :, None]
 
     def held_out(self, fold: int) -> HeldOutFold:
         kept, present = self._kept_without(fold)

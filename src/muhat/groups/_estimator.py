@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._validation import (
     check_finite,
@@ -85,6 +85,8 @@ default='auto'
     coordinates_ : array of shape (T, k)
         The estimated means from their centre along their principal axes, k < T; the distances
         between its rows are ``distances_``.
+    coordinate_errors_ : array of shape (T, k)
+        Their standard errors, from the noise of the plain means; bias is not in them.
     gain_, gain_error_ : float or None
         How much lower the risk is than that of the plain means, as a share of it, estimated on rows
         that neither estimates nor weights have seen, and its standard error; a group's squared
@@ -203,7 +205,14 @@ default='auto'
     def coordinates_(self) -> Array:
         """The estimated means along their principal axes, of shape (T, k)."""
         check_is_fitted(self, "groups_")
-        return (self._joint.means - self._centre) @ self._axes
+        return self._joint.axes.coordinates(self._joint.means)
+
+    @property
+    def coordinate_errors_(self) -> Array:
+        """The standard errors of ``coordinates_``, without their bias, of shape (T, k)."""
+        check_is_fitted(self, "groups_")
+        per_row = self.weights_**2 @ (1 / self._joint.vectors.n)
+        return np.sqrt(np.outer(per_row, self._joint.axes.variances))
 
     def embedding_of(self, label: Any) -> Element:
         """Return the estimated mean of a group, a function of rows as the kernel sees them.
@@ -248,11 +257,11 @@ default='auto'
         """
         check_is_fitted(self, "groups_")
         checked = checked_samples(self, samples, reset=False)
-        means = np.empty((len(checked), len(self._centre)))
+        means = np.empty((len(checked), self._joint.means.shape[1]))
         for place, sample in enumerate(checked):
             new = self._space.new_group(self._scaled(sample), self._joint.vectors)
             means[place] = self._joint.mean_of_new(new.vector, new.n, new.own)[:-1]
-        return (means - self._centre) @ self._axes
+        return self._joint.axes.coordinates(means)
 
     def verdict(self) -> str:
         """Return one sentence on how much estimating the means together gains."""
@@ -280,8 +289,6 @@ default='auto'
         self.candidate_weights_ = joint.candidate_weights
         self.bounds_ = np.sqrt(joint.kappa * joint.vectors.noise)
         self._weights = None
-        self._centre = joint.means.mean(axis=0)
-        self._axes = principal_axes(joint.means - self._centre)
 
     def _scaled_cells(self, rows: LabelledRows, seed: int) -> CellRows:
         """Return the rows as the kernel sees them, by group and fold."""
@@ -353,17 +360,3 @@ def pairwise_distances(means: Array) -> Array:
     squared = squares[:, None] + squares - 2 * centred @ centred.T
     np.fill_diagonal(squared, 0)
     return np.sqrt(np.maximum(squared, 0))
-
-
-def principal_axes(centred: Array) -> Array:
-    """Return the principal axes of rows with mean zero, in columns, fewer than there are rows.
-
-    The sign of an axis is such that the row furthest along it is on its positive side.
-    """
-    T, r = centred.shape
-    k = min(T - 1, r)
-    _, V = np.linalg.eigh(centred.T @ centred)
-    axes = V[:, ::-1][:, :k]
-    scores = centred @ axes
-    furthest = scores[np.abs(scores).argmax(axis=0), np.arange(k)]
-    return axes * np.where(furthest < 0, -1.0, 1.0)

@@ -25,6 +25,51 @@ class Gain:
 
 
 @dataclass(frozen=True, eq=False)
+class PrincipalAxes:
+    """The principal axes of estimated means, and how much rows vary along them.
+
+    Attributes
+    ----------
+    centre : array of shape (r,)
+        The mean of the estimated means.
+    directions : array of shape (r, k)
+        The axes in columns, k < T. The group furthest along an axis is on its positive side.
+    variances : array of shape (k,)
+        The variance of one row within its group along each axis; infinite if it is not known.
+    """
+
+    centre: Array
+    directions: Array
+    variances: Array
+
+    @classmethod
+    def from_means(cls, means: Array, cells: Cells, vectors: GroupVectors) -> PrincipalAxes:
+        """Return the axes, with the variance of rows from that of the means of folds."""
+        centre = means.mean(axis=0)
+        directions = principal_directions(means - centre)
+        gaps = (cells.fold_means(vectors) - vectors.Z[:, None]) @ directions
+        df = (cells.mass > 0).sum() - len(means)
+        if df < 1:
+            return cls(centre, directions, np.full(directions.shape[1], np.inf))
+        return cls(centre, directions, np.einsum("tf,tfk->k", cells.mass, gaps**2) / df)
+
+    def coordinates(self, means: Array) -> Array:
+        """Return means from the centre along the axes."""
+        return (means - self.centre) @ self.directions
+
+
+def principal_directions(centred: Array) -> Array:
+    """Return the principal axes of T rows with mean zero, in columns, fewer than T."""
+    T, r = centred.shape
+    k = min(T - 1, r)
+    _, V = np.linalg.eigh(centred.T @ centred)
+    axes = V[:, ::-1][:, :k]
+    scores = centred @ axes
+    furthest = scores[np.abs(scores).argmax(axis=0), np.arange(k)]
+    return axes * np.where(furthest < 0, -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
 class JointMeans:
     """The means of T groups, estimated together.
 
@@ -44,6 +89,8 @@ class JointMeans:
         How much of the way from its plain mean each group goes.
     gain : Gain or None
         The gain over the plain means, cross-fitted over the folds; None with too few groups.
+    axes : PrincipalAxes
+        The principal axes of the estimated means.
     """
 
     vectors: GroupVectors
@@ -53,6 +100,7 @@ class JointMeans:
     means: Array
     factors: Array
     gain: Gain | None
+    axes: PrincipalAxes
 
     @classmethod
     def from_cells(cls, cells: Cells, kappa: float) -> JointMeans:
@@ -65,7 +113,8 @@ class JointMeans:
         if len(vectors) >= MIN_GROUPS_FOR_GAIN:
             gain = cross_fitted_gain(moments, vectors.n, kappa)
         common = moments.common_weights()
-        return cls(vectors, by_group, common, kappa, means, factors, gain)
+        axes = PrincipalAxes.from_means(means, cells, vectors)
+        return cls(vectors, by_group, common, kappa, means, factors, gain, axes)
 
     def weights(self) -> Array:
         """Return W, the weights of the estimates on the plain means, of shape (T, T)."""

@@ -1,14 +1,11 @@
-"""Displays of the library: comparisons, their filters, stacked means, tests, and figures in files."""
+"""Displays, which draw figures with matplotlib, and figures in files."""
 
+from muhat.plots._comparison import FilterDisplay, LeaveOneOutDisplay, comparison_figure
 from muhat.plots._conditional import LeftOutDisplay, QuantileDisplay
-from muhat.plots._displays import (
-    Curve,
-    Display,
-    FilterDisplay,
-    LeaveOneOutDisplay,
-    comparison_figure,
-)
+from muhat.plots._display import Display
+from muhat.plots._draw import draw
 from muhat.plots._drift import DriftDisplay, figure_of_drift
+from muhat.plots._groups import GroupDistanceDisplay, GroupMapDisplay
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
 from muhat.plots._prediction import figure_of_prediction
@@ -25,20 +22,26 @@ from muhat.plots._testing import (
 
 __all__ = [
     "COLOURS",
-    "Curve",
     "Display",
-    "FilterDisplay",
-    "LeaveOneOutDisplay",
-    "comparison_figure",
-    "save",
-]
-__all__ += ["LeftOutDisplay", "MeanDisplay", "PairDisplay", "QuantileDisplay", "StackDisplay"]
-__all__ += [
     "DriftDisplay",
     "FeatureDifferenceDisplay",
+    "FilterDisplay",
+    "GroupDistanceDisplay",
+    "GroupMapDisplay",
+    "LeaveOneOutDisplay",
+    "LeftOutDisplay",
+    "MeanDisplay",
     "PValueMapDisplay",
+    "PairDisplay",
     "PermutationDisplay",
+    "QuantileDisplay",
+    "StackDisplay",
     "WitnessAlongDisplay",
     "WitnessDisplay",
+    "comparison_figure",
+    "draw",
+    "figure_of_drift",
+    "figure_of_prediction",
+    "figure_of_test",
+    "save",
 ]
-__all__ += ["figure_of_drift", "figure_of_prediction", "figure_of_test"]

@@ -1,4 +1,4 @@
-"""Displays of a conditional mean: what it predicts for rows that were left out, and quantiles of y along a feature."""
+"""Displays of a conditional mean: predictions of left-out rows, quantiles of y along a feature."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from muhat._arrays import Array
 from muhat._validation import as_frame
 from muhat.conditional import ConditionalMean
 from muhat.errors import MuhatError
-from muhat.plots._style import COLOURS, axes_or_new, without_frame
+from muhat.figures import Plot, predictions_plot, quantiles_plot
+from muhat.plots._display import Display
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The levels of quantiles that are drawn by default."""
+
 POINTS = 100
+"""Places along a feature."""
 
 
 @dataclass(eq=False)
-class LeftOutDisplay:
+class LeftOutDisplay(Display):
     """What is predicted for every row without it, against the y that was observed.
 
     Parameters
@@ -53,27 +57,14 @@ class LeftOutDisplay:
         residuals = np.asarray(estimator.loo_residuals_).reshape(len(predicted), -1)[:, output]
         return cls(predicted, predicted + residuals, float(estimator.loo_score_))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        self.ax_.scatter(
-            self.predicted, self.observed, s=12, color=COLOURS["f-kmse"], alpha=0.6, linewidths=0
-        )
-        both = np.concatenate([self.predicted, self.observed])
-        ends = [np.nanmin(both), np.nanmax(both)]
-        self.ax_.plot(ends, ends, color="black", linewidth=1)
-        self.ax_.set_xlabel("predicted without the row")
-        self.ax_.set_ylabel("observed y")
-        self.ax_.set_title(
-            f"leave-one-out: {100 * self.score:.3g} % of the variance of y", loc="left"
-        )
-        without_frame(self.ax_)
-        return self
+    def content(self) -> Plot:
+        """Return the predictions and the truth as data."""
+        note = f"{100 * self.score:.3g} % of the variance of y" if np.isfinite(self.score) else ""
+        return predictions_plot("y", self.observed, self.predicted, note=note)
 
 
 @dataclass(eq=False)
-class QuantileDisplay:
+class QuantileDisplay(Display):
     """Quantiles of y along one feature, the others at their medians, as a fan over the rows.
 
     Parameters
@@ -89,7 +80,7 @@ class QuantileDisplay:
     name : str
         The feature's name.
     n_features : int, default=1
-        The number of features; with more than one, the axis says that the others are at their medians.
+        The number of features; if there are others, the axis says that they are at their medians.
     """
 
     values: Array
@@ -126,7 +117,8 @@ class QuantileDisplay:
             What the feature is called, if not by its name in X.
         """
         check_is_fitted(estimator, "choice_")
-        frame, names = as_frame(X), list(map(str, getattr(estimator, "feature_names_in_", ())))
+        frame = as_frame(X)
+        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
         rows = np.asarray(frame, dtype=float)
         if isinstance(feature, str) and feature not in names:
             raise MuhatError("QuantileDisplay", f"feature must be one of {names}", repr(feature))
@@ -134,43 +126,20 @@ class QuantileDisplay:
         values = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
         grid = np.tile(np.median(rows, axis=0), (POINTS, 1))
         grid[:, place] = values
-        points: Any = type(frame)(grid, columns=frame.columns) if hasattr(frame, "iloc") else grid
+        points: Any = grid
+        if hasattr(frame, "iloc"):  # a data frame of pandas
+            points = type(frame)(grid, columns=frame.columns)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
-        name = name or (names[place] if names else f"feature {place}")
+        if name is None:
+            name = names[place] if names else f"feature {place}"
         outputs = np.asarray(y, dtype=float)
         return cls(values, tuple(levels), quantiles, rows[:, place], outputs, name, rows.shape[1])
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        bands = len(self.levels) // 2
-        for low in range(bands):
-            high = len(self.levels) - 1 - low
-            label = f"{100 * self.levels[low]:g} to {100 * self.levels[high]:g} %"
-            colour = _lighter(
-                COLOURS["f-kmse"], (low + 1) / (bands + 2)
-            )  # opaque: the legend shows the same
-            lower, upper = self.quantiles[:, low], self.quantiles[:, high]
-            self.ax_.fill_between(
-                self.values, lower, upper, label=label, color=colour, linewidth=0, zorder=1
-            )
-        self.ax_.scatter(
-            self.rows, self.outputs, s=8, color="0.35", alpha=0.6, linewidths=0, zorder=2
+    def content(self) -> Plot:
+        """Return the quantiles and the rows as data."""
+        label = self.name
+        if self.n_features > 1:
+            label += "  (other columns at their medians)"
+        return quantiles_plot(
+            label, self.values, self.levels, self.quantiles, self.rows, self.outputs
         )
-        if len(self.levels) % 2:
-            middle = self.quantiles[:, bands]
-            self.ax_.plot(self.values, middle, color=COLOURS["landweber"], label="median", zorder=3)
-        others = "  (other columns at their medians)" if self.n_features > 1 else ""
-        self.ax_.set_xlabel(f"{self.name}{others}")
-        self.ax_.set_ylabel("y")
-        self.ax_.legend(frameon=False)
-        without_frame(self.ax_)
-        return self
-
-
-def _lighter(colour: str, share: float) -> tuple[float, ...]:
-    """Return a colour mixed with white: 0 is white, 1 the colour itself."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(1 - share * (1 - each) for each in to_rgb(colour))

@@ -9,10 +9,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._text import number
 from muhat._validation import as_frame
 from muhat.errors import MuhatError
+from muhat.figures import Axis, Plot, Series
+from muhat.figures._plot import BLUE
 from muhat.mean import KernelMean
-from muhat.plots._style import COLOURS, axes_or_new, without_frame
+from muhat.plots._display import Display
+from muhat.plots._style import without_frame
 from muhat.stacking import StackedMean
 
 SIDE = 80
@@ -23,7 +27,7 @@ MARGIN = 0.08
 
 
 @dataclass(eq=False)
-class MeanDisplay:
+class MeanDisplay(Display):
     """The values μ(x) of a kernel mean of one or two features: high where the sample is dense.
 
     Parameters
@@ -42,7 +46,8 @@ class MeanDisplay:
     >>> import numpy as np
     >>> from muhat import KernelMean
     >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> display = MeanDisplay.from_estimator(KernelMean().fit(X), X)  # and display.plot() to draw it
+    >>> mu = KernelMean().fit(X)
+    >>> display = MeanDisplay.from_estimator(mu, X)  # and display.plot() to draw it
     >>> display.values.shape
     (80, 80)
     """
@@ -67,23 +72,34 @@ class MeanDisplay:
         )
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
         values = np.asarray(estimator.embedding_(points)).reshape([SIDE] * len(axes))
-        names = getattr(
-            estimator, "feature_names_in_", [f"feature {number}" for number in range(len(axes))]
-        )
+        numbered = [f"feature {place}" for place in range(len(axes))]
+        names = getattr(estimator, "feature_names_in_", numbered)
         return cls(rows, axes, values, tuple(map(str, names)))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def content(self) -> Plot:
+        """Return the function along a line as data."""
+        [x] = self.axes
+        low, high = float(self.values.min()), float(self.values.max())
+        return Plot(
+            "The kernel mean",
+            "The values of the function; ticks: the sample.",
+            f"A curve from {number(low)} to {number(high)}.",
+            Axis(self.names[0], float(x[0]), float(x[-1])),
+            Axis("μ(x)", min(0.0, low), 1.05 * high),
+            [
+                Series("mean", "line", x, self.values, colour=BLUE),
+                Series("rows", "rug", self.rows[:, 0], np.array([])),
+            ],
+            has_legend=False,
+        )
+
+    def _draw(self, legend: bool) -> None:
         if len(self.axes) == 1:
-            self.ax_.plot(self.axes[0], self.values, color=COLOURS["f-kmse"])
-            self.ax_.plot(self.rows[:, 0], np.zeros(len(self.rows)), "|", color="black", alpha=0.6)
-            self.ax_.set_ylabel("μ(x)")
-        else:
-            self.ax_.contourf(*self.axes, self.values.T, levels=12, cmap="Blues")
-            self.ax_.scatter(*self.rows.T, s=8, color="black", alpha=0.6, linewidths=0)
-            self.ax_.set_ylabel(self.names[1])
+            super()._draw(legend)
+            return
+        # a function over a plane is drawn by matplotlib alone: pages have no such figure
+        self.ax_.contourf(*self.axes, self.values.T, levels=12, cmap="Blues")
+        self.ax_.scatter(*self.rows.T, s=8, color="black", alpha=0.6, linewidths=0)
         self.ax_.set_xlabel(self.names[0])
+        self.ax_.set_ylabel(self.names[1])
         without_frame(self.ax_)
-        return self

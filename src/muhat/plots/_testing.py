@@ -1,4 +1,4 @@
-"""Displays of a test: columns that differ, the statistic under the null, the witness function, all p-values."""
+"""Displays of a test: columns that differ, the null distribution, the witness, all p-values."""
 
 from __future__ import annotations
 
@@ -9,33 +9,38 @@ from typing import Any, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text, shift_text
+from muhat._messages import p_value_text
+from muhat._text import shortened
+from muhat.figures import (
+    Bars,
+    Plot,
+    differences_bars,
+    permutations_plot,
+    witness_along_plot,
+    witness_plot,
+)
+from muhat.figures._plot import RED
+from muhat.figures._testing import NAME_LENGTH
+from muhat.plots._display import Display
 from muhat.plots._pair import PairDisplay
-from muhat.plots._style import TITLE, axes_or_new, require_matplotlib, without_frame
+from muhat.plots._style import TITLE, require_matplotlib
 from muhat.testing import Result, Statistic, TwoSampleResult
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._results import short
 from muhat.testing._statistics import Filtered
 
-OBSERVED, PERMUTED = "#D55E00", "#BBBBBB"
-SAMPLES = ("#0072B2", "#E69F00")
-"""The colours of the first and of the second sample."""
+DEFAULT_NAMES = ("X", "Y")
+"""What two samples are called, unless they have names."""
 
-NAMES = ("X", "Y")
-BINS, ROWS_PER_BIN = 40, 8
 LEVEL = 0.05
-
-MAX_BARS, LEAST_SLOTS = 12, 5
-"""Columns that are drawn as bars, and the least number of bars there is room for."""
+"""Columns with a larger corrected p-value are grey."""
 
 MAX_LABELS = 8
-"""Labels on each side of a map of p-values; of more rows or columns, evenly spaced ones are named."""
-
-NAME_LENGTH = 28
+"""Names on each side of a map of p-values; of more, evenly spaced ones."""
 
 
 @dataclass(eq=False)
-class PermutationDisplay:
+class PermutationDisplay(Display):
     """The combined statistic of every permutation, as a histogram, and the observed one as a line.
 
     Parameters
@@ -51,7 +56,8 @@ class PermutationDisplay:
     --------
     >>> import numpy as np
     >>> from muhat import TwoSampleTest
-    >>> result = TwoSampleTest("gaussian", random_state=0).test([[0.0], [1.0], [2.0]], [[3.0], [5.0], [4.0]])
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[3.0], [5.0], [4.0]]
+    >>> result = TwoSampleTest("gaussian", random_state=0).test(X, Y)
     >>> len(PermutationDisplay.from_result(result).permuted)
     19
     """
@@ -66,24 +72,14 @@ class PermutationDisplay:
         """Return the display of a test's result."""
         return cls(result.permuted, result.statistic, result.p_value, result.is_complete)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        n = len(self.permuted)
-        observed = f"observed, {p_value_text(self.p_value, n, self.is_complete)}"
-        self.ax_.hist(self.permuted, bins=BINS, color=PERMUTED, label=f"{n:,} permutations")
-        self.ax_.axvline(self.statistic, color=OBSERVED, linewidth=2, label=observed)
-        self.ax_.set_xlabel("combined statistic")
-        self.ax_.set_ylabel("permutations")
-        self.ax_.set_title("The statistic under the null hypothesis, and as observed", **TITLE)
-        self.ax_.legend(frameon=False)
-        without_frame(self.ax_)
-        return self
+    def content(self) -> Plot:
+        """Return the histogram and the line as data."""
+        p = p_value_text(self.p_value, len(self.permuted), self.is_complete)
+        return permutations_plot(self.permuted, self.statistic, p)
 
 
 @dataclass(eq=False)
-class FeatureDifferenceDisplay:
+class FeatureDifferenceDisplay(Display):
     """How much every column differs between two samples, as bars, the largest first.
 
     Parameters
@@ -114,41 +110,16 @@ class FeatureDifferenceDisplay:
         largest = sorted(result.features, key=lambda each: -each.share)
         return cls(largest, _names(result, names), result.n_permutations, level, result.is_complete)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        shown = self.features[:MAX_BARS]
-        places = range(len(shown))
-        widths = [100 * each.share for each in shown]
-        colours = [SAMPLES[0] if each.p_value <= self.level else PERMUTED for each in shown]
-        self.ax_.barh(places, widths, height=0.7, color=colours)
-        for place, each in zip(places, shown, strict=True):
-            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            text = f" {shift_text(each.shift)} SD, {p}"
-            self.ax_.annotate(text, (widths[place], place), va="center", fontsize=8)
-        self.ax_.set_yticks(places, [_shortened(each.name) for each in shown])
-        self.ax_.set_ylim(
-            max(len(shown), LEAST_SLOTS) - 0.5, -0.5
-        )  # from above; few bars are not made thick
-        self.ax_.set_xlim(
-            0, 1.45 * max([*widths, 1e-9])
-        )  # room for the text behind the longest bar
-        first, second = map(_shortened, self.names)
-        self.ax_.set_xlabel(
-            f"difference, % of its maximum  (SD: mean of {second} − mean of {first})"
+    def content(self) -> Bars:
+        """Return the bars as data."""
+        return differences_bars(
+            self.features, self.names, self.n_permutations, self.level, self.is_complete
         )
-        more = (
-            f" ({len(shown)} of {len(self.features):,})" if len(self.features) > len(shown) else ""
-        )
-        self.ax_.set_title(f"Columns that differ most{more}; grey: p > {self.level:g}", **TITLE)
-        without_frame(self.ax_)
-        return self
 
 
 @dataclass(eq=False)
-class WitnessDisplay:
-    """The values of the witness function at the rows of both samples: apart where the samples differ.
+class WitnessDisplay(Display):
+    """The witness function at the rows of both samples, as histograms.
 
     Parameters
     ----------
@@ -160,35 +131,20 @@ class WitnessDisplay:
 
     witness_x: Array
     witness_y: Array
-    names: tuple[str, str] = NAMES
+    names: tuple[str, str] = DEFAULT_NAMES
 
     @classmethod
     def from_result(cls, result: TwoSampleResult, names: tuple[str, str] | None = None) -> Self:
         """Return the display of the result of a test of two samples."""
         return cls(result.witness_x, result.witness_y, _names(result, names))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        pooled = np.concatenate([self.witness_x, self.witness_y])
-        edges = np.histogram_bin_edges(pooled, min(BINS, max(10, len(pooled) // ROWS_PER_BIN)))
-        for name, colour, values in zip(
-            self.names, SAMPLES, (self.witness_x, self.witness_y), strict=True
-        ):
-            shares = np.full(len(values), 100 / len(values))
-            label = f"{_shortened(name)}, {len(values):,} rows"
-            self.ax_.hist(values, edges, weights=shares, color=colour, alpha=0.6, label=label)
-        self.ax_.set_xlabel(f"witness function (larger: more of {_shortened(self.names[0])})")
-        self.ax_.set_ylabel("% of the sample")
-        self.ax_.set_title("The witness function at the rows of both samples", **TITLE)
-        self.ax_.legend(frameon=False)
-        without_frame(self.ax_)
-        return self
+    def content(self) -> Plot:
+        """Return the histograms as data."""
+        return witness_plot(self.witness_x, self.witness_y, self.names)
 
 
 @dataclass(eq=False)
-class WitnessAlongDisplay:
+class WitnessAlongDisplay(Display):
     """The witness function at the rows of both samples, along the feature that differs most.
 
     Parameters
@@ -210,7 +166,7 @@ class WitnessAlongDisplay:
     values_y: Array
     witness_x: Array
     witness_y: Array
-    names: tuple[str, str] = NAMES
+    names: tuple[str, str] = DEFAULT_NAMES
     standardized: bool = False
 
     @classmethod
@@ -221,36 +177,22 @@ class WitnessAlongDisplay:
         names: tuple[str, str] | None = None,
         standardized: bool = False,
     ) -> Self:
-        """Return the display along the feature that differs most, or the one after it for 1, and so on."""
+        """Return the display along the feature that differs most, or the next one for 1."""
         x, y = result.at_rows.columns_x[:, feature], result.at_rows.columns_y[:, feature]
         name = result.features[feature].name
         return cls(
             name, x, y, result.witness_x, result.witness_y, _names(result, names), standardized
         )
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        points = ((self.values_x, self.witness_x), (self.values_y, self.witness_y))
-        for name, colour, (x, y) in zip(self.names, SAMPLES, points, strict=True):
-            self.ax_.scatter(
-                x, y, s=8, color=colour, alpha=0.6, linewidths=0, label=_shortened(name)
-            )
-        self.ax_.axhline(0, color="black", linewidth=0.8, zorder=1)
-        self.ax_.set_xlabel(
-            f"{_shortened(self.name)}{' (standardized)' if self.standardized else ''}"
-        )
-        self.ax_.set_ylabel(f"witness function (larger: more of {_shortened(self.names[0])})")
-        self.ax_.set_title(f"Where they differ, along {_shortened(self.name)}", **TITLE)
-        self.ax_.legend(frameon=False)
-        without_frame(self.ax_)
-        return self
+    def content(self) -> Plot:
+        """Return the points as data."""
+        values, witness = (self.values_x, self.values_y), (self.witness_x, self.witness_y)
+        return witness_along_plot(self.name, values, witness, self.names, self.standardized)
 
 
 @dataclass(eq=False)
-class PValueMapDisplay:
-    """The p-value of every statistic on its own, over bandwidths and λ: a square for each, dark where it is small.
+class PValueMapDisplay(Display):
+    """The p-value of every statistic on its own, over bandwidths and λ: dark squares are small.
 
     Parameters
     ----------
@@ -271,7 +213,7 @@ class PValueMapDisplay:
 
     @classmethod
     def from_result(cls, result: Result) -> Self:
-        """Return the display of a test's result; for independence, of the smallest p-value over the kernels of y."""
+        """Return the display of a test; for independence, of the smallest p over kernels of y."""
         places = [(short(each.kernels[0]), _row_name(each.statistics)) for each in result.tests]
         columns, rows = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
         p_values = np.full((len(rows), len(columns)), np.nan)
@@ -281,38 +223,38 @@ class PValueMapDisplay:
         column, row = places[result.tests.index(result.best)]
         return cls(columns, rows, p_values, (rows.index(row), columns.index(column)))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it in matplotlib's axes, by default of a new figure; ``ax_`` and ``figure_`` are where it was drawn."""
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, legend: bool) -> None:
+        # squares are drawn by matplotlib alone: a page has the p-values in a table
         levels = np.log10(self.p_values)
         image = self.ax_.imshow(
             levels, aspect="auto", cmap="Blues_r", vmin=min(-2.0, np.nanmin(levels)), vmax=0
         )
         for axis, labels in ((self.ax_.xaxis, self.columns), (self.ax_.yaxis, self.rows)):
             shown = range(0, len(labels), -(-len(labels) // MAX_LABELS))
-            axis.set_ticks(shown, [_shortened(labels[place]) for place in shown], fontsize=7)
+            axis.set_ticks(
+                shown, [shortened(labels[place], NAME_LENGTH) for place in shown], fontsize=7
+            )
         self.ax_.tick_params(axis="x", rotation=45 if len(self.columns) > 1 else 0)
         self.ax_.plot(
             *self.best[::-1],
             marker="o",
             markersize=9,
             fillstyle="none",
-            color=OBSERVED,
+            color=RED,
             linestyle="none",
         )
         self.ax_.set_title(
             "p-value of each statistic on its own; circled: the most significant", **TITLE
         )
         self.figure_.colorbar(image, ax=self.ax_, label="log₁₀ p", shrink=0.8)
-        return self
 
 
 def _row_name(statistics: tuple[Statistic, ...]) -> str:
-    """Return a statistic with λ as a share of the largest eigenvalue, where it was given so, for all kernels."""
-    return " × ".join(
-        each.relative if isinstance(each, Filtered) else str(each) for each in statistics
-    )
+    """Return the name of a statistic; λ as a share of the largest eigenvalue, if given so."""
+    names = []
+    for each in statistics:
+        names.append(each.relative if isinstance(each, Filtered) else str(each))
+    return " × ".join(names)
 
 
 def figure_of_test(
@@ -323,7 +265,7 @@ def figure_of_test(
     pair: PairDisplay | None = None,
     level: float = LEVEL,
 ) -> Any:
-    """Return a figure of a test's displays, made without a screen; ``figure.savefig(...)`` writes it.
+    """Return a figure of a test's displays; ``figure.savefig(...)`` writes it.
 
     Parameters
     ----------
@@ -351,7 +293,6 @@ def figure_of_test(
         figure = Figure(figsize=(12.5, 4.6), layout="constrained")
         columns, permutations = figure.subplots(1, 2)
         pair.plot(columns)
-        columns.set_title(f"{_shortened(pair.names[1])} and {_shortened(pair.names[0])}", **TITLE)
     else:
         figure = Figure(figsize=(6.5, 4.6), layout="constrained")
         permutations = figure.subplots()
@@ -361,8 +302,4 @@ def figure_of_test(
 
 def _names(result: TwoSampleResult, names: tuple[str, str] | None) -> tuple[str, str]:
     """Return the names of two samples: those given, those the result knows, or X and Y."""
-    return names or getattr(result, "names", None) or NAMES
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+    return names or getattr(result, "names", None) or DEFAULT_NAMES

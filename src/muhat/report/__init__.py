@@ -1,20 +1,9 @@
 """The page to send around: one HTML file that opens anywhere without a network."""
 
+from muhat._text import number
+from muhat.figures import Axis, Bar, Bars, Plot, Series
 from muhat.report._data import Context
-from muhat.report._document import (
-    Axis,
-    Bar,
-    Bars,
-    Cell,
-    Fact,
-    Plot,
-    Report,
-    Section,
-    Series,
-    Spark,
-    Table,
-    number,
-)
+from muhat.report._document import Cell, Fact, Report, Section, Spark, Table
 from muhat.report._page import render
 from muhat.report._prediction import intervals_text
 from muhat.report._results import report_of, to_html

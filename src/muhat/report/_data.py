@@ -1,4 +1,4 @@
-"""The section on the data: the number of rows, the distribution of each column, what was left out, warnings."""
+"""The section on the data: rows, the distribution of each column, what was left out, warnings."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ import sklearn
 
 from muhat import __version__
 from muhat._arrays import Array
+from muhat._text import count, listed, number, shortened
 from muhat._validation import as_frame
 from muhat.data import DataSet, FileBatches
-from muhat.report._document import Cell, Section, Spark, Table, number
-from muhat.report._figures import shortened
+from muhat.report._document import Cell, Section, Spark, Table
 
 LEVEL = 0.05
 """The level of a verdict, unless another is asked for."""
 
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 """Columns that are listed."""
 
-LOOKED_AT = 100_000
-"""Rows from which the small histograms of columns are drawn."""
+MAX_LEFT_OUT = 8
+"""Columns left out that are named."""
 
-BINS = 24
+MAX_HISTOGRAM_ROWS = 100_000
+"""Rows that the small histograms of columns are drawn from."""
+
+SPARK_BINS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +61,19 @@ class Context:
     level: float = LEVEL
     sections: Sequence[Section] = ()
 
-    def samples(self, *names: str) -> list[Sample]:
+    def samples(self, *names: str) -> list[ReportSample]:
         """Return the samples, named as in the data or else as here."""
         if self.data is None:
             return []
         if isinstance(self.data, Mapping):
             return [
-                replace(Sample.from_rows(rows, ""), name=str(name))
+                replace(ReportSample.from_rows(rows, ""), name=str(name))
                 for name, rows in self.data.items()
             ]
         several = self.data if isinstance(self.data, tuple) else (self.data,)
-        found = [Sample.from_rows(rows, name) for rows, name in zip(several, names, strict=False)]
+        found = [
+            ReportSample.from_rows(rows, name) for rows, name in zip(several, names, strict=False)
+        ]
         if len({each.name for each in found}) == len(found):
             return found
         return [replace(each, name=f"{each.name} ({place})") for place, each in enumerate(found, 1)]
@@ -90,7 +95,7 @@ class Context:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class ReportSample:
     """A sample as a page shows it.
 
     Attributes
@@ -112,8 +117,8 @@ class Sample:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def from_rows(cls, rows: Any, name: str) -> Sample:
-        """Return what a page shows of an array, a data frame, a data set, or the batches of a file."""
+    def from_rows(cls, rows: Any, name: str) -> ReportSample:
+        """Return what a page shows of an array, a data frame, a data set, or batches of a file."""
         if isinstance(rows, DataSet):
             return cls(
                 rows.name, len(rows.data), rows.data, tuple(rows.feature_names), rows.left_out
@@ -125,65 +130,44 @@ class Sample:
         values = np.asarray(frame)
         values = values.reshape(len(values), -1)
         unnamed = [f"column {place}" for place in range(values.shape[1])]
-        columns = getattr(
-            frame, "column_names", getattr(frame, "columns", unnamed)
-        )  # pyarrow's, pandas's
+        columns = getattr(frame, "columns", unnamed)
+        columns = getattr(frame, "column_names", columns)  # of pyarrow, whose columns are arrays
         return cls(name, len(values), values, tuple(map(str, columns)))
 
 
 def data_section(
-    context: Context, samples: Sequence[Sample], sentences: Sequence[str] = ()
+    context: Context, samples: Sequence[ReportSample], sentences: Sequence[str] = ()
 ) -> Section:
     """Return the section on the data."""
     said = [
         f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}."
         for each in samples
     ]
-    said += [
-        f"Left out of {shortened(each.name)}: {_listed(each.left_out)}."
-        for each in samples
-        if each.left_out
-    ]
-    said += [
-        f"The numbers below are of the first {len(each.rows):,} rows of {shortened(each.name)}."
-        for each in samples
-        if len(each.rows) < each.n
-    ]
+    for each in samples:
+        name = shortened(each.name)
+        if each.left_out:
+            columns = [shortened(column, 40) for column in each.left_out]
+            said.append(f"Left out of {name}: {listed(columns, MAX_LEFT_OUT)}.")
+        if len(each.rows) < each.n:
+            said.append(f"The numbers below are of the first {len(each.rows):,} rows of {name}.")
     warnings = list(dict.fromkeys(context.warnings or ()))
     if context.warnings is not None and not warnings:
         said.append("There were no warnings.")
-    blocks = (
-        [_columns_table(samples)]
-        if samples and all(_is_numeric(each.rows) for each in samples)
-        else []
-    )
+    blocks = []
+    if samples and all(_is_numeric(each.rows) for each in samples):
+        blocks.append(_columns_table(samples))
     return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)
-
-
-def count(n: int, noun: str) -> str:
-    """Return how many there are, in words that agree.
-
-    Examples
-    --------
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(shortened(name, 40) for name in names[:most]) + more
 
 
 def _is_numeric(rows: Array) -> bool:
     return rows.ndim == 2 and rows.dtype.kind in "fiub" and rows.size > 0
 
 
-def _columns_table(samples: Sequence[Sample]) -> Table:
+def _columns_table(samples: Sequence[ReportSample]) -> Table:
     """Return the table of all columns: the distribution of each, in every sample."""
     names = samples[0].columns
-    moments = [(each.rows.mean(axis=0), each.rows.std(axis=0)) for each in samples]
+    means = [each.rows.mean(axis=0) for each in samples]
+    deviations = [each.rows.std(axis=0) for each in samples]
     low = np.min([each.rows.min(axis=0) for each in samples], axis=0)
     high = np.max([each.rows.max(axis=0) for each in samples], axis=0)
     several = len(samples) > 1
@@ -191,17 +175,15 @@ def _columns_table(samples: Sequence[Sample]) -> Table:
     for title in ("mean", "standard deviation"):
         titles += [f"{title}, {shortened(each.name, 24)}" if several else title for each in samples]
     rows = []
-    for place, name in enumerate(names[:MOST_COLUMNS]):
+    for place, name in enumerate(names[:MAX_COLUMNS]):
         counts = [_counts(each.rows[:, place], low[place], high[place]) for each in samples]
-        values = [moment[place] for kind in range(2) for moment in (both[kind] for both in moments)]
+        values = [moment[place] for moment in (*means, *deviations)]
         spark = Cell("", spark=Spark(counts))
         ends = [_numeric(low[place]), _numeric(high[place])]
         rows.append([Cell(name, is_name=True), spark, *map(_numeric, values), *ends])
-    note = (
-        f"The first {MOST_COLUMNS:,} of {len(names):,} columns."
-        if len(names) > MOST_COLUMNS
-        else ""
-    )
+    note = ""
+    if len(names) > MAX_COLUMNS:
+        note = f"The first {MAX_COLUMNS:,} of {len(names):,} columns."
     if several:
         note += " In the small histograms, the first sample is blue and the second orange."
     return Table("Every column", [*titles, "smallest", "largest"], rows, note=note.strip())
@@ -212,8 +194,8 @@ def _numeric(value: Any) -> Cell:
 
 
 def _counts(values: Array, low: float, high: float) -> Array:
-    """Return the shares of values in equal bins between two numbers, from no more rows than a small picture needs."""
-    some = values[:: -(-len(values) // LOOKED_AT)].astype(float)
+    """Return the shares of values in equal bins between two numbers: shape (SPARK_BINS,)."""
+    some = values[:: -(-len(values) // MAX_HISTOGRAM_ROWS)].astype(float)
     if not np.isfinite(high - low) or high <= low:
-        return np.eye(1, BINS, BINS // 2)[0]
-    return np.histogram(some, bins=BINS, range=(float(low), float(high)))[0] / len(some)
+        return np.eye(1, SPARK_BINS, SPARK_BINS // 2)[0]
+    return np.histogram(some, bins=SPARK_BINS, range=(float(low), float(high)))[0] / len(some)

@@ -1,4 +1,4 @@
-"""The page of predictions: the model's page, with a verdict on new rows, predictions and effects."""
+"""The page of predictions: the model's page with a verdict on new rows, predictions, effects."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from muhat._summary import BAD, GOOD, UNSURE
+from muhat._text import count, number
 from muhat.conditional import PredictionResult
 from muhat.conditional._prediction import LEFT_OUT_INTERVALS
+from muhat.figures import Bar, Bars
 from muhat.report._conditional import conditional_report, new_rows_plot
-from muhat.report._data import Context, count
-from muhat.report._document import (
-    Bar,
-    Bars,
-    Cell,
-    Fact,
-    Report,
-    Section,
-    Table,
-    number,
-)
+from muhat.report._data import Context
+from muhat.report._document import Cell, Fact, Report, Section, Table
 
 MAX_PREDICTIONS = 1000
 """The most predictions on a page."""
@@ -59,7 +52,7 @@ def intervals_text(intervals: str) -> str:
 
 
 def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
-    """Return the verdict on new rows in a few words and its kind; the model's if no more is known."""
+    """Return the verdict on new rows in a few words, and its tone; by default the model's."""
     if result.has_training_rows:
         return "No new rows: these are training rows", UNSURE
     if result.evaluation is None:

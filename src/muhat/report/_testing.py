@@ -1,4 +1,4 @@
-"""The page of a test: where two samples differ or how two columns depend, and the statistic under the null."""
+"""The page of a test: how samples differ or columns depend, and the null distribution."""
 
 from __future__ import annotations
 
@@ -12,35 +12,29 @@ from muhat._arrays import Array
 from muhat._messages import p_value_text, shift_text
 from muhat._python_lines import test_lines
 from muhat._summary import FOUND, NEUTRAL
-from muhat.plots import PairDisplay
-from muhat.plots._pair import is_category, most_dependent
-from muhat.report._data import Context, Sample, count, data_section
-from muhat.report._document import (
-    Axis,
-    Bar,
-    Bars,
-    Cell,
-    Fact,
-    Plot,
-    Report,
-    Section,
-    Series,
-    Table,
-    number,
-)
-from muhat.report._figures import shortened
+from muhat._text import count, listed, number, shortened
+from muhat.figures import Pair, Plot, differences_bars, permutations_plot, witness_plot
+from muhat.figures._pair import most_dependent
+from muhat.figures._testing import shift_title
+from muhat.report._data import Context, ReportSample, data_section
+from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import IndependenceResult, Result, TwoSampleResult
 
-BINS = 40
-MOST_BARS, MOST_COLUMNS, MOST_STATISTICS, MOST_ROWS = 15, 1000, 200, 5
-"""Features drawn, features and statistics listed, and rows named of each sample."""
+MAX_COLUMNS, MAX_STATISTICS = 1000, 200
+"""Columns and statistics that are listed."""
 
-MOST_NAMED = 4
-"""Columns that a question names; of more, the rest are counted."""
+MAX_ROWS = 5
+"""Rows of each sample that are named as least like the other."""
 
 INDEPENDENT_ROWS = (
-    "Assumed: the rows are independent of each other. Repeated measurements, time series and clusters of related rows "
-    "break this, and p would be too small."
+    "Assumed: the rows are independent of each other. Repeated measurements, time series and "
+    "clusters of related rows break this, and p would be too small."
+)
+
+SINGLE_COLUMNS = (
+    "The p-values of single columns are corrected for the number of columns. Each comes from one "
+    "statistic, the energy distance of that column, so a single column can be significant where "
+    "the whole test is not, and the other way round: columns may differ only in combination."
 )
 
 TWO_SAMPLES = {
@@ -48,16 +42,28 @@ TWO_SAMPLES = {
     "how": "the rows have been reassigned to the two groups at random",
     "axis": "combined statistic (larger: the samples are less alike)",
     "kinds": "differences",
-    "found": "A small p-value says that there is a difference, not that it is large: see the sizes above.",
-    "not found": "A test that finds no difference does not prove that there is none: with more rows it may show.",
+    "found": (
+        "A small p-value says that there is a difference, not that it is large: see the sizes "
+        "above."
+    ),
+    "not found": (
+        "A test that finds no difference does not prove that there is none: with more rows it "
+        "may show."
+    ),
 }
 INDEPENDENCE = {
     "null": "x and y were independent",
     "how": "the rows of y have been shuffled, which removes all dependence",
     "axis": "combined statistic (larger: stronger dependence)",
     "kinds": "kinds of dependence",
-    "found": "A small p-value says that there is dependence, not that it is strong: see the kernel correlation above.",
-    "not found": "A test that finds no dependence does not prove that there is none: with more rows it may show.",
+    "found": (
+        "A small p-value says that there is dependence, not that it is strong: see the kernel "
+        "correlation above."
+    ),
+    "not found": (
+        "A test that finds no dependence does not prove that there is none: with more rows it "
+        "may show."
+    ),
 }
 """What the pages of the two tests say in different words."""
 
@@ -70,17 +76,9 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         result = replace(result, names=(first, second))  # so that the verdict has them too
     differ = result.p_value <= context.level
     n, m = result.n, result.m
-    where = Section(
-        "Where they differ",
-        [] if result.is_same else [_rows_text(result, first, second)],
-        (),
-        [
-            _contributions(result, context.level, first, second),
-            _features_table(result, first, second),
-            _witness_plot(result, first, second),
-        ],
-    )
-    chance = Section("Could it be chance?", (), (), [_permutations_plot(result, TWO_SAMPLES)])
+    columns = count(len(result.features), "column")
+    where = _where_section(result, context.level, (first, second))
+    chance = Section("Could it be chance?", (), (), [_null_plot(result, TWO_SAMPLES)])
     return Report(
         kind="Two-sample test",
         question=f"Do {first} and {second} come from one distribution?",
@@ -95,25 +93,30 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
                 number(result.mmd),
                 "MMD, kernel of the most significant statistic",
             ),
-            Fact("rows", f"{n:,} and {m:,}", f"of {count(len(result.features), 'column')}"),
+            Fact("rows", f"{n:,} and {m:,}", f"of {columns}"),
         ],
         sections=[where, chance, _statistics(result, TWO_SAMPLES)],
-        data=_data(
-            context,
-            samples,
-            f"{n:,} and {m:,} rows of {count(len(result.features), 'column')} were tested.",
-        ),
+        data=_data(context, samples, f"{n:,} and {m:,} rows of {columns} were tested."),
         assumptions=[
             *_sureness(result, context.level, TWO_SAMPLES),
-            "The p-values of single columns are corrected for the number of columns. Each comes from one statistic, "
-            "the energy distance of that column, so a single column can be significant where the whole test is not, "
-            "and the other way round: columns may differ only in combination.",
+            SINGLE_COLUMNS,
             *_together(result),
             INDEPENDENT_ROWS,
         ],
         code=context.code or test_lines("TwoSampleTest", result.n_permutations),
         provenance=_provenance(result, context),
     )
+
+
+def _where_section(result: TwoSampleResult, level: float, names: tuple[str, str]) -> Section:
+    """Return the section on the columns and rows that differ."""
+    bars = differences_bars(
+        result.features, names, result.n_permutations, level, result.is_complete
+    )
+    witness = witness_plot(result.witness_x, result.witness_y, names)
+    sentences = [] if result.is_same else [_rows_text(result, *names)]
+    table = _features_table(result, *names)
+    return Section("Where they differ", sentences, (), [bars, table, witness])
 
 
 def _badge(result: Result, level: float, found: str, nothing: str) -> str:
@@ -125,8 +128,9 @@ def _badge(result: Result, level: float, found: str, nothing: str) -> str:
 
 def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
     return (
-        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of {second} that are "
-        f"least like {first}: {_row_numbers(result.rows_y)}. Rows are counted from 1, without the header."
+        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of "
+        f"{second} that are least like {first}: {_row_numbers(result.rows_y)}. Rows are counted "
+        "from 1, without the header."
     )
 
 
@@ -135,26 +139,26 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     samples = context.samples("x", "y")
     x, y = (_side_names(context, name) for name in "xy")
     dependent = result.p_value <= context.level
+    name = shortened(samples[0].name, 40) if len(samples) == 1 else ""
     strength = (
-        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 (independent) to 1. It is not a "
-        "linear correlation: it counts dependence of every kind, and 0.1 can be a clear one."
+        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 "
+        "(independent) to 1. It is not a linear correlation: it counts dependence of every "
+        "kind, and 0.1 can be a clear one."
     )
     return Report(
         kind="Test of independence",
-        question=f"{'Is' if len(x) == 1 else 'Are'} {_listed(x)} independent of {_listed(y)}?",
+        question=f"{'Is' if len(x) == 1 else 'Are'} {listed(x)} independent of {listed(y)}?",
         verdict=result.verdict(context.level),
         badge=_badge(result, context.level, "They are dependent", "No dependence detected"),
         tone=FOUND if dependent else NEUTRAL,
         facts=[
             _p_value(result),
             Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
-            Fact(
-                "rows", f"{result.n:,}", shortened(samples[0].name, 40) if len(samples) == 1 else ""
-            ),
+            Fact("rows", f"{result.n:,}", name),
         ],
         sections=[
             Section("How strong is the dependence?", [strength], (), _pair_blocks(samples, x, y)),
-            Section("Could it be chance?", (), (), [_permutations_plot(result, INDEPENDENCE)]),
+            Section("Could it be chance?", (), (), [_null_plot(result, INDEPENDENCE)]),
             _statistics(result, INDEPENDENCE),
         ],
         data=_data(context, _joined(samples), f"{count(result.n, 'row')} were tested."),
@@ -168,7 +172,7 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     )
 
 
-def _group_names(result: TwoSampleResult, samples: Sequence[Sample]) -> tuple[str, str]:
+def _group_names(result: TwoSampleResult, samples: Sequence[ReportSample]) -> tuple[str, str]:
     """Return the names of both samples: of the data shown, of the result, or X and Y."""
     if len(samples) == 2:
         return shortened(samples[0].name), shortened(samples[1].name)
@@ -183,26 +187,10 @@ def _side_names(context: Context, side: str) -> list[str]:
     return [shortened(name, 60) for name in names]
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Return names with commas and an "and" before the last.
-
-    Examples
-    --------
-    >>> _listed(["cement", "water"]), _listed("abcdef")
-    ('cement and water', 'a, b, c and 3 more')
-    """
-    shown = (
-        [*names]
-        if len(names) <= MOST_NAMED
-        else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
-    )
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-
-
 def _pair_blocks(
-    samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]
+    samples: Sequence[ReportSample], x: Sequence[str], y: Sequence[str]
 ) -> list[Plot | Table]:
-    """Return the picture of the columns that depend most on each other; nothing where the rows are not known."""
+    """Return the figure of the columns that depend most, if the rows are known."""
     sides = _sides(samples, x, y)
     if sides is None:
         return []
@@ -210,10 +198,14 @@ def _pair_blocks(
     if not x_names or not y_names:
         return []
     first, second = most_dependent(x_columns, y_columns)
-    pair = PairDisplay(x_columns[first], y_columns[second], (x_names[first], y_names[second]))
-    is_one_of_many = len(x_columns) * len(y_columns) > 1
-    chosen = " Of all pairs of a column of x and one of y, the one with the largest distance correlation."
-    return [pair_block(pair, chosen * is_one_of_many)]
+    pair = Pair(x_columns[first], y_columns[second], (x_names[first], y_names[second]))
+    remark = ""
+    if len(x_columns) * len(y_columns) > 1:
+        remark = (
+            " Of all pairs of a column of x and one of y, the one with the largest distance "
+            "correlation."
+        )
+    return [pair_block(pair, remark)]
 
 
 Columns: TypeAlias = tuple[list[Array], list[str]]
@@ -221,9 +213,9 @@ Columns: TypeAlias = tuple[list[Array], list[str]]
 
 
 def _sides(
-    samples: Sequence[Sample], x: Sequence[str], y: Sequence[str]
+    samples: Sequence[ReportSample], x: Sequence[str], y: Sequence[str]
 ) -> tuple[Columns, Columns] | None:
-    """Return the columns of x and of y: of two samples with the same rows, or of one by their names."""
+    """Return the columns of x and of y, of two samples or of one by their names."""
     if len(samples) == 2 and len(samples[0].rows) == len(samples[1].rows):
         both = [(list(each.rows.T), [*each.columns]) for each in samples]
         return both[0], both[1]
@@ -233,17 +225,17 @@ def _sides(
     return sides[0], sides[1]
 
 
-def _joined(samples: Sequence[Sample]) -> list[Sample]:
+def _joined(samples: Sequence[ReportSample]) -> list[ReportSample]:
     """Return x and y, which have the same rows, as one sample; one sample as it is."""
     if len(samples) != 2 or len(samples[0].rows) != len(samples[1].rows):
         return [*samples]
     x, y = samples
     columns = tuple(f"{each.name}: {column}" for each in samples for column in each.columns)
     rows = np.concatenate([x.rows, y.rows], axis=1)
-    return [Sample(f"{x.name} and {y.name}", x.n, rows, columns, (*x.left_out, *y.left_out))]
+    return [ReportSample(f"{x.name} and {y.name}", x.n, rows, columns, (*x.left_out, *y.left_out))]
 
 
-def _named_columns(sample: Sample, names: Sequence[str]) -> Columns:
+def _named_columns(sample: ReportSample, names: Sequence[str]) -> Columns:
     """Return some columns of a sample; a text column, which has indicators there, as text again."""
     columns, found = [], []
     for name in names:
@@ -261,96 +253,18 @@ def _named_columns(sample: Sample, names: Sequence[str]) -> Columns:
     return columns, found
 
 
-def pair_block(pair: PairDisplay, remark: str = "") -> Plot | Table:
+def pair_block(pair: Pair, remark: str = "") -> Plot | Table:
     """Return two columns as a scatter, as boxes, or as a table of counts."""
+    if pair.kind != "counts":
+        return pair.figure(remark)
     first, second = (shortened(name, 40) for name in pair.names)
-    title = f"{second} and {first}"
-    if pair.kind == "counts":
-        x_levels, y_levels, counts = pair.counts()
-        rows = [
-            [Cell(level, is_name=True), *(Cell(f"{n:,}", float(n)) for n in line)]
-            for level, line in zip(x_levels, counts.tolist(), strict=True)
-        ]
-        return Table(
-            f"{title}: number of rows.{remark}",
-            [first, *(f"{second}: {each}" for each in y_levels)],
-            rows,
-        )
-    if pair.kind == "boxes":
-        return _boxes_plot(pair, title, remark)
-    x, y = pair.points()
-    readings = [
-        (float(a), float(b), f"{first} {number(a)}, {second} {number(b)}")
-        for a, b in zip(x, y, strict=True)
-    ]
-    drawn = f"{len(x):,} of {len(pair.x):,} rows" if len(x) < len(pair.x) else count(len(x), "row")
-    return Plot(
-        title,
-        f"Each dot is a row.{remark}",
-        f"A scatter plot of {drawn}.",
-        _padded_axis(first, x),
-        _padded_axis(second, y),
-        [Series("rows", "points", x, y, colour=2, readings=readings)],
-        by_point=True,
-    )
-
-
-def _boxes_plot(pair: PairDisplay, title: str, remark: str) -> Plot:
-    """Return the quantiles of the numbers within each category."""
-    boxes = pair.boxes()
-    categories, numbers = pair.names if is_category(pair.x) else pair.names[::-1]
-    names = [f"{shortened(box.level, 30)}, {count(box.n, 'row')}" for box in boxes]
-    texts = [
-        f"median {number(q[2])}, 25 to 75 %: {number(q[1])} to {number(q[3])}, 5 to 95 %: {number(q[0])} to "
-        f"{number(q[4])}"
-        for q in (box.quantiles for box in boxes)
-    ]
-    series = []
-    for place, (box, name, text) in enumerate(zip(boxes, names, texts, strict=True)):
-        low, lower, middle, upper, high = map(float, box.quantiles)
-        ends, key = np.array([place - 0.3, place + 0.3]), f"level {place}"
-        reading = [(float(place), middle, text)]
-        series += [
-            Series(
-                name, "band", ends, np.full(2, lower), np.full(2, upper), 2, key, readings=reading
-            ),
-            Series(
-                name,
-                "line",
-                np.full(2, float(place)),
-                np.array([low, high]),
-                colour=2,
-                key=key,
-                readings=(),
-            ),
-            Series(
-                name,
-                "line",
-                ends,
-                np.full(2, middle),
-                colour=2,
-                key=key,
-                is_strong=True,
-                readings=(),
-            ),
-        ]
-    ticks = tuple((float(place), box.level) for place, box in enumerate(boxes))
-    values = np.concatenate([box.quantiles for box in boxes])
-    return Plot(
-        title,
-        f"Thick line: median. Box: 25 to 75 %. Thin line: 5 to 95 % of the rows.{remark}",
-        " ".join(f"{name}: {text}." for name, text in zip(names, texts, strict=True)),
-        Axis(shortened(categories, 40), -0.6, len(boxes) - 0.4, ticks=ticks),
-        _padded_axis(shortened(numbers, 40), values),
-        series,
-        has_legend=False,
-    )
-
-
-def _padded_axis(label: str, values: Array) -> Axis:
-    low, high = float(np.min(values)), float(np.max(values))
-    margin = 0.04 * (high - low) or 0.5
-    return Axis(label, low - margin, high + margin)
+    x_levels, y_levels, counts = pair.counts()
+    rows = []
+    for level, line in zip(x_levels, counts.tolist(), strict=True):
+        cells = [Cell(f"{n:,}", float(n)) for n in line]
+        rows.append([Cell(level, is_name=True), *cells])
+    titles = [first, *(f"{second}: {each}" for each in y_levels)]
+    return Table(f"{second} and {first}: number of rows.{remark}", titles, rows)
 
 
 def _p_value(result: Result) -> Fact:
@@ -358,31 +272,26 @@ def _p_value(result: Result) -> Fact:
         how = f"all {result.n_permutations + 1:,} permutations"
     else:
         how = f"{count(result.n_permutations, 'random permutation')}"
-    text = _p_text(result, result.p_value)
-    if text.startswith("p ≤"):
+    if result.is_at_floor:
         how = f"the smallest value that {count(result.n_permutations, 'permutation')} can give"
-    return Fact("p-value", text.removeprefix("p = ").removeprefix("p "), how)
+    return Fact("p-value", _p_value_alone(result, result.p_value), how)
 
 
-def _p_text(result: Result, p: float) -> str:
-    return p_value_text(p, result.n_permutations, result.is_complete)
+def _p_value_alone(result: Result, p: float) -> str:
+    """Return a p-value without the letter, such as "≤ 0.001"."""
+    text = p_value_text(p, result.n_permutations, result.is_complete)
+    return text.removeprefix("p = ").removeprefix("p ")
 
 
 def _largest_difference(result: TwoSampleResult, first: str, second: str) -> list[Fact]:
     if not result.features:
         return []
     most = result.features[0]
-    shift = shift_text(most.shift)
-    return [
-        Fact(
-            f"{shortened(most.name, 30)} differs most",
-            shift,
-            f"standard deviations, {second} − {first}",
-        )
-    ]
+    label = f"{shortened(most.name, 30)} differs most"
+    return [Fact(label, shift_text(most.shift), f"standard deviations, {second} − {first}")]
 
 
-def _data(context: Context, samples: Sequence[Sample], otherwise: str) -> Section:
+def _data(context: Context, samples: Sequence[ReportSample], otherwise: str) -> Section:
     sentences = [] if samples else [otherwise]
     if context.settings.get("standardize"):
         sentences.append(
@@ -404,20 +313,20 @@ def _provenance(result: Result, context: Context) -> dict[str, str]:
 
 def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[str]:
     is_exact = not isinstance(result, TwoSampleResult) or result.is_exact
-    exactly = (
-        "exactly, for any number of rows and any distribution" if is_exact else "approximately"
-    )
-    text = _p_text(result, result.p_value)
+    exactly = "approximately"
+    if is_exact:
+        exactly = "exactly, for any number of rows and any distribution"
     lines = [
-        f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at most "
-        f"{number(100 * result.p_value)} % of such tests. This holds {exactly}, if the rows are independent.",
-        f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected for trying all of them.",
+        f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at "
+        f"most {number(100 * result.p_value)} % of such tests. This holds {exactly}, if the rows "
+        "are independent.",
+        f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected "
+        "for trying all of them.",
     ]
-    if text.startswith("p ≤"):
-        smallest = (
-            f"(the smallest value that {count(result.n_permutations, 'permutation')} can give)"
-        )
-        lines.append(f"{text} {smallest}: more permutations may give a smaller one.")
+    if result.is_at_floor:
+        permutations = count(result.n_permutations, "permutation")
+        smallest = f"(the smallest value that {permutations} can give)"
+        lines.append(f"{result.p_text} {smallest}: more permutations may give a smaller one.")
     return [*lines, words["not found" if result.p_value > level else "found"]]
 
 
@@ -427,173 +336,55 @@ def _together(result: TwoSampleResult) -> list[str]:
         return []
     if result.is_exact:
         return [
-            f"As there are many rows, they were permuted in random bins of {result.rows_together:,}: p is still exact."
+            "As there are many rows, they were permuted in random bins of "
+            f"{result.rows_together:,}: p is still exact."
         ]
     return [
-        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, to allow for dependence in time: "
-        "p is approximate, and more accurate with more blocks."
+        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, to allow "
+        "for dependence in time: p is approximate, and more accurate with more blocks."
     ]
 
 
 def _row_numbers(rows: Array) -> str:
-    return ", ".join(f"{row + 1:,}" for row in rows[:MOST_ROWS])
+    return ", ".join(f"{row + 1:,}" for row in rows[:MAX_ROWS])
 
 
-def _permutations_plot(result: Result, words: Mapping[str, str]) -> Plot:
-    """Return the histogram of the permuted statistics, and the observed one as a line."""
-    permuted = result.permuted[np.isfinite(result.permuted)]
-    counts, edges = np.histogram(permuted, bins=min(BINS, max(5, len(permuted) // 10)))
-    low, high = min(edges[0], result.statistic), max(edges[-1], result.statistic)
-    margin = 0.04 * (high - low)
-    readings = [
-        (
-            (left + right) / 2,
-            float(n),
-            f"{count(int(n), 'permutation')} from {number(left)} to {number(right)}",
-        )
-        for left, right, n in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-    as_large = int(np.sum(permuted >= result.statistic))
-    share = (
-        f"{as_large:,} of {count(len(permuted), 'permutation')} give a value as large as the observed one, "
-        f"{number(result.statistic)}."
-    )
-    ends = f"from {number(edges[0])} to {number(edges[-1])}"
-    return Plot(
-        "Distribution of the statistic under the null hypothesis",
-        f"Grey: the statistic after {words['how']}. Line: the observed value. {share}",
-        f"A histogram of the permuted statistics, {ends}, and a line at the observed one. {share}",
-        Axis(words["axis"], low - margin, high + margin),
-        Axis("permutations", 0, 1.08 * max(1, int(counts.max()))),
-        [
-            Series(
-                "permutations", "bars", edges, counts.astype(float), colour=0, readings=readings
-            ),
-            Series(
-                f"observed: {number(result.statistic)}",
-                "rule",
-                np.array([result.statistic]),
-                np.array([]),
-                colour=4,
-                is_strong=True,
-            ),
-        ],
-    )
-
-
-def _witness_plot(result: TwoSampleResult, first: str, second: str) -> Plot:
-    """Return the histograms of the witness function at both samples."""
-    pooled = np.concatenate([result.witness_x, result.witness_y])
-    edges = np.histogram_bin_edges(pooled, BINS)
-    series = []
-    for name, values, colour in (
-        (first, result.witness_x, 2),
-        (second, result.witness_y, 1),
-    ):  # of some rows, if many
-        shares = 100 * np.histogram(values, edges)[0] / len(values)
-        readings = [
-            (
-                (left + right) / 2,
-                float(share),
-                f"{number(share)} % of the rows, from {number(left)} to {number(right)}",
-            )
-            for left, right, share in zip(edges[:-1], edges[1:], shares, strict=True)
-        ]
-        series.append(
-            Series(
-                f"{name}, {count(len(values), 'row')}",
-                "bars",
-                edges,
-                shares,
-                colour=colour,
-                readings=readings,
-            )
-        )
-    margin = 0.03 * (edges[-1] - edges[0])
-    apart = number(float(result.witness_x.mean() - result.witness_y.mean()))
-    return Plot(
-        "The witness function at the rows of both samples",
-        f"Positive where {first} has more rows, negative where {second} has more. The further the two histograms are "
-        "apart, the more the samples differ.",
-        f"Two histograms. The mean over {first} minus the mean over {second} is {apart}.",
-        Axis("witness function", edges[0] - margin, edges[-1] + margin),
-        Axis(
-            "% of the sample",
-            0,
-            1.08 * max(1.0, *(float(each.y.max()) for each in series)),
-            unit=" %",
-        ),
-        series,
-    )
-
-
-def _contributions(result: TwoSampleResult, level: float, first: str, second: str) -> Bars:
-    """Return how much each column differs on its own, as bars."""
-    shown = sorted(result.features, key=lambda each: -each.share)[:MOST_BARS]
-    largest = max([each.share for each in shown], default=0) or 1.0
-    more = (
-        f" The {len(shown)} largest of {len(result.features):,}."
-        if len(result.features) > len(shown)
-        else ""
-    )
-    bars = [
-        Bar(
-            each.name,
-            each.share / largest,
-            f"{shift_text(each.shift)}, {_p_text(result, each.p_value)}",
-            each.p_value <= level,
-        )
-        for each in shown
-    ]
-    caption = (
-        "Bars: the energy distance between the two distributions of each column, which also sees differences other "
-        f"than of the mean. Grey: the corrected p-value is above {number(level)}.{more}"
-    )
-    return Bars("Columns that differ most", caption, ("column", _shift_title(first, second)), bars)
-
-
-def _shift_title(first: str, second: str) -> str:
-    one, other = shortened(first, 24), shortened(second, 24)
-    return f"mean of {other} − mean of {one}, in standard deviations"
+def _null_plot(result: Result, words: Mapping[str, str]) -> Plot:
+    p = result.p_text
+    return permutations_plot(result.permuted, result.statistic, p, words["how"], words["axis"])
 
 
 def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
-    rows = [
-        [
-            Cell(each.name, is_name=True),
-            Cell(shift_text(each.shift), each.shift),
-            Cell(number(100 * each.share), each.share),
-            Cell(
-                _p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value
-            ),
-        ]
-        for each in result.features[:MOST_COLUMNS]
-    ]
-    titles = ["column", _shift_title(first, second), "energy distance, % of its maximum"]
+    rows = []
+    for each in result.features[:MAX_COLUMNS]:
+        rows.append(
+            [
+                Cell(each.name, is_name=True),
+                Cell(shift_text(each.shift), each.shift),
+                Cell(number(100 * each.share), each.share),
+                Cell(_p_value_alone(result, each.p_value), each.p_value),
+            ]
+        )
+    titles = ["column", shift_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
     more = len(result.features) - len(rows)
-    return Table(
-        "Every column on its own", titles, rows, note=f"And {more:,} more." if more else ""
-    )
+    note = f"And {more:,} more." if more else ""
+    return Table("Every column on its own", titles, rows, note=note)
 
 
 def _statistics(result: Result, words: Mapping[str, str]) -> Section:
     """Return the table of all statistics."""
-    tests = sorted(result.tests, key=lambda each: -each.standardized)[:MOST_STATISTICS]
-    rows = [
-        [
-            Cell(str(each)),
-            Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized),
-            Cell(
-                _p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value
-            ),
-        ]
-        for each in tests
-    ]
+    tests = sorted(result.tests, key=lambda each: -each.standardized)[:MAX_STATISTICS]
+    rows = []
+    for each in tests:
+        score = Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized)
+        p = Cell(_p_value_alone(result, each.p_value), each.p_value)
+        rows.append([Cell(str(each)), score, p])
     titles = ["statistic", "normal score", "p on its own"]
     sentences = [
-        f"Each kernel, bandwidth and statistic is sensitive to other {words['kinds']}. These p-values are for each "
-        "statistic on its own; the p-value of the finding is corrected for trying all of them."
+        f"Each kernel, bandwidth and statistic is sensitive to other {words['kinds']}. These "
+        "p-values are for each statistic on its own; the p-value of the finding is corrected "
+        "for trying all of them."
     ]
     more = len(result.tests) - len(tests)
     note = f"And {more:,} more." if more else ""

@@ -64,7 +64,9 @@
     const show = (stop) => {
       tip.replaceChildren(...stop.items.slice(0, 10).map(([series, point]) => {
         const line = made("p");
-        line.append(made("i", "", "c" + series.colour), made("b", series.name), " " + point[2]);
+        const dot = made("i");
+        dot.style.setProperty("--own", series.colour);
+        line.append(dot, made("b", series.name), " " + point[2]);
         return line;
       }));
       cross.style.left = stop.x / 10 + "%";

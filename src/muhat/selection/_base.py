@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters import Shrinker
@@ -145,6 +145,8 @@ class Choice:
 class Rule(BaseEstimator, ABC):
     """A way to choose a filter's parameter."""
 
+    name: ClassVar[str] = ""
+    """What users type, such as 'kfold'; empty for a rule that cannot be given by name."""
     comparable: ClassVar[bool] = False
     """Whether scores of different filters can be compared, as ``filter="auto"`` does."""
     least_points: ClassVar[int] = 1

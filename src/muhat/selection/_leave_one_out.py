@@ -32,6 +32,8 @@ from muhat.selection._base import (
 )
 from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
 
+__all__ = ["MAX_ROWS_REFIT", "LeaveOneOut"]
+
 HEAVY_MASS_SHARE = 0.02
 """A point is heavy if what is left without it is smaller by this share than without the lightest."""
 
@@ -72,6 +74,7 @@ class LeaveOneOut(Scored):
         ``'auto'`` with ``KernelMean(filter="auto")``.
     """
 
+    name = "loo"
     grid: Any = None
     bias_factor: Any = None
     least_points: ClassVar[int] = 2

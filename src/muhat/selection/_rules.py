@@ -34,6 +34,8 @@ from muhat.selection._base import (
 from muhat.selection._krylov import Krylov, Leading
 from muhat.selection._leave_one_out import HeldOutFits, held_out_fits
 
+__all__ = ["GCV", "Fixed", "KFold", "ParameterRule", "Rate"]
+
 N_LEADING = 100
 """Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
 
@@ -53,6 +55,7 @@ class GCV(Scored):
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     """
 
+    name = "gcv"
     grid: Any = None
 
     def needs(self, filter: Shrinker) -> Access:
@@ -134,6 +137,7 @@ class KFold(Scored):
         How often the squared bias is counted, as in ``LeaveOneOut``.
     """
 
+    name = "kfold"
     n_splits: int = 5
     random_state: int = 0
     grid: Any = None
@@ -268,6 +272,7 @@ class Rate(ParameterRule):
         c > 0 and β > 0; Theorem 1 needs β > 1.
     """
 
+    name = "rate"
     c: float = 1.0
     beta: float = 1.5
 

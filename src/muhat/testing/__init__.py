@@ -1,6 +1,8 @@
-"""Tests of two samples, of independence and of drift: many statistics, one exact p-value."""
+"""Tests of two samples, groups, independence and drift: many statistics, one exact p-value."""
 
 from muhat.testing._drift import DriftDetector, DriftResult
+from muhat.testing._group_results import GroupResult
+from muhat.testing._groups import GroupTest
 from muhat.testing._independence import IndependenceTest
 from muhat.testing._mmd import mmd
 from muhat.testing._results import IndependenceResult, Result, SingleTest, TwoSampleResult, Witness
@@ -13,6 +15,8 @@ __all__ = [
     "STATISTICS",
     "DriftDetector",
     "DriftResult",
+    "GroupResult",
+    "GroupTest",
     "IndependenceResult",
     "IndependenceTest",
     "Result",

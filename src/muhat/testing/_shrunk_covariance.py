@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from muhat.errors import MuhatError
 from muhat.filters import SimpleShrinkage, name_of
 from muhat.mean import KernelMean
 from muhat.selection import Fixed
-from muhat.testing._statistics import Statistic
+from muhat.testing._statistics import Statistic, statistics_by_name
 
 MAX_ROWS_DECOMPOSED = 200
 """Rows up to which a decomposition for each permutation takes a few milliseconds."""
@@ -40,6 +40,7 @@ class ShrunkCovariance(Statistic):
         by leave-one-out.
     """
 
+    presets: ClassVar[Mapping[str, str]] = {"scose": "s-kmse", "fcose": "f-kmse"}
     filter: Any = "f-kmse"
     parameter: float | None = None
 
@@ -89,5 +90,5 @@ def closed_form(G: Array) -> float:
     return float(np.clip(s, 0, 1) ** 2 * rho)
 
 
-COSE = {"scose": partial(ShrunkCovariance, "s-kmse"), "fcose": partial(ShrunkCovariance, "f-kmse")}
+COSE = statistics_by_name(ShrunkCovariance)
 """The two shrunk covariances of the literature by name."""

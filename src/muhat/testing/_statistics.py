@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
-
-from sklearn.base import BaseEstimator
+from typing import Any, ClassVar, cast
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
 from muhat._parts import as_filter
 from muhat._validation import positive
@@ -31,6 +30,10 @@ class Statistic(BaseEstimator):
     U-statistic instead of a V-statistic).
     """
 
+    name: ClassVar[str] = ""
+    """What users type, such as 'mmd'; empty for a statistic that cannot be given by name."""
+    presets: ClassVar[Mapping[str, str]] = {}
+    """Names that stand for this statistic with a filter of another name."""
     unbiased: bool = False
 
     @abstractmethod
@@ -52,6 +55,7 @@ class MMD(Statistic):
         Whether the U-statistic is taken; for samples of one size both are the same test.
     """
 
+    name = "mmd"
     unbiased: bool = False
 
     def weight(self, gamma: Array) -> Array:
@@ -131,6 +135,9 @@ class Spectral(Filtered):
     but those that do not depend on γ: all permutations would have the same value.
     """
 
+    name = "spectral"
+    presets: ClassVar[Mapping[str, str]] = {"kernel-fisher": "f-kmse"}
+
     def weight(self, gamma: Array) -> Array:
         """h(γ) = s_λ(γ)."""
         return self.shrinkage(gamma)
@@ -140,17 +147,25 @@ class Spectral(Filtered):
 class ShrunkMeans(Filtered):
     """h(γ) = γ s_λ(γ)²: squared distance of the means, both shrunk towards the pooled mean."""
 
+    name = "shrunk-means"
+
     def weight(self, gamma: Array) -> Array:
         """h(γ) = γ s_λ(γ)²."""
         return gamma * self.shrinkage(gamma) ** 2
 
 
-STATISTICS: dict[str, Callable[[], Statistic]] = {
-    "mmd": MMD,
-    "spectral": Spectral,
-    "kernel-fisher": partial(Spectral, "f-kmse"),
-    "shrunk-means": ShrunkMeans,
-}
+def statistics_by_name(*kinds: type[Statistic]) -> dict[str, Callable[[], Statistic]]:
+    """Return the statistics by their names, followed by those of their presets."""
+    found: dict[str, Callable[[], Statistic]] = {}
+    for kind in kinds:
+        if kind.name:
+            found[kind.name] = kind
+        for preset, filter in kind.presets.items():
+            found[preset] = partial(kind, filter)  # type: ignore[call-arg]
+    return found
+
+
+STATISTICS = statistics_by_name(MMD, Spectral, ShrunkMeans)
 """The statistics by name; with Tikhonov's filter "spectral" is the kernel Fisher test."""
 
 

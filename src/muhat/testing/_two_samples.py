@@ -405,12 +405,14 @@ class TwoSampleTest(PermutationTest):
         found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
         if distances:
             found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
-        candidates = _candidates([*kernels, *distances], [each.statistics for each in found])
+        candidates = candidates_of(
+            "TwoSampleTest", [*kernels, *distances], [each.statistics for each in found]
+        )
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
             NullMoments.concatenate([each.null_moments for each in found]),
-            _families([kernel for (kernel,), _ in candidates]),
+            families_of_kernels([kernel for (kernel,), _ in candidates]),
         )
         return _Permuted(table, labels, candidates, is_complete)
 
@@ -424,7 +426,7 @@ class TwoSampleTest(PermutationTest):
         """Return the statistics of as many permutations as the sequential p-value takes."""
         assert self.early_stopping is not None
         grams = pool.map(lambda gram: (gram, gram.resolve(statistics)), kernels, self._map)
-        candidates = _candidates(kernels, [resolved for _, resolved in grams])
+        candidates = candidates_of("TwoSampleTest", kernels, [resolved for _, resolved in grams])
 
         def values_of(labels: Array) -> Array:
             def of_gram(part: tuple[PooledGram, list[Statistic]]) -> Array:
@@ -589,7 +591,7 @@ def _as_sample(
     return TestSample.from_rows(given, names, size, random_state)
 
 
-def _families(kernels: list[Kernel]) -> tuple[Family, ...]:
+def families_of_kernels(kernels: list[Kernel]) -> tuple[Family, ...]:
     """Return one family for all kernels and one for each distance; none without distances.
 
     Effect size and witness are those of a kernel, whose units do not depend on the data's.
@@ -601,7 +603,9 @@ def _families(kernels: list[Kernel]) -> tuple[Family, ...]:
     return Family(KERNEL_WEIGHT, np.setdiff1d(np.arange(len(kernels)), distances)), *others
 
 
-def _candidates(kernels: Sequence[Kernel], resolved: Sequence[list[Statistic]]) -> Candidates:
+def candidates_of(
+    who: str, kernels: Sequence[Kernel], resolved: Sequence[list[Statistic]]
+) -> Candidates:
     """Return every statistic with its kernel; raise if no kernel tells rows apart."""
     found: Candidates = []
     for kernel, statistics in zip(kernels, resolved, strict=True):
@@ -609,7 +613,7 @@ def _candidates(kernels: Sequence[Kernel], resolved: Sequence[list[Statistic]]) 
             found.append(((kernel,), (statistic,)))
     if not found:
         got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-        raise MuhatError("TwoSampleTest", "a kernel that tells rows apart is needed", got, advice)
+        raise MuhatError(who, "a kernel that tells rows apart is needed", got, advice)
     return found
 
 

@@ -1,0 +1,29 @@
+"""
+Fifteen speakers on a map
+=========================
+
+How do many groups differ? Fifteen speakers say eleven vowels, six times each: 66 rows of ten
+measurements for each speaker. Their kernel means are estimated together. The map shows two
+coordinates of each, with two standard errors; the matrix shows all distances.
+"""
+
+import numpy as np
+from matplotlib import pyplot
+
+from muhat import GroupDistanceDisplay, GroupMapDisplay, KernelMeans, load_dataset
+
+NAMES = [f"m{t}" for t in range(1, 5)] + [f"f{t}" for t in range(1, 5)]
+NAMES += [f"m{t}" for t in range(5, 9)] + [f"f{t}" for t in range(5, 8)]
+
+vowel = load_dataset("vowel")  # rows come speaker by speaker, men (m) and women (f)
+means = KernelMeans().fit(vowel.data, np.repeat(NAMES, 66))
+
+figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+GroupMapDisplay.from_estimator(means).plot(left)
+GroupDistanceDisplay.from_estimator(means).plot(right)
+
+are_women = np.char.startswith(means.groups_, "f")
+women, men = means.coordinates_[are_women, 0], means.coordinates_[~are_women, 0]
+is_separated = women.max() < men.min() or men.max() < women.min()
+finding = "separates" if is_separated else "does not separate"
+print(f"The first axis {finding} women from men. {means.verdict()}")

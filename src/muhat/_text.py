@@ -1,0 +1,71 @@
+"""Numbers, counts and names as a reader sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+MAX_LISTED = 4
+"""Names in a list of a sentence; of more, the rest are counted."""
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """Return a number with at most this many digits and a true minus sign; a dash for None or NaN.
+
+    Examples
+    --------
+    >>> number(-1234.5), number(0.000123), number(None)
+    ('−1,230', '0.000123', '–')
+    """
+    if value is None or not isfinite(value):
+        return "–"
+    rounded = float(f"{value:.{digits}g}")
+    is_large = 1000 <= abs(rounded) < 1e7
+    text = f"{rounded:,.0f}" if is_large else f"{rounded:.{digits}g}"
+    return text.replace("-", "−")
+
+
+def count(n: int, noun: str) -> str:
+    """Return a number of things, in words that agree.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(1200, "row"), count(2, "batch")
+    ('1 row', '1,200 rows', '2 batches')
+    """
+    if n == 1:
+        return f"1 {noun}"
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{n:,} {noun}{plural}"
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """Return a text of at most this many characters: the beginning and the end of a long one.
+
+    Examples
+    --------
+    >>> shortened("a long name", 8)
+    'a lo…ame'
+    """
+    if len(text) <= most:
+        return text
+    head = most // 2
+    tail = most - head - 1
+    return f"{text[:head]}…{text[len(text) - tail :]}"
+
+
+def listed(names: Sequence[str], most: int = MAX_LISTED) -> str:
+    """Return names with commas and an "and" before the last; of many, the first and how many more.
+
+    Examples
+    --------
+    >>> listed(["cement", "water"]), listed("abcdef")
+    ('cement and water', 'a, b, c and 3 more')
+    """
+    shown = list(names)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1:,} more"]
+    if len(shown) == 1:
+        return shown[0]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"

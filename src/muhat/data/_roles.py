@@ -1,0 +1,107 @@
+"""Warnings about columns that may not be features: ids, class labels, constants."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._messages import ColumnWarning, option
+from muhat.data._formats import listed
+
+__all__ = ["warn_of_constants", "warn_of_roles"]
+
+MIN_ROWS_FOR_ROLES = 20
+"""Minimum number of rows used to guess a column's role."""
+
+LABEL_NAMES = {
+    "label",
+    "labels",
+    "class",
+    "target",
+    "y",
+    "species",
+    "category",
+    "outcome",
+    "response",
+}
+"""Names of columns, or their last words, that are likely class labels."""
+
+ID_NAMES = {"id", "index", "row", "key", "uid"}
+"""Names of columns, or their last words, that are likely ids."""
+
+MAX_LABELS = 20
+"""The most different values that a class label has."""
+
+
+def warn_of_roles(names: Sequence[str], head: Array) -> None:
+    """Warn of columns that look like row numbers, ids or labels in the first rows.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the columns.
+    head : array of shape (rows, columns)
+        The first rows.
+    """
+    if len(head) < MIN_ROWS_FOR_ROLES:
+        return
+    ids, labels = [], []
+    for name, column in zip(names, head.T, strict=True):
+        if (column != np.round(column)).any():
+            continue
+        n_different = len(np.unique(column))
+        last_word = name.lower().rpartition("_")[2]
+        if _is_sorted(column) or (last_word in ID_NAMES and n_different == len(column)):
+            ids.append(name)
+        elif last_word in LABEL_NAMES and n_different <= MAX_LABELS:
+            labels.append(name)
+    _warn_of_role("an id", ids)
+    _warn_of_role("a class label", labels)
+
+
+def _is_sorted(column: Array) -> bool:
+    """Whether every value is above, or every value below, the one before it."""
+    steps = np.diff(column)
+    return bool((steps > 0).all() or (steps < 0).all())
+
+
+def _warn_of_role(kind: str, names: list[str]) -> None:
+    """Warn of columns, without their file: a column of several files is warned of once."""
+    if not names:
+        return
+    found = listed([repr(name) for name in names])
+    drop = option("drop", names[0])
+    if len(names) == 1:
+        sentence = (
+            f"column {found} looks like {kind}; exclude it with {drop} if it is not a feature."
+        )
+    else:
+        advice = f"exclude them, as with {drop}, if they are not features"
+        sentence = f"columns {found} look like {kind}; {advice}."
+    warnings.warn(ColumnWarning(sentence, names), stacklevel=6)
+
+
+def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
+    """Warn of columns of numbers that have one value only.
+
+    Parameters
+    ----------
+    who : str
+        The file.
+    names : sequence of str
+        The names of the columns of numbers, which come first.
+    values : array of shape (rows, columns)
+        All rows.
+    """
+    if len(values) < MIN_ROWS_FOR_ROLES:
+        return
+    is_constant = (values == values[0]).all(axis=0)
+    constant = [name for name, same in zip(names, is_constant, strict=False) if same]
+    if not constant:
+        return
+    subject = f"column {constant[0]!r} is"
+    if len(constant) > 1:
+        subject = f"columns {listed([repr(name) for name in constant])} are"
+    sentence = f"{who}: {subject} constant: the same value in every row."
+    warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)

@@ -1,0 +1,54 @@
+"""Figures as data, which displays draw with matplotlib and pages as SVG: one function for each."""
+
+from muhat.figures._comparison import (
+    filters_plot,
+    leave_one_out_plot,
+    spectrum_plot,
+    stacked_bars,
+    weights_bars,
+)
+from muhat.figures._conditional import (
+    bandwidths_plot,
+    errors_plot,
+    fan_plot,
+    filter_scores_plot,
+    predictions_plot,
+    quantiles_plot,
+)
+from muhat.figures._drift import changes_bars, distances_plot, p_values_plot
+from muhat.figures._pair import Pair
+from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Plot, Series
+from muhat.figures._testing import (
+    differences_bars,
+    permutations_plot,
+    witness_along_plot,
+    witness_plot,
+)
+
+__all__ = [
+    "PALETTE",
+    "Axis",
+    "Bar",
+    "Bars",
+    "Pair",
+    "Plot",
+    "Series",
+    "bandwidths_plot",
+    "changes_bars",
+    "differences_bars",
+    "distances_plot",
+    "errors_plot",
+    "fan_plot",
+    "filter_scores_plot",
+    "filters_plot",
+    "leave_one_out_plot",
+    "p_values_plot",
+    "permutations_plot",
+    "predictions_plot",
+    "quantiles_plot",
+    "spectrum_plot",
+    "stacked_bars",
+    "weights_bars",
+    "witness_along_plot",
+    "witness_plot",
+]

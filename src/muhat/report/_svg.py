@@ -1,0 +1,338 @@
+"""The SVG renderer: a figure as data, as SVG that stretches to any width, and bars as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from math import ceil, floor, log10
+from typing import TypeVar
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._text import number, shortened
+from muhat.figures._plot import BLUE, ORANGE, PALETTE, Axis, Bars, Plot, Reading, Series
+from muhat.report._document import Spark
+
+SIDE = 1000
+"""The width and the height of a plot, in the units of its SVG."""
+
+MAX_DRAWN = 1500
+"""Points of a series that are drawn."""
+
+MAX_READ = 240
+"""Places of a curve whose values can be read off."""
+
+MAX_IN_TABLE = 20
+"""Points of a series in the table below a plot."""
+
+MAX_TICKS, MIN_TICKS = 6, 3
+"""Numbers along an axis."""
+
+TICK_LENGTH = 12
+"""Characters of a name on an axis."""
+
+SHORT_NAMES = 24
+"""Characters of all names of an axis that fit on the narrowest screen."""
+
+BAR_NAME_LENGTH = 48
+"""Characters of the name of a bar."""
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+SWATCHES = {"points": "M13 5h.01", "bars": "M4 10V1H22V10Z", "band": "M1 9V1H25V9Z"}
+"""The shape of a series in the legend, if it is not a line."""
+
+T = TypeVar("T")
+
+
+def plot_html(plot: Plot, name: str) -> str:
+    """Return a plot as HTML; the name is one that nothing else on the page has."""
+    x_ticks, y_ticks = _ticks(plot.x), _ticks(plot.y)
+    body = "".join(_drawn(each, plot, f"{name}-clip") for each in plot.series)
+    grid = "".join(f'<path d="M0 {_y(plot.y, value):.1f}H{SIDE}"/>' for value, _ in y_ticks)
+    readings = [(series, _readings(series, plot)) for series in plot.series]
+    below = ""
+    if any(found for _, found in readings):
+        below = _reader(plot, readings) + _numbers(plot, readings)
+    kind = "plot square" if plot.is_square else "plot"
+    title = escape(plot.title)
+    return f"""<figure class="{kind}" aria-labelledby="{name}-name">
+<figcaption><h3 id="{name}-name">{title}</h3><p>{escape(plot.caption)}</p></figcaption>
+{_legend(plot)}<p class="axis" aria-hidden="true">{escape(plot.y.label)}</p>
+<div class="frame"><div class="area">
+<svg viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none" role="img" \
+aria-labelledby="{name}-title {name}-text">
+<title id="{name}-title">{title}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
+<clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
+<g class="grid">{grid}</g>{body}</svg>
+{_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}
+<div class="cross" hidden></div><div class="tip" hidden></div></div></div>
+<p class="axis x" aria-hidden="true">{escape(plot.x.label)}</p>
+{below}</figure>"""
+
+
+def bars_html(bars: Bars, name: str) -> str:
+    """Return bars as an HTML table, the longest as long as its column is wide."""
+    longest = max([each.length for each in bars.bars], default=0.0)
+    rows = []
+    for bar in bars.bars:
+        share = max(0.0, bar.length / longest) if longest > 0 else 0.0
+        kind = "bar" if bar.is_strong else "bar weak"
+        rows.append(
+            f'<tr><th scope="row"><bdi>{escape(shortened(bar.name, BAR_NAME_LENGTH))}</bdi></th>'
+            f'<td><span class="{kind}" style="width:{share:.1%}"></span></td>'
+            f'<td class="number">{escape(bar.text)}</td></tr>'
+        )
+    first, second = map(escape, bars.columns)
+    return f"""<figure class="bars" aria-labelledby="{name}-name">
+<figcaption><h3 id="{name}-name">{escape(bars.title)}</h3><p>{escape(bars.caption)}</p></figcaption>
+<table><thead><tr><th scope="col">{first}</th>\
+<th scope="col" colspan="2" class="number">{second}</th></tr></thead>
+<tbody>{"".join(rows)}</tbody></table></figure>"""
+
+
+def spark_svg(spark: Spark) -> str:
+    """Return a histogram as small as a word."""
+    tallest = max((float(np.max(each, initial=0)) for each in spark.counts), default=0) or 1
+    paths = []
+    for colour, counts in zip((BLUE, ORANGE), spark.counts, strict=False):
+        heights = 10 * (1 - np.asarray(counts) / tallest)
+        steps = "".join(f"V{height:.1f}H{place}" for place, height in enumerate(heights, 1))
+        paths.append(f'<path{_coloured(colour)} d="M0 10{steps}V10Z"/>')
+    width = max(len(each) for each in spark.counts)
+    box = f'viewBox="0 0 {width} 10" preserveAspectRatio="none"'
+    return f'<svg class="spark" {box} aria-hidden="true">{"".join(paths)}</svg>'
+
+
+def thinned(values: Sequence[T], most: int) -> list[T]:
+    """Return at most this many of some values, evenly spaced, with the first and the last."""
+    if len(values) <= most:
+        return list(values)
+    return [values[place] for place in np.linspace(0, len(values) - 1, most).round().astype(int)]
+
+
+def _coloured(colour: str, kind: str = "") -> str:
+    """Return the attributes of an element of a colour: a class of the page, or the colour."""
+    if colour in PALETTE:
+        return f' class="{f"{kind} c{PALETTE.index(colour)}".strip()}"'
+    return f' class="{kind}" style="--own:{escape(colour)}"'
+
+
+def _css_colour(colour: str) -> str:
+    return f"var(--c{PALETTE.index(colour)})" if colour in PALETTE else colour
+
+
+def _x(axis: Axis, value: float) -> float:
+    return SIDE * float(_share(axis, value))
+
+
+def _y(axis: Axis, value: float) -> float:
+    return SIDE * (1 - float(_share(axis, value)))
+
+
+def _share(axis: Axis, values: Array | float) -> Array:
+    """Return how far along an axis values are, from 0 to 1; at most ten times beyond its ends."""
+    low, high = axis.low, axis.high
+    values = np.asarray(values, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if axis.is_log:
+            low, high, values = log10(low), log10(high), np.log10(values)
+        return np.clip((values - low) / (high - low or 1.0), -10, 10)
+
+
+def _ticks(axis: Axis) -> list[tuple[float, str]]:
+    """Return round numbers along an axis with their text, or its names.
+
+    Examples
+    --------
+    >>> [text for _, text in _ticks(Axis("", 0, 1))]
+    ['0', '0.2', '0.4', '0.6', '0.8', '1']
+    >>> [text for _, text in _ticks(Axis("", 0.01, 100, is_log=True))]
+    ['10⁻²', '10⁻¹', '1', '10', '10²']
+    """
+    if axis.ticks:
+        return [(value, shortened(text, TICK_LENGTH)) for value, text in axis.ticks]
+    if axis.is_log:
+        return _log_ticks(axis)
+    rough = (axis.high - axis.low) / MAX_TICKS or 1.0
+    power = 10.0 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    first = ceil(axis.low / step - 1e-9)
+    values = [step * place for place in range(first, floor(axis.high / step + 1e-9) + 1)]
+    return [(value, number(value, 6)) for value in values]
+
+
+def _log_ticks(axis: Axis) -> list[tuple[float, str]]:
+    """Return powers of ten, or multiples of them by 1, 2 and 5 if there are few."""
+    powers = range(ceil(log10(axis.low) - 1e-9), floor(log10(axis.high) + 1e-9) + 1)
+    if len(powers) >= MIN_TICKS:
+        every = -(-len(powers) // MAX_TICKS)
+        return [(10.0**power, _power_text(power)) for power in powers[::every]]
+    ticks = []
+    for power in range(floor(log10(axis.low)), powers.stop + 1):
+        for factor in (1, 2, 5):
+            value = factor * 10.0**power
+            if axis.low <= value <= axis.high:
+                ticks.append((value, number(value)))
+    return ticks
+
+
+def _power_text(power: int) -> str:
+    if power in (0, 1):
+        return str(10**power)
+    return f"10{str(power).translate(RAISED)}"
+
+
+def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
+    side = "left" if name == "x" else "bottom"
+    kind = f"tick {name}"
+    if axis.ticks:
+        kind += " named"
+        if sum(len(text) for _, text in ticks) <= SHORT_NAMES:
+            kind += " short"
+    labels = []
+    for value, text in ticks:
+        place = 100 * float(_share(axis, value))
+        style = f"{side}:{place:.2f}%;--place:{place:.0f}%"
+        text = escape(text)
+        labels.append(f'<span class="{kind}" aria-hidden="true" style="{style}">{text}</span>')
+    return "".join(labels)
+
+
+def _drawn(series: Series, plot: Plot, clip: str) -> str:
+    """Return a series as SVG."""
+    path = _path(series, plot)
+    shapes = f'<path d="{path}"/>' if path else ""
+    kind = f"{series.kind} strong" if series.is_strong else series.kind
+    body = f'<g clip-path="url(#{clip})" class="{kind}">{shapes}</g>'
+    if series.chosen is not None:
+        x, y = _x(plot.x, series.chosen[0]), _y(plot.y, series.chosen[1])
+        if 0 <= x <= SIDE and 0 <= y <= SIDE:
+            dot = f'd="M{x:.1f} {y:.1f}h.01"'
+            body += f'<g class="chosen"><path class="ring" {dot}/><path {dot}/></g>'
+    return f'<g{_coloured(series.colour, "series")} data-key="{_key(series)}">{body}</g>'
+
+
+def _key(series: Series) -> str:
+    return escape(series.key or series.name)
+
+
+def _path(series: Series, plot: Plot) -> str:
+    """Return the shape of a series, as the path of an SVG."""
+    X = SIDE * _share(plot.x, series.x)
+    Y = SIDE * (1 - _share(plot.y, series.y))
+    if series.kind == "line":
+        return _line(X, Y)
+    if series.kind == "band":
+        upper = SIDE * (1 - _share(plot.y, np.asarray(series.upper)))
+        return _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
+    if series.kind == "points":
+        return "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in _finite(X, Y, MAX_DRAWN))
+    if series.kind == "rug":
+        return "".join(f"M{x:.1f} {SIDE}v-24" for x in thinned(X.tolist(), MAX_DRAWN))
+    if series.kind == "rule":
+        return f"M0 {Y[0]:.1f}H{SIDE}" if len(Y) else f"M{X[0]:.1f} 0V{SIDE}"
+    bars = []
+    for left, right, top in zip(X[:-1], X[1:], Y, strict=True):
+        if top < SIDE:
+            bars.append(f"M{left:.1f} {SIDE}V{top:.1f}H{right:.1f}V{SIDE}Z")
+    return "".join(bars)
+
+
+def _line(X: Array, Y: Array) -> str:
+    points = _finite(X, Y, 2 * MAX_DRAWN)
+    if not points:
+        return ""
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+
+def _finite(X: Array, Y: Array, most: int) -> list[tuple[float, float]]:
+    """Return the points whose numbers are finite, at most this many."""
+    places = thinned(np.flatnonzero(np.isfinite(X) & np.isfinite(Y)).tolist(), most)
+    return [(float(X[place]), float(Y[place])) for place in places]
+
+
+def _readings(series: Series, plot: Plot) -> list[Reading]:
+    """Return what can be read off a series; nothing off rules and rugs."""
+    if series.kind in ("rug", "rule"):
+        return []
+    if series.readings is not None:
+        return [each for each in series.readings if np.isfinite(each[:2]).all()]
+    x = series.x
+    if series.kind == "bars":
+        x = (series.x[:-1] + series.x[1:]) / 2
+    readings = []
+    for a, b in _finite(x, series.y, MAX_DRAWN):
+        readings.append((a, b, f"{number(b)}{plot.y.unit} at {number(a)}{plot.x.unit}"))
+    return readings
+
+
+def _legend(plot: Plot) -> str:
+    """Return a switch for each series, if there are several."""
+    if len(plot.series) < 2 or not plot.has_legend:
+        return ""
+    switches = []
+    for each in plot.series:
+        name = escape(shortened(each.name))
+        switches.append(
+            f'<button type="button" class="switch" aria-pressed="true" data-key="{_key(each)}">'
+            f"{_swatch(each)}<span>{name}</span></button>"
+        )
+    label = f"Show in {escape(plot.title)}"
+    return f'<div class="legend" role="group" aria-label="{label}">{"".join(switches)}</div>\n'
+
+
+def _swatch(series: Series) -> str:
+    kind = "rule" if series.kind == "rug" else series.kind
+    if series.is_strong:
+        kind += " strong"
+    shape = f'<g class="{kind}"><path d="{SWATCHES.get(series.kind, "M1 5H25")}"/></g>'
+    colour = _coloured(series.colour, "swatch")
+    return f'<svg{colour} viewBox="0 0 26 10" aria-hidden="true">{shape}</svg>'
+
+
+def _reader(plot: Plot, readings: list[tuple[Series, list[Reading]]]) -> str:
+    """Return the slider that reads values off with the keyboard, and what it reads."""
+    most = MAX_DRAWN if plot.by_point else MAX_READ
+    found = []
+    for series, places in readings:
+        points = []
+        for x, y, text in thinned(places, most):
+            points.append([round(_x(plot.x, x), 1), round(_y(plot.y, y), 1), text])
+        if points:
+            found.append(
+                {
+                    "key": series.key or series.name,
+                    "name": series.name,
+                    "colour": _css_colour(series.colour),
+                    "points": points,
+                }
+            )
+    data = {"byPoint": plot.by_point, "series": found}
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+    label = escape(f"Read values of {plot.title}")
+    return (
+        f'<input class="reader" type="range" min="0" max="1" value="0" aria-label="{label}">'
+        f'<script type="application/json">{text}</script>\n'
+    )
+
+
+def _numbers(plot: Plot, readings: list[tuple[Series, list[Reading]]]) -> str:
+    """Return the table of what can be read off, behind a summary."""
+    rows = []
+    for series, found in readings:
+        name = escape(shortened(series.name))
+        for x, y, _ in thinned(found, MAX_IN_TABLE):
+            rows.append(
+                f'<tr><th scope="row">{name}</th><td class="number">{number(x, 4)}</td>'
+                f'<td class="number">{number(y, 4)}</td></tr>'
+            )
+    label = escape(f"The numbers of {plot.title}")
+    return f"""<details class="numbers"><summary>The numbers</summary>
+<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table>
+<thead><tr><th scope="col">series</th>\
+<th scope="col" class="number">{escape(plot.x.label)}</th>
+<th scope="col" class="number">{escape(plot.y.label)}</th></tr></thead>\
+<tbody>{"".join(rows)}</tbody></table></div></details>"""

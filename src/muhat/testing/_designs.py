@@ -1,0 +1,327 @@
+"""Designs of a test of groups: which units have labels, and which labels may be exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import exp, factorial, lgamma, log
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array, slices
+from muhat._validation import as_frame
+from muhat.errors import MuhatError
+
+MAX_SINGLE_ROWS = 1000
+"""Rows beyond which they are put into bins of equal size, drawn at random within each group."""
+
+MIN_BINS, BINS_PER_GROUP = 500, 25
+"""Bins of all groups, and on average of one group, if rows are put into bins."""
+
+MIN_BINS_PER_GROUP = 5
+"""The smallest group is left at least this many bins, if it has the rows."""
+
+MAX_UNITS_HELD = 20_000
+"""Units that are permuted at most; beyond that, each group keeps a random part of its units."""
+
+MAX_RANDOM_HELD = 2**22
+"""Random numbers that are held at a time (32 MB)."""
+
+WHO = "GroupTest"
+"""Who raises errors on designs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A value per row as numbers: groups, strata, clusters or pairs."""
+
+    names: tuple[Any, ...]
+    """The distinct values, sorted."""
+    codes: Array
+    """The place of every row's value among them, shape (n,)."""
+    title: str | None = None
+    """What the values are called: the name of their column."""
+
+
+def encode(what: str, values: Any, n: int | None = None) -> Codes:
+    """Return labels of rows as numbers; raise MuhatError unless each of n rows has one."""
+    values = as_frame(values)
+    title = getattr(values, "name", None)
+    _check_categories(what, values)
+    if hasattr(values, "to_list"):
+        values = values.to_list()
+    labels = values if isinstance(values, np.ndarray) else _as_objects(values)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise MuhatError(WHO, f"{what} must have one dimension", f"shape {labels.shape}")
+    if n is not None and len(labels) != n:
+        raise MuhatError(WHO, f"{what} must have a label for each of {n} rows", len(labels))
+    missing = np.flatnonzero([each is None or each != each for each in labels.tolist()])
+    if missing.size:
+        got = f"{missing.size} missing (first: row {missing[0]})"
+        advice = "drop these rows, or give them a label of their own"
+        raise MuhatError(WHO, f"{what} must have a label for each row", got, advice)
+    names, codes = _distinct(labels)
+    return Codes(names, codes, None if title is None else str(title))
+
+
+def _as_objects(values: Any) -> Array:
+    """Return a list as an array of objects, so that no number becomes text."""
+    try:
+        items = list(values)
+    except TypeError:
+        needed = "labels must be an array, a list or a column, one for each row"
+        raise MuhatError(WHO, needed, f"a {type(values).__name__}") from None
+    labels = np.empty(len(items), dtype=object)
+    labels[:] = items
+    return labels
+
+
+def _distinct(labels: Array) -> tuple[tuple[Any, ...], Array]:
+    """Return the distinct labels, sorted, and the place of each label among them."""
+    try:
+        names, codes = np.unique(labels, return_inverse=True)
+        return tuple(names.tolist()), codes
+    except TypeError:  # numbers and text cannot be sorted: by type, then as text
+        places: dict[Any, int] = {}
+        ordered = sorted(set(labels.tolist()), key=lambda each: (type(each).__name__, str(each)))
+        for place, name in enumerate(ordered):
+            places[name] = place
+        return tuple(ordered), np.array([places[each] for each in labels.tolist()])
+
+
+def _check_categories(what: str, values: Any) -> None:
+    """Raise MuhatError for a column of categories of which one has no rows."""
+    categories = getattr(getattr(values, "dtype", None), "categories", None)
+    if categories is None or what != "groups":
+        return
+    present = set(values)
+    empty = [each for each in categories if each not in present]
+    if empty:
+        advice = "use groups.cat.remove_unused_categories()"
+        raise MuhatError(WHO, "every group must have rows", f"none of {empty[0]!r}", advice)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupDesign:
+    """Units of rows, the group of each, and the strata within which groups may be exchanged."""
+
+    names: tuple[Any, ...]
+    """Of the T groups."""
+    rows: Array
+    """The numbers of the rows that are used, shape (N,), those of a unit one after the other."""
+    unit: Array
+    """The unit of each of these rows, shape (N,), from 0 to C − 1."""
+    labels: Array
+    """The group of every unit, shape (C,)."""
+    strata: Array
+    """The stratum of every unit, shape (C,), ascending."""
+    are_bins: bool = False
+    """Whether units are bins of rows, drawn at random."""
+
+    @classmethod
+    def from_labels(
+        cls,
+        groups: Codes,
+        strata: Codes | None,
+        clusters: Codes | None,
+        pairs: Codes | None,
+        rng: np.random.Generator,
+    ) -> GroupDesign:
+        """Return the design of rows; raise MuhatError if it leaves nothing to permute."""
+        n = len(groups.codes)
+        if len(groups.names) < 2:
+            raise MuhatError(WHO, "at least two groups are needed", f"one ({groups.names[0]!r})")
+        stratum = _crossed([each.codes for each in (strata, pairs) if each is not None], n)
+        if clusters is not None:
+            _check_clusters(clusters, groups, stratum)
+            unit, are_bins = clusters.codes, False
+        else:
+            unit, are_bins = _bins(groups.codes, stratum, rng)
+        used = np.flatnonzero(unit >= 0)
+        used = used[np.lexsort((unit[used], stratum[used]))]
+        first, numbers = _first_of_units(unit[used])
+        labels, of_unit = groups.codes[used][first], stratum[used][first]
+        design = cls(groups.names, used, numbers, labels, of_unit, are_bins)
+        design._check_permutable(strata, clusters, pairs)
+        return design
+
+    def without(self, group: int) -> GroupDesign:
+        """Return the design of the other groups, with the same units."""
+        stays = self.labels != group
+        names = self.names[:group] + self.names[group + 1 :]
+        labels = self.labels[stays]
+        unit = (np.cumsum(stays) - 1)[self.unit]
+        used = stays[self.unit]
+        return replace(
+            self,
+            names=names,
+            rows=self.rows[used],
+            unit=unit[used],
+            labels=labels - (labels > group),
+            strata=np.unique(self.strata[stays], return_inverse=True)[1],
+        )
+
+    @property
+    def n_groups(self) -> int:
+        """T."""
+        return len(self.names)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The rows of every unit, shape (C,)."""
+        return np.bincount(self.unit, minlength=len(self.labels)).astype(np.float64)
+
+    @cached_property
+    def row_strata(self) -> Array:
+        """The stratum of every row that is used, shape (N,)."""
+        return self.strata[self.unit]
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many units of every stratum are in every group, shape (strata, T)."""
+        counts = np.zeros((self.strata.max() + 1, self.n_groups), dtype=np.int64)
+        np.add.at(counts, (self.strata, self.labels), 1)
+        return counts
+
+    @cached_property
+    def log_relabelings(self) -> float:
+        """The logarithm of the number of relabelings: a multinomial for every stratum."""
+        total = 0.0
+        for row in self.counts:
+            total += lgamma(row.sum() + 1) - sum(lgamma(each + 1) for each in row)
+        return total
+
+    @property
+    def is_permutable(self) -> bool:
+        """Whether some relabeling differs from the observed labels."""
+        return self.log_relabelings > 1e-9
+
+    def is_enumerable(self, n_permutations: int) -> bool:
+        """Whether there are no more relabelings than permutations and the observed labels."""
+        return self.log_relabelings <= log(n_permutations + 1) + 1e-9
+
+    def least_p_value(self, n_permutations: int) -> float:
+        """Return the least p-value that this design can give.
+
+        Groups with as many units in every stratum can be swapped without changing a statistic.
+        """
+        if not self.is_enumerable(n_permutations):
+            return 1 / (n_permutations + 1)
+        swaps = 1
+        if len(np.unique(self.sizes)) == 1:
+            _, alike = np.unique(self.counts, axis=1, return_counts=True)
+            for each in alike.tolist():
+                swaps *= factorial(each)
+        return min(1.0, swaps / round(exp(self.log_relabelings)))
+
+    def relabelings(self, n_permutations: int, rng: np.random.Generator) -> Array:
+        """Return labels of all units, shape (B + 1, C), row 0 as observed."""
+        if self.is_enumerable(n_permutations):
+            return self._all_relabelings()
+        labels = np.empty((n_permutations + 1, len(self.labels)), dtype=self.labels.dtype)
+        labels[0] = self.labels
+        for some in slices(1, len(labels), max(1, MAX_RANDOM_HELD // len(self.labels))):
+            # Units are sorted by stratum, so that sorting these keys shuffles within strata.
+            keys = self.strata + rng.random((some.stop - some.start, len(self.labels)))
+            labels[some] = self.labels[keys.argsort(axis=1)]
+        return labels
+
+    def _all_relabelings(self) -> Array:
+        """Return every relabeling once, that observed first."""
+        parts = [list(_arrangements(row)) for row in self.counts]
+        found = [sum(parts, ()) for parts in product(*parts)]
+        labels = np.array(found, dtype=self.labels.dtype)
+        same = (labels == self.labels).all(axis=1).argmax()
+        labels[[0, same]] = labels[[same, 0]]
+        return labels
+
+    def _check_permutable(
+        self, strata: Codes | None, clusters: Codes | None, pairs: Codes | None
+    ) -> None:
+        """Raise MuhatError if no relabeling differs from the observed labels."""
+        if self.is_permutable:
+            return
+        if strata is None and pairs is None:
+            needed = "at least two clusters that can be exchanged are needed"
+            raise MuhatError(WHO, needed, f"{len(self.labels)} units")
+        what = "strata" if pairs is None else "pairs"
+        needed = f"some of {what} must have rows of two groups, or nothing can be permuted"
+        got = f"one group in each of {len(self.counts):,}"
+        raise MuhatError(WHO, needed, got, f"leave out {what}=, or give coarser ones")
+
+
+def _arrangements(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield all different orders of labels, of which each is there as often as it counts."""
+    left = list(counts)
+    if not sum(left):
+        yield ()
+        return
+    for label, count in enumerate(left):
+        if not count:
+            continue
+        left[label] -= 1
+        for rest in _arrangements(left):
+            yield (label, *rest)
+        left[label] += 1
+
+
+def _crossed(codes: list[Array], n: int) -> Array:
+    """Return one number for every combination of strata and pairs; 0 without any."""
+    if not codes:
+        return np.zeros(n, dtype=np.int64)
+    _, crossed = np.unique(np.column_stack(codes), axis=0, return_inverse=True)
+    return np.asarray(crossed).ravel()
+
+
+def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
+    """Raise MuhatError if a cluster has rows of two groups, or of two strata."""
+    for what, codes in (("group", groups.codes), ("stratum", stratum)):
+        low = np.full(len(clusters.names), codes.max())
+        high = np.zeros(len(clusters.names), dtype=codes.dtype)
+        np.minimum.at(low, clusters.codes, codes)
+        np.maximum.at(high, clusters.codes, codes)
+        mixed = np.flatnonzero(low < high)
+        if mixed.size:
+            needed = f"all rows of a cluster must be in one {what}"
+            got = f"two in cluster {clusters.names[mixed[0]]!r}"
+            advice = "give units whose labels differ inside as pairs=" if what == "group" else ""
+            raise MuhatError(WHO, needed, got, advice)
+
+
+def _bins(groups: Array, stratum: Array, rng: np.random.Generator) -> tuple[Array, bool]:
+    """Return the unit of every row: the row itself, or a bin of rows; −1 for rows left out.
+
+    Bins have one size and are filled at random within every group of every stratum. Under the null
+    hypothesis they are exchangeable as rows are.
+    """
+    n = len(groups)
+    _, cell, counts = np.unique(
+        np.column_stack([stratum, groups]), axis=0, return_inverse=True, return_counts=True
+    )
+    n_bins = max(MIN_BINS, BINS_PER_GROUP * len(counts))
+    size = max(1, min(n // n_bins, int(counts.min()) // MIN_BINS_PER_GROUP))
+    if n <= MAX_SINGLE_ROWS or (size == 1 and n <= MAX_UNITS_HELD):
+        return np.arange(n), False
+    most = max(1, MAX_UNITS_HELD // len(counts))
+    shuffled = rng.permutation(n)
+    order = shuffled[np.argsort(np.asarray(cell).ravel()[shuffled], kind="stable")]
+    unit = np.full(n, -1)
+    start = number = 0
+    for count in counts.tolist():
+        n_units = min(count // size, most)
+        kept = order[start : start + n_units * size]
+        unit[kept] = number + np.arange(len(kept)) // size
+        start, number = start + count, number + n_units
+    return unit, size > 1
+
+
+def _first_of_units(unit: Array) -> tuple[Array, Array]:
+    """Return where each unit begins among rows sorted by it, and units numbered in that order."""
+    is_first = np.ones(len(unit), dtype=bool)
+    is_first[1:] = unit[1:] != unit[:-1]
+    return np.flatnonzero(is_first), np.cumsum(is_first) - 1

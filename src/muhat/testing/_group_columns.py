@@ -1,0 +1,119 @@
+"""In which columns groups differ: distribution functions of every group, compared at quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.testing._designs import GroupDesign
+from muhat.testing._group_statistics import GroupSums
+from muhat.testing._marginals import N_CUTS, counts_between, in_units
+from muhat.testing._permutations import PermutationTable
+
+MAX_CUTS_OF_ALL = 2000
+"""Quantiles of all columns together; at least ``MIN_CUTS`` of each."""
+
+MIN_CUTS = 8
+"""Quantiles of a column at which its distribution functions are compared, at least."""
+
+
+@dataclass(frozen=True)
+class GroupFeature:
+    """How much groups differ in one column, all others left aside."""
+
+    name: str
+    share: float
+    """The share of the column's spread between groups: Σ n_t ∫(F_t − F)² over N ∫F(1 − F)."""
+    p_value: float
+    """Corrected for the number of columns: exact for whether any of them differs."""
+    group: str
+    """The group whose mean is furthest from that of the rest."""
+    shift: float
+    """Its mean minus that of the rest, in standard deviations within groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnDifferences:
+    """What single columns tell: features of all groups, and one column for every group."""
+
+    features: tuple[GroupFeature, ...]
+    """The column with the smallest p-value first."""
+    columns: tuple[int, ...]
+    """For every group the number of the column in which it differs most from the rest."""
+    shifts: Array
+    """Mean of every group minus that of the rest in standard deviations, shape (T, d)."""
+
+
+def column_differences(
+    X: Array, design: GroupDesign, sums: GroupSums, names: tuple[str, ...]
+) -> ColumnDifferences:
+    """Return in which columns of the rows, shape (N, d), groups differ."""
+    d = X.shape[1]
+    n_cuts = int(np.clip(MAX_CUTS_OF_ALL // d, MIN_CUTS, N_CUTS))
+    below, widths, column_of = [], [], []
+    for column, values in enumerate(in_units(X).T):
+        cuts = np.unique(np.quantile(values, np.arange(1, n_cuts) / n_cuts))
+        below.append(_below(values, cuts, design))
+        ends = values.min(), values.max()
+        widths.append(np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]])))
+        column_of.append(np.full(len(cuts), column))
+    cells = np.concatenate(column_of)
+    # The width of every cell in the column that it belongs to, shape (cells, d).
+    W = np.zeros((len(cells), d))
+    W[np.arange(len(cells)), cells] = np.concatenate(widths)
+    F = np.concatenate(below, axis=1)
+    Z = _centred_over_strata(F, design)
+    values = np.empty((d, sums.n_relabelings))
+    n = sums.n_rows
+    from_rest = np.zeros((design.n_groups, d))
+    for some, S in sums.blocks(Z):
+        values[:, some] = (((1 / n[some])[:, None, :] @ S**2)[:, 0] @ W).T
+        if some.start == 0:
+            from_rest = (S[0] / n[0][:, None]) ** 2 @ W
+    table = PermutationTable(values, np.abs(values).max(axis=1))
+    N = design.sizes.sum()
+    pooled = F.sum(axis=0) / N
+    spread = N * (pooled * (1 - pooled)) @ W
+    shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
+    shifts = _shifts(X, design)
+    features = []
+    for column, p in enumerate(table.corrected.tolist()):
+        group = int(np.abs(shifts[:, column]).argmax())
+        shift = float(shifts[group, column])
+        share = float(shares[column])
+        label = str(design.names[group])
+        features.append(GroupFeature(names[column], share, p, label, shift))
+    features.sort(key=lambda each: (each.p_value, -each.share))
+    # As shares of each column's spread, so that columns of different units can be compared.
+    relative = np.divide(from_rest, spread, out=np.zeros_like(from_rest), where=spread > 0)
+    return ColumnDifferences(tuple(features), tuple(relative.argmax(axis=1).tolist()), shifts)
+
+
+def _below(values: Array, cuts: Array, design: GroupDesign) -> Array:
+    """Return how many rows of every unit are below each cut, shape (C, len(cuts))."""
+    counts = counts_between(values, cuts, design.unit, len(design.labels))
+    return np.cumsum(counts[:, :-1], axis=1).astype(np.float64)
+
+
+def _centred_over_strata(F: Array, design: GroupDesign) -> Array:
+    """Return sums over units minus what the stratum's mean would give units of these sizes."""
+    starts = np.searchsorted(design.strata, np.arange(design.strata[-1] + 1))
+    means = np.add.reduceat(F, starts, axis=0)
+    means /= np.add.reduceat(design.sizes, starts)[:, None]
+    return np.asarray(F - design.sizes[:, None] * means[design.strata])
+
+
+def _shifts(X: Array, design: GroupDesign) -> Array:
+    """Return the mean of every group minus that of the rest, in SD within groups, shape (T, d)."""
+    group = design.labels[design.unit]
+    scaled = in_units(X)
+    n = np.bincount(group, minlength=design.n_groups).astype(np.float64)[:, None]
+    sums = np.zeros((design.n_groups, X.shape[1]))
+    np.add.at(sums, group, scaled)
+    means = sums / n
+    rest = (sums.sum(axis=0) - sums) / np.maximum(len(X) - n, 1)
+    within = np.sqrt(((scaled - means[group]) ** 2).mean(axis=0))
+    spread = np.where(within > 0, within, scaled.std(axis=0))
+    return np.divide(means - rest, spread, out=np.zeros_like(means), where=spread > 0)

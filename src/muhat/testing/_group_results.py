@@ -1,0 +1,142 @@
+"""The result of a test of groups: one p-value, and which groups, pairs and columns differ."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from muhat._messages import p_value_text, shift_text
+from muhat._summary import FOUND, NEUTRAL, Summary
+from muhat.testing._group_columns import GroupFeature
+from muhat.testing._results import LEVEL, Result
+
+N_GROUPS_NAMED = 10
+"""Groups that a verdict names."""
+
+
+@dataclass(frozen=True)
+class GroupDifference:
+    """How one group differs from all others together."""
+
+    group: Any
+    """Its label."""
+    n: int
+    """Its rows."""
+    mmd: float
+    """The distance of its kernel mean from that of the rest."""
+    p_value: float
+    """Corrected for the number of groups by the largest statistic (Westfall and Young), groups
+    that stand out more being left out of the rest."""
+    column: str
+    """The column in which it differs most from the rest; empty without columns."""
+    shift: float
+    """The mean of that column minus that of the rest, in standard deviations within groups."""
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """How two groups differ."""
+
+    first: Any
+    """The label of one group."""
+    second: Any
+    """The label of the other."""
+    mmd: float
+    """The distance of their kernel means."""
+    p_value: float
+    """Corrected for the number of pairs by the largest statistic (Westfall and Young)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupResult(Result):
+    """Whether groups come from one distribution, and which differ.
+
+    Attributes
+    ----------
+    p_value, statistic, permuted, n_permutations, is_complete, best, tests, least_p_value
+        As for every ``Result``: ``p_value`` is exact for all groups together.
+    n : int
+        The number of rows.
+    groups : tuple of GroupDifference
+        Every group against all others, the smallest p-value first.
+    pairs : tuple of PairDifference
+        All pairs, the smallest p-value first; empty beyond 50 groups.
+    features : tuple of GroupFeature
+        Every column, the smallest p-value first.
+    title : str or None
+        What groups are called: the name of their column.
+    rows_together : int
+        How many rows are permuted together as a bin; 1 without bins, also with clusters.
+    """
+
+    n: int
+    groups: tuple[GroupDifference, ...]
+    pairs: tuple[PairDifference, ...]
+    features: tuple[GroupFeature, ...]
+    title: str | None = None
+    rows_together: int = 1
+
+    def _finding(self, level: float) -> str:
+        """Return what the test finds at a level: which groups differ, and in what."""
+        many = f"{len(self.groups):,} groups" + (f" by {self.title}" if self.title else "")
+        found = f"({self.n:,} rows, {self.p_text})"
+        if self.is_too_small(level):
+            return self._too_few(f"{self.n:,} rows in {many}", level)
+        if self.p_value > level:
+            return f"No difference between {many} detected {found}."
+        if len(self.groups) == 2:
+            first, second = (each.group for each in sorted(self.groups, key=_label))
+            return " ".join([f"{first} and {second} differ {found}.", self._where(level)]).rstrip()
+        different = [each for each in self.groups if each.p_value <= level]
+        if not different:
+            sentence = f"The {many} differ {found}, but none stands out from the rest."
+        else:
+            differ = "differs" if len(different) == 1 else "differ"
+            listed = _listed([str(each.group) for each in different])
+            sentence = f"{len(different):,} of {many} {differ} from the rest: {listed} {found}."
+        return " ".join([sentence, self._where(level)]).rstrip()
+
+    def _where(self, level: float) -> str:
+        """Return in which column groups differ most, and in which direction."""
+        if not self.features or self.features[0].p_value > level:
+            return ""
+        most = self.features[0]
+        side = "higher" if most.shift > 0 else "lower"
+        shift = f"{abs(most.shift):.2g} standard deviations {side} in {most.group}"
+        return f"Largest difference: {most.name}, {shift} than in the rest."
+
+    def _summary(self) -> Summary:
+        rows = []
+        for each in self.groups:
+            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
+            most = f"{each.column} {shift_text(each.shift)}" if each.column else ""
+            rows.append((str(each.group), f"{each.n:,}", p, most))
+        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        header = ("group", "rows", "against the rest", "differs most in (SD)")
+        return Summary(self.verdict(), header, rows, tone)
+
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
+        """Return the numbers in JSON's types."""
+        return {
+            "n": self.n,
+            **super().to_dict(level),
+            "groups": [{**asdict(each), "group": str(each.group)} for each in self.groups],
+            "pairs": [
+                {**asdict(each), "first": str(each.first), "second": str(each.second)}
+                for each in self.pairs
+            ],
+            "features": [asdict(each) for each in self.features],
+        }
+
+
+def _label(each: GroupDifference) -> str:
+    return str(each.group)
+
+
+def _listed(names: list[str]) -> str:
+    """Return names in words, the first ones of many."""
+    if len(names) > N_GROUPS_NAMED:
+        return f"{', '.join(names[:N_GROUPS_NAMED])} and {len(names) - N_GROUPS_NAMED:,} more"
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"

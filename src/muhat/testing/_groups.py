@@ -1,0 +1,375 @@
+"""Do groups differ? k samples at once, with strata, clusters or pairs, and which of them differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat._validation import as_frame
+from muhat.data import ColumnMoments, SampleBatch
+from muhat.errors import MuhatError
+from muhat.gram import Approximation, Nystrom
+from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
+from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
+from muhat.testing._designs import GroupDesign, encode
+from muhat.testing._distances import Distance
+from muhat.testing._group_columns import ColumnDifferences, column_differences
+from muhat.testing._group_results import GroupDifference, GroupResult, PairDifference
+from muhat.testing._group_statistics import (
+    Comparisons,
+    GroupSpectrum,
+    GroupSums,
+    KernelGroupStatistics,
+    distances_of,
+    kernel_statistics,
+)
+from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
+from muhat.testing._permutations import (
+    COMBINED_TIE_TOLERANCE,
+    SHARPNESS,
+    NullMoments,
+    PermutationTable,
+)
+from muhat.testing._results import Candidates, result_fields
+from muhat.testing._statistics import MMD, Filtered, Statistic
+from muhat.testing._two_samples import candidates_of, families_of_kernels
+
+MAX_ROWS_DENSE = 500
+"""Rows up to which ``gram="auto"`` decomposes whole Gram matrices."""
+
+N_LANDMARKS = 200
+"""Landmarks that stand for more rows than that."""
+
+N_BANDWIDTHS = {Gaussian: 6, Laplacian: 3}
+"""Default number of bandwidths of the default kernels: fewer than for two samples, as every
+permutation takes sums over all groups."""
+
+SHARES = (1e-1, 1e-2, 1e-3)
+"""Default λ of filters, as shares of the largest eigenvalue."""
+
+MAX_GROUPS_FOR_PAIRS = 50
+"""Groups up to which all pairs are compared."""
+
+MAX_STEP_P_VALUE, MAX_STEPS = 0.1, 10
+"""A group up to this p-value is taken out of the rest of the others, and how many at most."""
+
+
+class GroupTest(PermutationTest):
+    """Test whether k groups come from one distribution, and which of them differ.
+
+    All rows are pooled, bandwidths and Gram matrices come from the pool without its labels, and
+    labels are permuted as the design allows. All statistics share the permutations and are combined
+    into one exact p-value as in `TwoSampleTest`. From the same permutations come p-values of each
+    group against the rest and of all pairs, corrected by the largest statistic.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, callable or list of these, default=None
+        Gaussian and Laplacian, if not given.
+    bandwidths : int, 'median' or list of float, default=None
+        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
+        distances (6 if not given, 3 but for the Gaussian kernel), the median, or the bandwidths
+        themselves.
+    statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
+        As in `TwoSampleTest`; filters take λ at 0.1, 0.01 and 0.001 of the largest eigenvalue.
+    gram : {'auto', 'dense', 'nystrom', 'random-features'} or Approximation, default='auto'
+        How Gram matrices are held: whole up to 500 rows, beyond that by 200 landmarks, drawn from
+        the pool. The p-value is exact in any case.
+    standardize : bool, default=True
+        Whether columns are brought to mean 0 and variance 1 over all groups together.
+    n_permutations : int, default=999
+        If there are no more relabelings than that, all of them are taken instead of random ones.
+    random_state : int, RandomState, Generator or None, default=0
+        For the permutations.
+    n_jobs : int, default=None
+        Cores to use, as many as there are if not given or −1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat import GroupTest
+    >>> rng = np.random.default_rng(0)
+    >>> shops = np.repeat(["north", "south", "east", "west"], 30)
+    >>> X = rng.normal(size=(120, 2)) + 1.5 * (shops == "south")[:, None]
+    >>> result = GroupTest().test(X, shops)
+    >>> result.p_value
+    0.001
+    >>> print(result.groups[0].group, result.groups[0].p_value)
+    south 0.001
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        bandwidths: Any = None,
+        statistics: Any = DEFAULT_STATISTICS,
+        gram: Any = "auto",
+        standardize: bool = True,
+        n_permutations: int = 999,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidths = bandwidths
+        self.statistics = statistics
+        self.gram = gram
+        self.standardize = standardize
+        self.n_permutations = n_permutations
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def test(
+        self, X: Any, groups: Any, *, strata: Any = None, clusters: Any = None, pairs: Any = None
+    ) -> GroupResult:
+        """Test whether the groups of rows come from one distribution.
+
+        Parameters
+        ----------
+        X : array, data frame or list, of shape (n, d)
+            The rows of all groups; one dimension is one column.
+        groups : array, list or Series of length n, or the name of a column of X
+            The group of every row: text, numbers or anything that can be compared.
+        strata : like ``groups``, default=None
+            Labels are permuted within strata only: for rows that differ by site, day or batch,
+            whatever their group.
+        clusters : like ``groups``, default=None
+            Rows of one cluster have one label and move together: for repeated measures of units
+            that are in one group each. Units are exchanged, not rows.
+        pairs : like ``groups``, default=None
+            Labels are permuted within units that have rows of several groups: before and after of
+            one patient, all treatments of one plot.
+
+        Returns
+        -------
+        result : GroupResult
+            The p-value, each group against the rest, all pairs, columns, and ``verdict()``.
+        """
+        statistics = self._check()
+        rng = self._rng()
+        X, given = _split_columns(X, groups=groups, strata=strata, clusters=clusters, pairs=pairs)
+        rows, names = self._sample("X", X)
+        codes = {what: encode(what, values, len(rows)) for what, values in given.items()}
+        design = GroupDesign.from_labels(
+            codes["groups"], codes.get("strata"), codes.get("clusters"), codes.get("pairs"), rng
+        )
+        scaled = self._scaled(rows)
+        compared = Comparisons.choose(design, MAX_GROUPS_FOR_PAIRS)
+        permuted = self._permuted(scaled, statistics, compared, rng)
+        names = names or tuple(f"column {number}" for number in range(rows.shape[1]))
+        columns = column_differences(scaled[design.rows], design, permuted.sums, names)
+        p_of_groups = self._step_down(scaled, statistics, design, permuted, rng)
+        return self._result(permuted, compared, columns, p_of_groups, names, codes["groups"].title)
+
+    def _check(self) -> list[Statistic]:
+        """Raise MuhatError for invalid parameters; return the statistics."""
+        statistics = super()._check()
+        for place, each in enumerate(statistics):
+            if each.unbiased:
+                needed = "statistics must not be unbiased"
+                raise MuhatError("GroupTest", needed, "unbiased=True", "leave it out")
+            if isinstance(each, Filtered) and each.shares is None and each.parameter is None:
+                statistics[place] = replace(each, shares=SHARES)
+        return statistics
+
+    def _scaled(self, rows: Array) -> Array:
+        """Return all rows, standardized over all groups if that is asked for."""
+        if self.standardize:
+            return ColumnMoments.from_batch(SampleBatch(rows, 0)).standardized(rows)
+        check_distances("GroupTest", rows)
+        return rows
+
+    def _kernels(self, learn: Array) -> list[Kernel]:
+        """Return the kernels at every bandwidth; by default also distances."""
+        kernels = as_kernels(self.kernel)
+        if any(isinstance(each, Precomputed) for each in kernels):
+            needed = "a kernel of rows is needed"
+            raise MuhatError("GroupTest", needed, "a precomputed one", "give the rows themselves")
+        found: list[Kernel] = []
+        for kernel in kernels:
+            steps = self.bandwidths
+            if steps is None:
+                kind: Any = type(kernel)
+                steps = N_BANDWIDTHS.get(kind, N_BANDWIDTHS[Laplacian])
+            found += kernels_at_bandwidths([kernel], steps, learn)
+        if self.kernel is None and self.statistics == DEFAULT_STATISTICS:
+            found.append(Distance().resolve(learn))
+            found.append(Distance(ranks=True).resolve(learn))
+        return found
+
+    def _gram(self, n: int) -> str | Approximation:
+        """Return how Gram matrices of n rows are held, "auto" decided."""
+        gram = spectral_gram(self, self.gram, as_kernels(self.kernel))
+        if gram == "auto":
+            return "dense" if n <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
+        return gram
+
+    def _step_down(
+        self,
+        X: Array,
+        statistics: list[Statistic],
+        design: GroupDesign,
+        permuted: _Permuted,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return p-values of each group against the rest, shape (T,).
+
+        A group that stands out is taken out, and the others are compared without it: else they
+        would differ from a rest that contains it. P-values never fall from step to step.
+        """
+        found = np.ones(design.n_groups)
+        left = np.arange(design.n_groups)
+        floor = 0.0
+        for _ in range(MAX_STEPS + 1):
+            scores = permuted.scores[: len(left)]
+            found[left] = np.maximum(floor, corrected_p_values(scores))
+            most = int(scores[:, 0].argmax())
+            floor = float(found[left[most]])
+            if floor > MAX_STEP_P_VALUE or len(left) < 3:
+                break
+            design, left = design.without(most), np.delete(left, most)
+            if not design.is_permutable:
+                break
+            compared = Comparisons.choose(design, max_groups=0)
+            permuted = self._permuted(X, statistics, compared, rng)
+        return found
+
+    def _permuted(
+        self,
+        X: Array,
+        statistics: list[Statistic],
+        compared: Comparisons,
+        rng: np.random.Generator,
+    ) -> _Permuted:
+        """Return all statistics of all kernels for every relabeling."""
+        design = compared.design
+        X = X[design.rows]
+        labels = design.relabelings(self.n_permutations, rng)
+        sums = GroupSums.from_labels(labels, design.sizes, design.n_groups)
+        # What is learnt from some rows only is learnt from random ones, whatever their labels.
+        learn = X[rng.permutation(len(X))]
+        kernels = self._kernels(learn)
+        gram = self._gram(len(X))
+
+        def of_kernel(kernel: Kernel) -> tuple[KernelGroupStatistics, Array]:
+            spectrum = GroupSpectrum.from_rows(kernel, X, gram, learn, compared.design)
+            own: list[Statistic] = [MMD()] if isinstance(kernel, Distance) else statistics
+            found = kernel_statistics(spectrum, own, sums, compared)
+            return found, distances_of(spectrum, sums, compared)
+
+        if not np.ptp(X, axis=0).any():
+            return _no_differences(kernels[0], sums, compared)
+        both = self._map(of_kernel, kernels, len(X))
+        found = [each for each, _ in both]
+        candidates = candidates_of("GroupTest", kernels, [each.statistics for each in found])
+        values = np.concatenate([each.values for each in found])
+        table = PermutationTable(
+            values,
+            np.abs(values).max(axis=1),
+            NullMoments.concatenate([each.null_moments for each in found]),
+            families_of_kernels([kernel for (kernel,), _ in candidates]),
+        )
+        scores = np.logaddexp.reduce([each.log_scores for each in found])
+        (kernel,), _ = candidates[table.largest_statistic]
+        distances = next(each for place, (_, each) in enumerate(both) if kernels[place] is kernel)
+        soft_maxima = (scores - np.log(len(candidates))) / SHARPNESS
+        return _Permuted(table, candidates, soft_maxima, distances, sums)
+
+    def _result(
+        self,
+        permuted: _Permuted,
+        compared: Comparisons,
+        columns: ColumnDifferences,
+        p_of_groups: Array,
+        names: tuple[str, ...],
+        title: str | None,
+    ) -> GroupResult:
+        """Return the p-value with tables of groups, pairs and columns."""
+        design, T = compared.design, compared.design.n_groups
+        n_rows = permuted.sums.n_rows[0].astype(int)
+        groups = []
+        for t, label in enumerate(design.names):
+            column = columns.columns[t]
+            shift = float(columns.shifts[t, column])
+            mmd, p = float(permuted.distances[t]), float(p_of_groups[t])
+            groups.append(GroupDifference(label, int(n_rows[t]), mmd, p, names[column], shift))
+        pairs = []
+        if len(compared.pairs):
+            p_of_pairs = corrected_p_values(permuted.scores[T:])
+            for place, (t, u) in enumerate(compared.pairs.tolist()):
+                mmd, p = float(permuted.distances[T + place]), float(p_of_pairs[place])
+                pairs.append(PairDifference(design.names[t], design.names[u], mmd, p))
+        return GroupResult(
+            **result_fields(permuted.table, permuted.candidates),
+            n=len(design.rows),
+            groups=tuple(sorted(groups, key=_most_different_first)),
+            pairs=tuple(sorted(pairs, key=_most_different_first)),
+            features=columns.features,
+            least_p_value=design.least_p_value(self.n_permutations),
+            is_complete=design.is_enumerable(self.n_permutations),
+            title=title,
+            rows_together=int(design.sizes[0]) if design.are_bins else 1,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Permuted:
+    """All statistics for every relabeling, scores of comparisons, and observed distances."""
+
+    table: PermutationTable
+    candidates: Candidates
+    scores: Array
+    """The soft maximum of every comparison's scores, shape (comparisons, B + 1)."""
+    distances: Array
+    """MMD of every comparison, for the kernel of the largest statistic."""
+    sums: GroupSums
+
+
+def corrected_p_values(scores: Array) -> Array:
+    """Return p-values of rows of scores by the largest score of every relabeling.
+
+    This is Westfall and Young's correction: exact for the question whether any row is too large.
+    """
+    largest = scores.max(axis=0)
+    observed = scores[:, 0] - COMBINED_TIE_TOLERANCE * np.abs(largest).max()
+    smaller = np.searchsorted(np.sort(largest), observed, side="left")
+    return (len(largest) - smaller) / len(largest)
+
+
+def _no_differences(kernel: Kernel, sums: GroupSums, compared: Comparisons) -> _Permuted:
+    """Return what is found in rows that are all equal: every p-value is 1."""
+    table = PermutationTable(np.zeros((1, sums.n_relabelings)), np.zeros(1))
+    zeros = np.zeros((compared.size, sums.n_relabelings))
+    return _Permuted(table, [((kernel,), (MMD(),))], zeros, zeros[:, 0], sums)
+
+
+def _most_different_first(each: GroupDifference | PairDifference) -> tuple[float, float]:
+    return each.p_value, -each.mmd
+
+
+def _split_columns(X: Any, **given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return X without the columns that groups and designs name, and the values of these."""
+    X = as_frame(X)
+    if given["groups"] is None:
+        needed = "groups must have a label for each row"
+        raise MuhatError("GroupTest", needed, "None", "give a label for each row of X")
+    found = {}
+    used = []
+    for what, values in given.items():
+        if values is None:
+            continue
+        if isinstance(values, str):
+            names = [str(each) for each in getattr(X, "columns", ())]
+            if values not in names:
+                needed = f"{what}={values!r} must name a column of a data frame"
+                got = f"columns {', '.join(names[:8])}" if names else f"a {type(X).__name__}"
+                raise MuhatError("GroupTest", needed, got)
+            used.append(values)
+            values = X[values]
+        found[what] = values
+    if used:
+        X = X[[each for each in X.columns if str(each) not in used]]
+    return X, found
