@@ -1,7 +1,8 @@
 """Slow truth: the paper's formulas in an explicit feature space, by loops, with points really left out.
 
-Nothing here is shared with the library. A Gram matrix is turned into explicit features, rows φ_i with ⟨φ_i, φ_j⟩ =
-K_ij; an estimate is then an ordinary vector, Ĉ an ordinary matrix, and every estimator is what its definition says.
+Nothing here is shared with the library. A Gram matrix is turned into explicit features, rows φ_i
+with ⟨φ_i, φ_j⟩ = K_ij; an estimate is then an ordinary vector, Ĉ an ordinary matrix, and every
+estimator is what its definition says.
 """
 
 import math
@@ -100,8 +101,8 @@ def _distinct(values):
 def leave_out_score(name, parameter, F, p, folds, target=None, target_weights=None, **settings):
     """Σ over folds of Σ_i p_i ‖φ_i − μ^(−fold)‖², every fold really left out.
 
-    A target is a vector, or weights on the sample, of which those of the fold are left out too: what is left of a
-    measure has the same mass as all of it.
+    A target is a vector, or weights on the sample, of which those of the fold are left out too:
+    what is left of a measure has the same mass as all of it.
     """
     p = p / p.sum()
     total = 0.0

@@ -1,4 +1,4 @@
-"""Every way to fit: each rule × filter × Gram × source works, or is refused in one sentence before the first row."""
+"""Each rule × filter × Gram × source works, or raises one sentence before the first row."""
 
 import itertools
 
@@ -65,7 +65,7 @@ def fit(source, **options):
 
 
 def refusal(source, **options):
-    """Return the sentence that a fit is refused with, or none where it works; no batch may have been read."""
+    """Return the sentence that a fit raises, or None; no batch may have been read."""
     try:
         mu = fit(source, **options)
     except ValueError as problem:

@@ -1,4 +1,4 @@
-"""Samples by their features and in batches: against really leaving rows out, and against the dense route."""
+"""Samples by features and in batches: against leaving rows out and the dense route."""
 
 import pickle
 import tracemalloc
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is at the end of its grid")
 
 @pytest.fixture(autouse=True)
 def grids_as_they_are(monkeypatch):
-    """Scores that take a pass over the rows do not refine grids: both routes are compared on the same."""
+    """Scores that take a pass do not refine grids: both routes are compared on one grid."""
     monkeypatch.setattr("muhat.selection._base.MAX_REFINEMENTS", 0)
 
 

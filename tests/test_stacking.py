@@ -38,16 +38,16 @@ from muhat.stacking import (
     MixedEmbedding,
     NuSteps,
     PlainMean,
+    RandomFourierMoments,
     Recombination,
-    Sample,
+    StackSample,
     WardMixtures,
-    Waves,
     _stack,
     default_candidates,
 )
-from muhat.stacking._candidates import mixture_of_clusters, wave_of
+from muhat.stacking._candidates import mixture_of_clusters, wave_of_measure
 from muhat.stacking._sample import cut, orthogonal_frequencies
-from muhat.stacking._span import ADDED, MOST_DRAWS, draws_for
+from muhat.stacking._span import MAX_DRAWS, MONTE_CARLO_BUDGET, draws_for
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
 from muhat.stacking._weights import RIDGE, SUM_BONUS
 from paper._estimators import losses_of_auto
@@ -62,13 +62,15 @@ def a_sample(n=24, d=3, kernel=None, masses=None, seed=0):
     X = rng.normal(size=(n, d)) * [1.0, 3.0, 0.2][:d] + 5
     X[-1] = X[0]
     masses = np.full(n, 1 / n) if masses is None else masses
-    return Sample((kernel or Gaussian()).resolve(X), X, masses / masses.sum(), n)
+    return StackSample((kernel or Gaussian()).resolve(X), X, masses / masses.sum(), n)
 
 
 def left_out_ways(sample, splits, seed=1):
     rng = np.random.default_rng(seed)
     folds = Folds.from_sample(sample, splits, rng)
-    return folds, Waves(sample, orthogonal_frequencies(sample.kernel, 40, sample.X.shape[1], rng))
+    return folds, RandomFourierMoments(
+        sample, orthogonal_frequencies(sample.kernel, 40, sample.X.shape[1], rng)
+    )
 
 
 @pytest.mark.parametrize("candidate", EXACT, ids=lambda each: type(each).__name__)
@@ -97,7 +99,7 @@ def test_left_out_clusters_equal_refitting_with_the_clusters_kept(whiten, splits
         for rows, wave in zip(folds, fast, strict=True):
             kept = np.unique(labels[~rows], return_inverse=True)[1]
             mixture = mixture_of_clusters(sample.without(rows), kept)
-            np.testing.assert_allclose(wave, wave_of(mixture, waves, ~rows)[0], atol=1e-9)
+            np.testing.assert_allclose(wave, wave_of_measure(mixture, waves, ~rows)[0], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_left_out_recombinations_equal_refitting_with_clusters_and_blocks_kept(c
         for rows, wave in zip(folds, waves_left, strict=True):
             left = sample.without(rows)
             refit = Recombination(left.X, left.masses, labels[~rows], parts)
-            np.testing.assert_allclose(wave, wave_of(refit, waves, ~rows)[0], atol=1e-12)
+            np.testing.assert_allclose(wave, wave_of_measure(refit, waves, ~rows)[0], atol=1e-12)
 
 
 class TestRowsThatRepeat:
@@ -129,7 +131,7 @@ class TestRowsThatRepeat:
     def test_weights_of_one_are_no_weights(self, kernel):
         plain = StackedMean(kernel=kernel).fit(self.X)
         ones = StackedMean(kernel=kernel).fit(self.X, sample_weight=np.ones(40))
-        np.testing.assert_array_equal(ones.weights_, plain.weights_)
+        np.testing.assert_array_equal(ones.candidate_weights_, plain.candidate_weights_)
         np.testing.assert_array_equal(ones.score_samples(self.X), plain.score_samples(self.X))
         assert ones.gain_ == plain.gain_
 
@@ -138,7 +140,7 @@ class TestRowsThatRepeat:
         counts = np.random.default_rng(2).integers(0, 4, size=40)
         weighted = StackedMean(kernel=kernel).fit(self.X, sample_weight=counts)
         repeated = StackedMean(kernel=kernel).fit(np.repeat(self.X, counts, axis=0))
-        np.testing.assert_array_equal(weighted.weights_, repeated.weights_)
+        np.testing.assert_array_equal(weighted.candidate_weights_, repeated.candidate_weights_)
         np.testing.assert_array_equal(
             weighted.score_samples(self.X), repeated.score_samples(self.X)
         )
@@ -148,17 +150,19 @@ class TestRowsThatRepeat:
         masses = np.random.default_rng(2).uniform(0.5, 2, size=40)
         once = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=masses)
         thrice = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=3 * masses)
-        np.testing.assert_allclose(once.weights_, thrice.weights_, atol=1e-9)
+        np.testing.assert_allclose(once.candidate_weights_, thrice.candidate_weights_, atol=1e-9)
         equal = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=np.full(40, 0.1))
         np.testing.assert_allclose(
-            equal.weights_, StackedMean(kernel=Gaussian(1.0)).fit(self.X).weights_, atol=1e-9
+            equal.candidate_weights_,
+            StackedMean(kernel=Gaussian(1.0)).fit(self.X).candidate_weights_,
+            atol=1e-9,
         )
 
     def test_counts_too_large_to_repeat_are_masses(self):
         counts = np.r_[np.full(20, 10_000), np.full(20, 20_000)]
         mu = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=counts)
         ratios = StackedMean(kernel=Gaussian(1.0)).fit(self.X, sample_weight=counts / 3e6)
-        np.testing.assert_allclose(mu.weights_, ratios.weights_, atol=1e-9)
+        np.testing.assert_allclose(mu.candidate_weights_, ratios.candidate_weights_, atol=1e-9)
 
     def test_a_copy_that_is_left_out_leaves_the_others(self):
         """The moments of KME, by loops."""
@@ -217,7 +221,7 @@ def test_equal_rows_have_their_own_mean_however_large_they_are(value, kernel):
 def test_few_values_keep_the_plain_mean(levels):
     X = np.random.default_rng(0).integers(levels, size=(50, 1)).astype(float)
     mu = StackedMean(kernel=Gaussian(1.0)).fit(X)
-    np.testing.assert_array_equal(mu.weights_, np.eye(len(mu.weights_))[0])
+    np.testing.assert_array_equal(mu.candidate_weights_, np.eye(len(mu.candidate_weights_))[0])
     assert mu.gain_ == pytest.approx(0, abs=1e-12)
 
 
@@ -226,16 +230,16 @@ def test_distinct_rows_are_counted_up_to_what_the_kernel_sees():
     for noise in (0.0, 1e-9):
         X = np.repeat(rows, 3, axis=0)
         X = X + noise * np.random.default_rng(1).normal(size=X.shape)
-        sample = Sample(Gaussian(1.0), X, np.full(60, 1 / 60), 60)
+        sample = StackSample(Gaussian(1.0), X, np.full(60, 1 / 60), 60)
         assert sample.n_distinct == pytest.approx(20, abs=1e-3)
         assert sample.distinct_share == pytest.approx(1 / 3, abs=1e-4)
-    assert Sample(Gaussian(1.0), rows, np.full(20, 1 / 20), 20).n_distinct == pytest.approx(
+    assert StackSample(Gaussian(1.0), rows, np.full(20, 1 / 20), 20).n_distinct == pytest.approx(
         20, abs=1e-3
     )
     many = np.arange(3000.0)[:, None] % 5
-    assert Sample(Gaussian(1.0), many, np.full(3000, 1 / 3000), 3000).n_distinct == pytest.approx(
-        5, abs=1e-3
-    )
+    assert StackSample(
+        Gaussian(1.0), many, np.full(3000, 1 / 3000), 3000
+    ).n_distinct == pytest.approx(5, abs=1e-3)
 
 
 def test_the_total_mass_is_one_unless_it_is_free():
@@ -245,7 +249,7 @@ def test_the_total_mass_is_one_unless_it_is_free():
             1, abs=1e-9
         )
     free = StackedMean(unit_mass=False, kernel=Gaussian(0.5)).fit(X)
-    assert free.weights_.sum() <= 1 + 1e-9
+    assert free.candidate_weights_.sum() <= 1 + 1e-9
     assert free.embedding_.weights.sum() < 0.999
 
 
@@ -287,8 +291,8 @@ def test_recombinations_take_part_as_points_that_are_drawn():
 def test_draws_add_no_more_to_the_risk_than_they_may():
     masses = np.array([0.1, 0.5, 0.2])
     added = (masses**2 / draws_for(20, masses)).sum() * 20
-    assert 0.9 * ADDED < added < 1.0001 * ADDED
-    assert sum(draws_for(10**6, masses)) <= MOST_DRAWS + len(masses)
+    assert 0.9 * MONTE_CARLO_BUDGET < added < 1.0001 * MONTE_CARLO_BUDGET
+    assert sum(draws_for(10**6, masses)) <= MAX_DRAWS + len(masses)
     assert draws_for(20, masses) == draws_for(20, masses + 1e-7 * np.array([1, -1, 1]))
 
 
@@ -301,7 +305,9 @@ def test_moments_by_frequencies_are_those_by_refits_up_to_their_error(kernel):
     for seed in range(8):
         frequencies = orthogonal_frequencies(kernel, 256, 3, np.random.default_rng(seed))
         found.append(
-            LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+            LeftOutMoments.from_waves(
+                candidates, sample, folds, RandomFourierMoments(sample, frequencies)
+            )
         )
     for name in ("inner", "cross", "risk"):
         values = np.array([getattr(moments, name) for moments in found])
@@ -491,7 +497,7 @@ def test_rows_without_mass_do_not_take_part():
     kernel, mass = Gaussian(2.0), np.r_[np.ones(20), np.zeros(10)]
     whole = StackedMean(kernel=kernel).fit(X, sample_weight=mass)
     part = StackedMean(kernel=kernel).fit(X[:20])
-    np.testing.assert_array_equal(whole.weights_, part.weights_)
+    np.testing.assert_array_equal(whole.candidate_weights_, part.candidate_weights_)
     assert whole.embedding_.distance(part.embedding_) < 1e-7
 
 
@@ -538,7 +544,7 @@ def test_the_way_from_the_plain_mean_is_damped_as_the_default_rule_counts_bias()
     D = trace**2 / sum(
         masses[i] * masses[j] * centred[i][j] ** 2 for i in range(6) for j in range(6)
     )
-    assert Sample(Gaussian(1.0), X, masses, 6).bias_factor == pytest.approx(
+    assert StackSample(Gaussian(1.0), X, masses, 6).bias_factor == pytest.approx(
         D / (D - 2) if D > 2 else np.inf
     )
 
@@ -547,7 +553,7 @@ def test_a_candidate_of_ones_own_takes_part():
     X = np.random.default_rng(0).normal(size=(40, 3))
     mu = StackedMean(candidates=[*default_candidates(), Standard()]).fit(X)
     assert mu.names_[-1] == "standard normal"
-    assert mu.weights_[-1] == mu.weights_[1:].max() > 0.2
+    assert mu.candidate_weights_[-1] == mu.candidate_weights_[1:].max() > 0.2
     alone = StackedMean(candidates=[Standard()]).fit(X)
     assert alone.names_ == ["KME", "standard normal"]
 
@@ -599,7 +605,7 @@ def test_degenerate_samples_have_a_defined_answer(name, kernel):
         mu = StackedMean(kernel=kernel).fit(X)
         assert np.isfinite(mu.score_samples(X)).all()
         assert np.isfinite(mu.gain_)
-        assert mu.weights_.min() >= 0
+        assert mu.candidate_weights_.min() >= 0
         assert mu.embedding_.weights.sum() == pytest.approx(1)
 
 
@@ -623,22 +629,26 @@ def test_the_display_shows_every_candidate_that_contributes():
     pytest.importorskip("matplotlib").use("agg")
     mu = StackedMean().fit(a_sample().X)
     display = StackDisplay.from_estimator(mu).plot()
-    drawn = [place for place in np.argsort(-mu.weights_) if mu.weights_[place] > 0.0005]
+    drawn = [
+        place
+        for place in np.argsort(-mu.candidate_weights_)
+        if mu.candidate_weights_[place] > 0.0005
+    ]
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert names == [mu.names_[place] for place in drawn]
     widths = [bar.get_width() for bar in display.ax_.patches]
-    np.testing.assert_allclose(widths, mu.weights_[drawn])
+    np.testing.assert_allclose(widths, mu.candidate_weights_[drawn])
 
 
 def test_a_gain_is_that_of_refits_scored_on_folds_that_they_have_not_seen(monkeypatch):
     """By loops and inner products in the RKHS; the fast one differs by its random frequencies."""
     X = np.random.default_rng(0).normal(size=(30, 3))
     kernel, candidates = Gaussian(2.0), EXACT
-    sample = Sample(kernel, X, np.full(30, 1 / 30), 30)
+    sample = StackSample(kernel, X, np.full(30, 1 / 30), 30)
     differences, risks = [], []
     rng = np.random.default_rng(0)
     for rows in Folds.from_sample(sample, 5, rng):
-        left = Sample(kernel, X[~rows], np.full(24, 1 / 24), 24)
+        left = StackSample(kernel, X[~rows], np.full(24, 1 / 24), 24)
         stack = Stack.from_sample(candidates, left, 20_000, True, rng)
         plain = Embedding(kernel, left.X, left.masses)
         mu = 0 * plain
@@ -656,7 +666,7 @@ def test_a_gain_is_that_of_refits_scored_on_folds_that_they_have_not_seen(monkey
             risks.append(plain.squared_norm() - plain.inner(point))
     gain = np.mean(differences) / np.mean(risks)
     odds = 0.8 * gain / (1 - gain)
-    monkeypatch.setattr(_stack, "SCORING_FREQUENCIES", 50_000)
+    monkeypatch.setattr(_stack, "N_SCORING_FREQUENCIES", 50_000)
     found = held_out_gain(candidates, sample, 20_000, True)
     assert found.gain == pytest.approx(odds / (1 + odds), abs=0.02)
     assert 0 < found.error < 0.5
@@ -694,7 +704,9 @@ def test_scales_are_right_or_refused_in_a_sentence(n_frequencies):
     plain = StackedMean(n_frequencies=n_frequencies).fit(X)
     for scale in (2.0**480, 2.0**-480):
         scaled = StackedMean(n_frequencies=n_frequencies).fit(scale * X)
-        np.testing.assert_allclose(scaled.weights_, plain.weights_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            scaled.candidate_weights_, plain.candidate_weights_, rtol=1e-9, atol=1e-12
+        )
         np.testing.assert_allclose(
             scaled.score_samples(scale * X), plain.score_samples(X), rtol=1e-9
         )

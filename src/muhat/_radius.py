@@ -1,17 +1,20 @@
 """How far an estimate may be from the true kernel mean: a radius r with P(‖μ̂ − μ‖ ≤ r) ≥ 1 − δ.
 
-With v = E k(X, X) − ‖μ‖², κ² the bound of k(x, x) and D ≥ ‖k(x, ·) − k(y, ·)‖, which is √2 κ for a kernel that is never
-negative and 2κ for any other:
+With v = E k(X, X) − ‖μ‖², κ² the bound of k(x, x) and D ≥ ‖k(x, ·) − k(y, ·)‖, which is √2 κ for a
+kernel that is never negative and 2κ for any other:
 
 - McDiarmid: ‖μ̂ − μ‖ changes by at most D/n with a row, and its mean is at most √(v/n):
   r = √(v/n) + D √(log(1/δ)/2n).
-- Bernstein, in a Hilbert space (Pinelis 1994; Wolfer and Alquier 2025, Theorem 2.1), with L = log(2/δ):
+- Bernstein, in a Hilbert space (Pinelis 1994; Wolfer and Alquier 2025, Theorem 2.1), with L =
+  log(2/δ):
   r = √(2vL/n) + (4/3) κL/n.
-- Empirical Bernstein (Wolfer and Alquier 2025, Theorem 3.1): v̂, the mean of ‖k(x_i, ·) − k(x_j, ·)‖²/2 over pairs, is
-  self-bounding, so that √v ≤ √v̂ + 2D √(log(2/δ)/n) but for δ/2 (Maurer 2006). Bernstein's radius with it, for the other
-  δ/2, is with L = log(4/δ)
+- Empirical Bernstein (Wolfer and Alquier 2025, Theorem 3.1): v̂, the mean of ‖k(x_i, ·) − k(x_j,
+  ·)‖²/2 over pairs, is
+  self-bounding, so that √v ≤ √v̂ + 2D √(log(2/δ)/n) but for δ/2 (Maurer 2006). Bernstein's radius
+  with it, for the other δ/2, is with L = log(4/δ)
   r = √(2v̂L/n) + (2√2 D + (4/3) κ) L/n: for a kernel that is never negative, their 16/3 κL/n.
-- Asymptotic: n‖μ̂ − μ‖² tends to Σ γ_k Z_k², γ_k the eigenvalues of the centred covariance operator.
+- Asymptotic: n‖μ̂ − μ‖² tends to Σ γ_k Z_k², γ_k the eigenvalues of the centred covariance
+  operator.
 
 The first two take v ≤ κ² where it is not given.
 """
@@ -141,8 +144,9 @@ def radius_of(
 def _largest_distance(estimate: Element) -> float:
     """Return how far any kernel mean can be from an estimate, by what the kernel allows; infinite without a bound.
 
-    ‖μ‖ ≤ κ for every distribution. Where the kernel is never negative, ⟨k(x, ·), μ⟩ is between 0 and κ², so that
-    ‖e − μ‖² ≤ ‖e‖² + κ² + 2κ² Σ max(−β_i, 0) for an estimate e with the weights β: at most 2κ² for the plain average.
+    ‖μ‖ ≤ κ for every distribution. Where the kernel is never negative, ⟨k(x, ·), μ⟩ is between 0
+    and κ², so that ‖e − μ‖² ≤ ‖e‖² + κ² + 2κ² Σ max(−β_i, 0) for an estimate e with the weights β:
+    at most 2κ² for the plain average.
     """
     bound = estimate.kernel.bound
     if not np.isfinite(bound):
@@ -174,8 +178,8 @@ def _diameter(kernel: Kernel) -> float:
 def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> float:
     """Return the quantile of Σ γ_k Z_k² + (mean − Σ γ_k), Z_k independent standard normal.
 
-    The distribution function is Imhof's integral by the trapezoidal rule (Davies 1973), whose error is what the law has
-    beyond ``REACH`` times its mean.
+    The distribution function is Imhof's integral by the trapezoidal rule (Davies 1973), whose error
+    is what the law has beyond ``REACH`` times its mean.
 
     Examples
     --------
@@ -234,20 +238,23 @@ class HasRadius:
     ) -> float:
         """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
 
-        It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and ``approximation_error_`` for one on
-        landmarks; never more than the largest distance that the kernel allows, √2 κ for the plain average and a kernel
-        that is never negative. The bounds hold for every n and P if the kernel was given; a learnt bandwidth is not
-        part of them.
+        It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and
+        ``approximation_error_`` for one on landmarks; never more than the largest distance that the
+        kernel allows, √2 κ for the plain average and a kernel that is never negative. The bounds
+        hold for every n and P if the kernel was given; a learnt bandwidth is not part of them.
 
         Parameters
         ----------
         confidence : float, default=0.95
             The probability that μ is no further away.
-        method : {'empirical-bernstein', 'bernstein', 'mcdiarmid', 'asymptotic'}, default='empirical-bernstein'
-            Bounds for kernels that have one, by the variance that the rows show or by the largest there can be; or the
-            limit law of n‖μ̂ − μ‖², which is shorter and right for some hundred rows.
+        method : {'empirical-bernstein', 'bernstein', 'mcdiarmid', 'asymptotic'},
+        default='empirical-bernstein'
+            Bounds for kernels that have one, by the variance that the rows show or by the largest
+            there can be; or the limit law of n‖μ̂ − μ‖², which is shorter and right for some
+            hundred rows.
         variance : float, default=None
-            E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the bound of k(x, x).
+            E k(X, X) − ‖μ‖², where it is known, for 'bernstein' and 'mcdiarmid'; without it, the
+            bound of k(x, x).
         """
         check_is_fitted(self, "embedding_")
         mean = SampleMean(

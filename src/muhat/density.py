@@ -10,11 +10,12 @@ import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
+from muhat._bases import BaseEstimator, DensityMixin
 from muhat._parts import as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (
@@ -46,28 +47,33 @@ learns curvature: where components overlap, ten take ten times the steps."""
 class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
     """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean μ_Q is nearest to an estimate of the sample's.
 
-    ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the simplex), the means
-    θ and the variances σ² with exact gradients, starting at the best of many K-means runs (section 5 of the paper,
-    Table 2). The interface is that of scikit-learn's ``GaussianMixture``. Where the weights of μ sum to less than one,
-    the mass that is missing goes to components as wide as the solver allows.
+    ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the
+    simplex), the means θ and the variances σ² with exact gradients, starting at the best of many
+    K-means runs (section 5 of the paper, Table 2). The interface is that of scikit-learn's
+    ``GaussianMixture``. Where the weights of μ sum to less than one, the mass that is missing goes
+    to components as wide as the solver allows.
 
     Parameters
     ----------
     n_components : int, default=5
         The number r of components.
     mean : KernelMean, default=None
-        How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or multiple of Gaussians, and
-        any gram but random features, whose functions are not in the RKHS of the mixtures' means.
+        How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or
+        multiple of Gaussians, and any gram but random features, whose functions are not in the RKHS
+        of the mixtures' means.
     tol : float, default=1e-6
-        The solver has converged when its last 20 steps together have lowered ‖μ_Q − μ‖² by less than this share of it.
+        The solver has converged when its last 20 steps together have lowered ‖μ_Q − μ‖² by less
+        than this share of it.
     n_init, max_iter : int, default=50 and 5000
         Runs of K-means, of which the best is the start, and the most steps of the solver.
     early_stopping : float, default=None
-        If given, the solver stops instead as soon as one step lowers ‖μ_Q − μ‖² by less than this share of ‖μ‖²: 1e-6
-        takes some ten steps. This keeps Q near its K-means start, which regularises, as μ is only an estimate
-        (docs/evidence.md). Such a stop is asked for and no convergence: ``converged_`` is False, without a warning.
+        If given, the solver stops instead as soon as one step lowers ‖μ_Q − μ‖² by less than this
+        share of ‖μ‖²: 1e-6 takes some ten steps. This keeps Q near its K-means start, which
+        regularises, as μ is only an estimate (docs/evidence.md). Such a stop is asked for and no
+        convergence: ``converged_`` is False, without a warning.
     min_variance : float, default=1e-2
-        The least variance of a component, as a share of the features' average one: none collapses onto a point.
+        The least variance of a component, as a share of the features' average one: none collapses
+        onto a point.
     random_state : int, RandomState, Generator or None, default=0
         For K-means and for ``sample``; None draws anew each time.
 
@@ -78,8 +84,8 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
     embedding_, squared_distance_ : Embedding and float
         The estimate μ that was matched, and the ‖μ_Q − μ‖² that was reached.
     converged_, n_iter_ : bool and int
-        Whether the solver stopped by ``tol``, or at a minimum to rounding, and the steps it took. If it did neither,
-        nor stopped by ``early_stopping``, a ``ConvergenceWarning`` says so.
+        Whether the solver stopped by ``tol``, or at a minimum to rounding, and the steps it took.
+        If it did neither, nor stopped by ``early_stopping``, a ``ConvergenceWarning`` says so.
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
         The number of features, and their names if X had any.
 
@@ -119,7 +125,8 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Estimate the kernel mean of a sample, of shape (n, d), and match it; y is ignored.
 
-        For points with masses, fit a KernelMean with sample_weight and give its ``embedding_`` to ``fit_embedding``.
+        For points with masses, fit a KernelMean with sample_weight and give its ``embedding_`` to
+        ``fit_embedding``.
         """
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
         self._check_parameters()
@@ -139,10 +146,12 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         Parameters
         ----------
         embedding : Embedding
-            The function to match, with a kernel that is Gaussian, or a sum or multiple of Gaussians.
+            The function to match, with a kernel that is Gaussian, or a sum or multiple of
+            Gaussians.
         start : Mixture, default=None
-            Where the solver starts; of a covariance the average variance counts, and what lies beyond the solver's
-            bounds is moved to them. By default from K-means on the embedding's points.
+            Where the solver starts; of a covariance the average variance counts, and what lies
+            beyond the solver's bounds is moved to them. By default from K-means on the embedding's
+            points.
         """
         self._check_parameters()
         shape = (self.n_components, _on_points(embedding).points.shape[1])
@@ -292,7 +301,8 @@ def kmeans_start(
 ) -> Mixture:
     """Return the mixture of the best of many K-means runs: a component for each cluster, with its share and variance.
 
-    Where points coincide there may be fewer clusters than asked for; those left over count as one point.
+    Where points coincide there may be fewer clusters than asked for; those left over count as one
+    point.
     """
     if len(X) < n_components:
         needed = f"at least n_components = {n_components} points are needed"
@@ -332,13 +342,15 @@ class _Stop:
 class _Objective:
     """‖μ_Q − μ‖²/‖μ‖² with its gradient, for μ = Σ_i β_i k(x_i, ·) and k = Σ_g a_g exp(−‖x−y‖²/2τ_g).
 
-    The points are components of no variance and of mass −β, so that μ_Q − μ is the kernel mean of Σ_a b_a N(y_a, w_a I)
-    with (b, y, w) = (−β_i, x_i, 0) and (π_j, θ_j, v_j), and ‖μ_Q − μ‖² = Σ_ae b_a b_e κ(y_a − y_e; w_a + w_e), where
+    The points are components of no variance and of mass −β, so that μ_Q − μ is the kernel mean of
+    Σ_a b_a N(y_a, w_a I) with (b, y, w) = (−β_i, x_i, 0) and (π_j, θ_j, v_j), and ‖μ_Q − μ‖² = Σ_ae
+    b_a b_e κ(y_a − y_e; w_a + w_e), where
 
-        κ(g; v) = (τ/c)^(d/2) exp(−‖g‖²/2c) with c = τ + v,  ∂κ/∂g = −κ g/c,  ∂κ/∂v = κ (‖g‖²/2c² − d/2c).
+        κ(g; v) = (τ/c)^(d/2) exp(−‖g‖²/2c) with c = τ + v,  ∂κ/∂g = −κ g/c,  ∂κ/∂v = κ (‖g‖²/2c² −
+        d/2c).
 
-    Lengths are measured from the points' centre in units of their spread, so that the solver's steps depend neither on
-    the origin nor on the unit.
+    Lengths are measured from the points' centre in units of their spread, so that the solver's
+    steps depend neither on the origin nor on the unit.
     """
 
     points: Array

@@ -22,7 +22,7 @@ class Element(ABC):
     """k, whose RKHS this is, or is near to."""
     weights: Array
     """What the function is a sum with; it is linear in them."""
-    takes_points: ClassVar[bool] = False
+    absorbs_point_embeddings: ClassVar[bool] = False
     """Whether it knows what to do with a sum over points, which then leaves it to it."""
 
     @abstractmethod
@@ -133,7 +133,7 @@ class Embedding(Element):
     def inner(self, other: Any) -> float:
         """Return the inner product ⟨f, g⟩."""
         self._check_same_space(other)
-        if other.takes_points:
+        if other.absorbs_point_embeddings:
             return float(other.inner(self))
         return float(self.weights @ self.kernel.product(self.points, other.weights, other.points))
 
@@ -166,7 +166,7 @@ class Embedding(Element):
         return f"Embedding({self.kernel!r}, {len(self.points)} points, weights sum to {self.weights.sum():.6g})"
 
     def _plus(self, other: Any) -> Any:
-        if other.takes_points:
+        if other.absorbs_point_embeddings:
             return other._plus(self)
         if self.points is other.points or np.array_equal(self.points, other.points):
             return replace(self, weights=self.weights + other.weights)
@@ -177,7 +177,7 @@ class Embedding(Element):
         return replace(self, weights=factor * self.weights)
 
     def _check_same_space(self, other: Element) -> None:
-        if other.takes_points:
+        if other.absorbs_point_embeddings:
             other._check_same_space(self)
             return
         if not isinstance(other, Embedding):

@@ -12,10 +12,10 @@ from types import MethodType
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel, choices_by
 from muhat._radius import HasRadius
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
@@ -141,10 +141,13 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
+    kernel: Kernel
     if isinstance(parts.kernel, Precomputed):
-        kernel, points = Precomputed(checked_gram(parts.who, X)), np.arange(len(X))[:, None]
+        kernel = Precomputed(checked_gram(parts.who, X))
+        points = np.arange(len(X))[:, None]
     else:
-        kernel, points = parts.kernel.resolve(X[present]), X
+        kernel = parts.kernel.resolve(X[present])
+        points = X
     target = parts.target_on(kernel, points.shape[1], points)
     problem = _held(plan, kernel, points, masses, present, target)
     return Solution(
@@ -509,7 +512,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        text: str = super().__repr__(N_CHAR_MAX)
+        text: str = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]
         if not hasattr(self, "choice_"):
             return text
         parameter = "" if self.choice_.parameter is None else f" at {self.choice_.parameter:.4g}"

@@ -12,10 +12,10 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
+from muhat._bases import BaseEstimator, MultiOutputMixin, RegressorMixin
 from muhat._caches import UnsavedCaches
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
@@ -356,7 +356,10 @@ class ConditionalMean(
         """Keep the best fit."""
         best = min(fits, key=lambda fit: fit.choice.score) if len(fits) > 1 else fits[0]
         has_ladder = self.bandwidth == "loo"
-        self.bandwidths_ = np.array([fit.kernel.bandwidth for fit in fits]) if has_ladder else None
+        self.bandwidths_ = None
+        if has_ladder:
+            kernels: list[Any] = [fit.kernel for fit in fits]  # only some kernels have a bandwidth
+            self.bandwidths_ = np.array([kernel.bandwidth for kernel in kernels])
         self.bandwidth_scores_ = (
             np.array([fit.choice.score for fit in fits]) if has_ladder else None
         )
@@ -723,11 +726,10 @@ class ConditionalMean(
             needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
             needed += " and a rule with scores" if bandwidth == "loo" else ""
             raise MuhatError("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}")
-        return (
-            parts
-            if bandwidth == "loo"
-            else replace(parts, kernel=replace(parts.kernel, bandwidth=bandwidth))
-        )
+        if bandwidth == "loo":
+            return parts
+        kernel: Any = parts.kernel
+        return replace(parts, kernel=replace(kernel, bandwidth=bandwidth))
 
     def _kernel_y(self) -> Kernel:
         kernel = as_kernel(self.kernel_y, "kernel_y")
@@ -739,9 +741,11 @@ class ConditionalMean(
     def _ladder(self, kernel: Kernel) -> Sequence[Kernel]:
         if self.bandwidth != "loo":
             return [kernel]
-        return [
-            replace(kernel, bandwidth=factor * kernel.bandwidth) for factor in BANDWIDTH_FACTORS
-        ]
+        narrowed: Any = kernel  # checked to have a bandwidth
+        ladder: list[Kernel] = []
+        for factor in BANDWIDTH_FACTORS:
+            ladder.append(replace(narrowed, bandwidth=factor * narrowed.bandwidth))
+        return ladder
 
     def _by_chunks(self, X: Any, function: Callable[[Array], Array]) -> Array:
         """Return a function of new points, of so many at a time that their pairs with the sample fit in memory."""

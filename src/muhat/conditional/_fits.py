@@ -402,7 +402,7 @@ def choices_of(
         if isinstance(rule, GCV):
             scores[place] = regression.gcv(candidates[place])
     return [
-        ConditionalChoice(rule, each.filter, each.grid, own)
+        ConditionalChoice(rule, each.filter, each.grid, own)  # type: ignore[arg-type]
         for rule, each, own in zip(rules, candidates, scores, strict=True)
     ]
 

@@ -108,7 +108,7 @@ class Regression:
 
     def gcv(self, candidates: Candidates) -> Array:
         """Return Σ p_i ‖z_i − ẑ_i‖²/(1 − tr S/n)², ẑ = S z being the fitted values, for every parameter."""
-        r = 1 - candidates.filter.path(self.gamma, candidates.grid)
+        r = 1 - candidates.filter.path(self.gamma, candidates.grid)  # type: ignore[attr-defined]
         n, fitted = self.n, self.projected
         beyond = self.spread - float((fitted[:, :-1] ** 2).sum())
         residual = r**2 @ (fitted[:, :-1] ** 2).sum(axis=1) + max(beyond, 0.0)

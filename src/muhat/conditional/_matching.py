@@ -6,10 +6,10 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array, slices
+from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import checked_sample, positive, whole_number

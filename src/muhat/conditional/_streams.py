@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from muhat.conditional._fits import (
 from muhat.conditional._left_out import LeaveOneOutSmoother, RegressionBatch, RegressionTotals
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
+from muhat.filters import Filter
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.selection import Rule
@@ -300,5 +301,7 @@ def _predictions(
 ) -> _Pieces:
     """Return left-out predictions of a batch, with the outputs beside them."""
     part = basis.part(batch.X)
-    found = LeaveOneOutSmoother(part).predictions(candidates.filter, candidates.grid[0], poles)
+    smoother = LeaveOneOutSmoother(part)
+    filter = cast(Filter, candidates.filter)
+    found = smoother.predictions(filter, candidates.grid[0], poles)
     return _Pieces({batch.start: np.hstack([found, part.outputs])})

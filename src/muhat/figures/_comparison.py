@@ -251,4 +251,4 @@ def weights_bars(names: Sequence[str], weights: Array, gains: Array, note: str =
 
 def stacked_bars(stacked: StackedMean) -> Bars:
     """Return the weights of a fitted stacked mean."""
-    return weights_bars(stacked.names_, stacked.weights_, stacked.gains_)
+    return weights_bars(stacked.names_, stacked.candidate_weights_, stacked.gains_)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel

@@ -19,7 +19,8 @@ from muhat._validation import as_two_samples
 
 TILE, MIRRORED = 640, 264
 """Rows and columns of a tile, and of one also written in its mirror's place: small enough for the cache, large enough
-that threads seldom wait. The latter is no power of two: entries of a column would displace each other in the cache."""
+that threads seldom wait. The latter is no power of two: entries of a column would displace each
+other in the cache."""
 
 CENTRED_BY = 1000
 """Rows whose median is the centre."""
@@ -82,8 +83,9 @@ class Pairs:
     def product(self, vectors: Array) -> Array:
         """Return the matrix times the columns of ``vectors`` without holding the matrix.
 
-        Symmetric values are computed once and used for both halves. Strips of tiles add their lower halves to a few
-        partial sums, in a fixed order for each, so that the result is the same to the last digit each time.
+        Symmetric values are computed once and used for both halves. Strips of tiles add their lower
+        halves to a few partial sums, in a fixed order for each, so that the result is the same to
+        the last digit each time.
         """
         vectors = vectors.astype(self.U.dtype, copy=False)
         strips = list(slices(0, len(self.U), TILE))
@@ -119,8 +121,9 @@ def radial(
 ) -> Pairs:
     """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, of points near each other by quotients and squarings.
 
-    The exponent is one matrix product, the squared norms being two extra columns of it. Where that would lose digits
-    (points far from their centre in units of σ, or a profile with a kink at zero) it is summed over the features.
+    The exponent is one matrix product, the squared norms being two extra columns of it. Where that
+    would lose digits (points far from their centre in units of σ, or a profile with a kink at zero)
+    it is summed over the features.
     """
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
@@ -221,8 +224,9 @@ TOLERANCE, SQUARINGS = {"float64": 1e-14, "float32": 2e-7}, {"float64": 6, "floa
 class Exponential:
     """exp(x) = factor · (q(w) / 2)^(2^s) for lowest ≤ x ≤ 0, with w = (x − lowest / 2) / 2^s.
 
-    Here q(w) = (C + w)/(C − w) = 2C/(C − w) − 1, where C = w coth(w/2) would make it exp(w). The polynomial of degree
-    four nearest to C is, up to a factor, E = (t² + a)² + b with t = slope · x + offset, so that q = 2E/(E + t) − 1.
+    Here q(w) = (C + w)/(C − w) = 2C/(C − w) − 1, where C = w coth(w/2) would make it exp(w). The
+    polynomial of degree four nearest to C is, up to a factor, E = (t² + a)² + b with t = slope · x
+    + offset, so that q = 2E/(E + t) − 1.
     """
 
     lowest: float

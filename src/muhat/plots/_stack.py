@@ -52,7 +52,7 @@ class StackDisplay(Display):
         check_is_fitted(estimator, "moments_")
         return cls(
             estimator.names_,
-            estimator.weights_,
+            estimator.candidate_weights_,
             estimator.gains_,
             estimator.gain_,
             estimator.gain_error_,

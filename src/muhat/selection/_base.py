@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters import Shrinker

@@ -11,7 +11,7 @@ from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._estimator import StackedMean, default_candidates
 from muhat.stacking._measures import Recombination
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
-from muhat.stacking._sample import Folds, Sample, Waves
+from muhat.stacking._sample import Folds, RandomFourierMoments, StackSample
 from muhat.stacking._weights import LeftOutMoments
 
 __all__ = [
@@ -24,10 +24,10 @@ __all__ = [
     "MixedEmbedding",
     "NuSteps",
     "PlainMean",
+    "RandomFourierMoments",
     "Recombination",
-    "Sample",
+    "StackSample",
     "StackedMean",
     "WardMixtures",
-    "Waves",
     "default_candidates",
 ]

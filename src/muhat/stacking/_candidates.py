@@ -9,42 +9,50 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
+from muhat._bases import BaseEstimator
 from muhat._validation import whole_number
 from muhat.errors import MuhatError
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
 from muhat.stacking._measures import Measure, Recombination, measure_from
-from muhat.stacking._sample import ROWS, SPARSE_FROM, Folds, Sample, Waves, cut, indicators
+from muhat.stacking._sample import (
+    MIN_SIZE_SPARSE,
+    ROWS_PER_CHUNK,
+    Folds,
+    RandomFourierMoments,
+    StackSample,
+    cut,
+    indicators,
+)
 
-PRODUCTS_UP_TO = 5000
+MAX_ROWS_PRODUCTS = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
 
-EMPTY = 1e-12
+EMPTY_CLUSTER_SHARE = 1e-12
 """The share of its mass up to which a cluster is empty."""
 
-EXTRA = 5.0
+PRIOR_SIZE = 5.0
 """The points that a cluster borrows from the spread within all clusters."""
 
 
 class Candidate(BaseEstimator, ABC):
     """One or more estimates of a distribution, made from a sample.
 
-    A candidate of your own is a subclass, a dataclass with ``names`` and ``fit``. It is left out by refits, one for
-    each fold, unless it has a faster ``left_out``.
+    A candidate of your own is a subclass, a dataclass with ``names`` and ``fit``. It is left out by
+    refits, one for each fold, unless it has a faster ``left_out``.
     """
 
     @abstractmethod
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return the names of the estimates that it makes from a sample of this size: none where it cannot."""
 
     @abstractmethod
-    def fit(self, sample: Sample) -> list[Measure]:
+    def fit(self, sample: StackSample) -> list[Measure]:
         """Return the estimates."""
 
-    def checked_fit(self, sample: Sample) -> list[Measure]:
+    def checked_fit(self, sample: StackSample) -> list[Measure]:
         """Return the estimates, or refuse what is none."""
         measures, names = self.fit(sample), self.names(sample)
         needed = f"fit must return a list of {len(names)} estimates, weights on {sample.n} rows or Mixture objects"
@@ -62,13 +70,15 @@ class Candidate(BaseEstimator, ABC):
             found.append(measure)
         return found
 
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+    def left_out(
+        self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
+    ) -> list[Array]:
         """Return the waves of each estimate without each fold: arrays of shape (folds, frequencies)."""
         refits = [self.checked_fit(sample.without(rows)) for rows in folds]
         return [
             np.concatenate(
                 [
-                    wave_of(measure, waves, ~rows)
+                    wave_of_measure(measure, waves, ~rows)
                     for measure, rows in zip(measures, folds, strict=True)
                 ]
             )
@@ -85,7 +95,7 @@ def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[i
     return [whole_number(part, f"each of {name}", value, least) for value in values]
 
 
-def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
+def wave_of_measure(measure: Measure, waves: RandomFourierMoments, rows: Array) -> Array:
     """Return the wave of a measure made from some rows, of shape (1, frequencies)."""
     if isinstance(measure, Mixture | Recombination):
         return measure_from(measure, waves.sample.center).characteristic_function(
@@ -100,15 +110,17 @@ def wave_of(measure: Measure, waves: Waves, rows: Array) -> Array:
 class PlainMean(Candidate):
     """KME: every row with its mass."""
 
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return one name."""
         return ["KME"]
 
-    def fit(self, sample: Sample) -> list[Measure]:
+    def fit(self, sample: StackSample) -> list[Measure]:
         """Return the masses."""
         return [sample.masses]
 
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+    def left_out(
+        self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
+    ) -> list[Array]:
         """Return the mean of the waves of the rows that are left."""
         sums = waves.averages(folds.labels, len(folds.shares))
         return [(sums.sum(axis=0) - sums) / (1 - folds.shares)[:, None]]
@@ -126,20 +138,22 @@ class NuSteps(Candidate):
 
     steps: Sequence[int] = (4, 8, 16)
 
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return a name for each number of steps, up to 5000 rows."""
         steps = whole_numbers(self, "steps", self.steps, 1)
-        return [f"ν-method, {t} steps" for t in steps] if sample.size <= PRODUCTS_UP_TO else []
+        return [f"ν-method, {t} steps" for t in steps] if sample.size <= MAX_ROWS_PRODUCTS else []
 
-    def fit(self, sample: Sample) -> list[Measure]:
+    def fit(self, sample: StackSample) -> list[Measure]:
         """Return the weights after each number of steps."""
         return [weights[:, 0] for weights in self._paths_of(sample, sample.masses[:, None])]
 
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+    def left_out(
+        self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
+    ) -> list[Array]:
         """Return the waves of the weights without each fold, all folds in one iteration."""
         return [waves.of_weights(weights) for weights in self._paths_of(sample, folds.left)]
 
-    def _paths_of(self, sample: Sample, masses: Array) -> list[Array]:
+    def _paths_of(self, sample: StackSample, masses: Array) -> list[Array]:
         bound = sample.kernel.bound
         bound = bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max())
         return self.paths(lambda V: sample.product(V) / bound, masses)
@@ -167,11 +181,11 @@ class NuSteps(Candidate):
 class GaussianFit(Candidate):
     """The Gaussians N(x̄, Σ̂) and N(x̄, (tr Σ̂/d) I) of the sample's mean and covariance."""
 
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return two names; in one dimension both are the same, and one is left."""
         return ["Gaussian", "Gaussian, isotropic"][: min(sample.X.shape[1], 2)]
 
-    def fit(self, sample: Sample) -> list[Measure]:
+    def fit(self, sample: StackSample) -> list[Measure]:
         """Return both."""
         centered = sample.X - sample.center
         covariance = (
@@ -181,7 +195,9 @@ class GaussianFit(Candidate):
         covariances = [covariance, isotropic][: len(self.names(sample))]
         return [Mixture.from_moments(np.ones(1), sample.center[None], S[None]) for S in covariances]
 
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+    def left_out(
+        self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
+    ) -> list[Array]:
         """Return exp(iω·x̄ − ½ var(ω·x)) from the mean and the variance of what is left."""
         count, kept = len(folds.shares), 1 - folds.shares[:, None]
         _, first, second = waves.moments(folds.labels, count)
@@ -214,8 +230,8 @@ def unbiased(size: Array | float) -> Array:
 class WardMixtures(Candidate):
     """Mixtures of Gaussians, one for each of Ward's clusters, whose covariances borrow from one another.
 
-    A cluster c of n_c points has the covariance S_c = (scatter_c + 5 S_w)/(n_c + 4), where S_w is the covariance within
-    all clusters. A fold is left out of the clusters of the whole sample.
+    A cluster c of n_c points has the covariance S_c = (scatter_c + 5 S_w)/(n_c + 4), where S_w is
+    the covariance within all clusters. A fold is left out of the clusters of the whole sample.
 
     Parameters
     ----------
@@ -228,12 +244,12 @@ class WardMixtures(Candidate):
     sizes: Sequence[int] = (2, 4, 8, 16, 32)
     whiten: bool = False
 
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return a name for each number of clusters."""
         kind = "whitened clusters" if self.whiten else "clusters"
         return [f"{size} {kind}" for size in self.sizes_for(sample)]
 
-    def sizes_for(self, sample: Sample) -> list[int]:
+    def sizes_for(self, sample: StackSample) -> list[int]:
         """Return the numbers of clusters that a sample has rows enough for."""
         if self.whiten and sample.X.shape[1] == 1:
             return []  # a line has one direction only
@@ -241,18 +257,20 @@ class WardMixtures(Candidate):
             size for size in whole_numbers(self, "sizes", self.sizes, 2) if size <= sample.size / 5
         ]
 
-    def fit(self, sample: Sample) -> list[Measure]:
+    def fit(self, sample: StackSample) -> list[Measure]:
         """Return the mixtures."""
         labels, parents = self._clusters(sample)
         return [mixture_of_clusters(sample, parent[labels]) for parent in parents]
 
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+    def left_out(
+        self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
+    ) -> list[Array]:
         """Return the waves of the mixtures without each fold, in which clusters keep the points that are left."""
         labels, parents = self._clusters(sample)
         cells = _Cells.from_labels(labels, folds, waves)
         return [cells.merged(parent).left_out(folds) for parent in parents]
 
-    def _clusters(self, sample: Sample) -> tuple[Array, list[Array]]:
+    def _clusters(self, sample: StackSample) -> tuple[Array, list[Array]]:
         """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
         levels = cut(tree, self.sizes_for(sample))
@@ -267,13 +285,13 @@ def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
     """Return the cluster of each row: its own for the members of the tree, for others that of the nearest mean."""
     means = np.stack([X[members][labels == c].mean(axis=0) for c in range(labels.max() + 1)])
     joined = np.concatenate(
-        [cdist(X[rows], means).argmin(axis=1) for rows in slices(0, len(X), ROWS)]
+        [cdist(X[rows], means).argmin(axis=1) for rows in slices(0, len(X), ROWS_PER_CHUNK)]
     )
     joined[members] = labels
     return joined
 
 
-def mixture_of_clusters(sample: Sample, labels: Array) -> Mixture:
+def mixture_of_clusters(sample: StackSample, labels: Array) -> Mixture:
     """Return the mixture of one Gaussian for each cluster."""
     centered = sample.X - sample.center  # so that rows far from the origin keep their digits
     pi, means, scatter = cluster_moments(centered, sample.masses, labels, labels.max() + 1)
@@ -290,7 +308,7 @@ def cluster_moments(
     pi, d = np.bincount(labels, masses, count), X.shape[1]
     member = indicators(labels, count, masses)
     means = member @ X / np.where(pi > 0, pi, 1)[:, None]
-    if count * X.size <= SPARSE_FROM:  # then the members are held dense
+    if count * X.size <= MIN_SIZE_SPARSE:  # then the members are held dense
         centered = X - means[labels]
         return pi, means, (member[:, None] * centered.T) @ centered
     scatter = np.zeros((count, d, d))
@@ -305,7 +323,7 @@ def cluster_moments(
 
 def covariance_of_cluster(scatter: Any, within: Any, size: Array) -> Array:
     """Return (scatter + 5 S_w)/(n_c + 4), of matrices or of quadratic forms."""
-    return (scatter + EXTRA * within) / (size + EXTRA - 1)
+    return (scatter + PRIOR_SIZE * within) / (size + PRIOR_SIZE - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +338,7 @@ class _Cells:
     second: Array
 
     @classmethod
-    def from_labels(cls, labels: Array, folds: Folds, waves: Waves) -> _Cells:
+    def from_labels(cls, labels: Array, folds: Folds, waves: RandomFourierMoments) -> _Cells:
         """Return the cells of all rows, given the cluster of each."""
         count = labels.max() + 1
         pairs, cells = np.unique(folds.labels * count + labels, return_inverse=True)
@@ -347,7 +365,7 @@ class _Cells:
         )
         mean, scatter = _mean_and_scatter(mass, first, second)
         left_mass = mass[cluster] - self.mass
-        left_mass[left_mass < EMPTY * mass[cluster]] = 0
+        left_mass[left_mass < EMPTY_CLUSTER_SHARE * mass[cluster]] = 0
         left_mean, left_scatter = _mean_and_scatter(
             left_mass, first[cluster] - self.first, second[cluster] - self.second
         )

@@ -21,7 +21,8 @@ class MixedEmbedding(Element):
     Parameters
     ----------
     atoms : Embedding
-        The sum over points, with a kernel for which the kernel mean of a Gaussian has a closed form.
+        The sum over points, with a kernel for which the kernel mean of a Gaussian has a closed
+        form.
     gaussians : Mixture
         The N(θ_c, S_c); its own weights do not count.
     masses : array of shape (r,)
@@ -42,7 +43,7 @@ class MixedEmbedding(Element):
     atoms: Embedding
     gaussians: Mixture
     masses: Array
-    takes_points: ClassVar[bool] = True
+    absorbs_point_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         masses = np.asarray(self.masses, dtype=np.float64)

@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._caches import UnsavedCaches
 from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
@@ -34,70 +34,74 @@ from muhat.selection._base import MIN_REMAINING_MASS
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
-from muhat.stacking._sample import Sample
+from muhat.stacking._sample import StackSample
 from muhat.stacking._span import combination
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
 
-CHECKED = 500
+N_ROWS_CHECKED = 500
 """Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
 
-COUNTS_UP_TO = 20_000
+MAX_ROWS_COUNTED = 20_000
 """Rows up to which weights that are whole numbers are counts, and rows are repeated."""
 
-LEAST_BANDWIDTH = 1e-150
+MIN_BANDWIDTH = 1e-150
 """Bandwidths from which on the squares of frequencies are numbers."""
 
-CLEAR = 2.0
+CLEAR_GAIN_ERRORS = 2.0
 """Standard errors beyond which a gain is said to be one."""
 
 
 class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
 
-    Filters of the kernel mean cannot see where the characteristic function of P is nearly zero; smooth fits can. The
-    stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after some numbers of steps, Gaussians,
-    mixtures of Gaussians on clusters, and features recombined in blocks. The weights minimise an estimate of the
-    squared distance ‖μ − μ_P‖² in the RKHS: wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner
-    products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain
-    mean's risk.
+    Filters of the kernel mean cannot see where the characteristic function of P is nearly zero;
+    smooth fits can. The stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after
+    some numbers of steps, Gaussians, mixtures of Gaussians on clusters, and features recombined in
+    blocks. The weights minimise an estimate of the squared distance ‖μ − μ_P‖² in the RKHS: wᵀBw −
+    2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and
+    ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain mean's
+    risk.
 
-    A row that is there several times counts as often. Where nearly all rows repeat a few values, the stacked mean is
-    the plain mean: counts of values are hard to improve on.
+    A row that is there several times counts as often. Where nearly all rows repeat a few values,
+    the stacked mean is the plain mean: counts of values are hard to improve on.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
-        What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean always takes part.
+        What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean
+        always takes part.
     unit_mass : bool, default=True
-        Whether the estimate has total mass one, as a distribution has. Without it the risk in the RKHS is a little
-        lower, and the values μ(x) are too small on average.
+        Whether the estimate has total mass one, as a distribution has. Without it the risk in the
+        RKHS is a little lower, and the values μ(x) are too small on average.
     n_frequencies : int or None, default=128
-        The random frequencies that stand for inner products in B and a; the estimate itself has none. None takes
-        the inner products in the RKHS and refits every candidate without each point, which is slow. So are kernels
-        treated whose frequencies have no known law.
+        The random frequencies that stand for inner products in B and a; the estimate itself has
+        none. None takes the inner products in the RKHS and refits every candidate without each
+        point, which is slow. So are kernels treated whose frequencies have no known law.
     random_state : int, RandomState, Generator or None, default=0
         For frequencies, folds and draws.
 
     Attributes
     ----------
-    weights_ : array of shape (M,)
+    candidate_weights_ : array of shape (M,)
         w, the weights of the candidates.
     names_ : list of str
         Their names.
     moments_ : LeftOutMoments
         B, a and R̂, as ``inner``, ``cross`` and ``risk``.
     gains_ : array of shape (M,)
-        How much lower each candidate's risk is than that of the first, the plain mean, as a share of it, estimated by
-        leave-one-out.
+        How much lower each candidate's risk is than that of the first, the plain mean, as a share
+        of it, estimated by leave-one-out.
     gain_, gain_error_ : float
-        The same of the stacked mean, estimated by five folds that neither estimates nor weights have seen, and a bound
-        on its standard error as an estimate of the expected gain, that of the average sample of this size. Computed
-        when first asked for, in about four times the time of ``fit``.
+        The same of the stacked mean, estimated by five folds that neither estimates nor weights
+        have seen, and a bound on its standard error as an estimate of the expected gain, that of
+        the average sample of this size. Computed when first asked for, in about four times the time
+        of ``fit``.
     embedding_ : Embedding or MixedEmbedding
-        The estimate: a function that can be called, measured, added and compared. Where the kernel mean of a Gaussian
-        has no closed form, as for the Laplacian, Gaussians are points that were drawn from them.
+        The estimate: a function that can be called, measured, added and compared. Where the kernel
+        mean of a Gaussian has no closed form, as for the Laplacian, Gaussians are points that were
+        drawn from them.
     kernel_ : Kernel
         The kernel, every parameter a number.
     n_samples_seen_, n_features_in_ : int
@@ -111,7 +115,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     >>> from muhat import StackedMean
     >>> X = np.random.default_rng(0).normal(size=(50, 5))
     >>> mu = StackedMean().fit(X)
-    >>> bool(mu.weights_.min() >= 0), round(float(mu.embedding_.weights.sum()), 9)
+    >>> bool(mu.candidate_weights_.min() >= 0), round(float(mu.embedding_.weights.sum()), 9)
     (True, 1.0)
     >>> mu.score_samples(X).shape
     (50,)
@@ -142,9 +146,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         y : None
             Ignored.
         sample_weight : array of shape (n,), default=None
-            Weights of the rows, not negative; equal by default. Whole numbers are counts, the same as repeating rows,
-            up to a sum of 20,000. Other weights are masses, of which only the ratios matter; a row is then left out
-            with all of its mass. A row of weight zero does not take part.
+            Weights of the rows, not negative; equal by default. Whole numbers are counts, the same
+            as repeating rows, up to a sum of 20,000. Other weights are masses, of which only the
+            ratios matter; a row is then left out with all of its mass. A row of weight zero does
+            not take part.
 
         Returns
         -------
@@ -165,14 +170,14 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         _check_bandwidth(kernel)
         check_scale(type(kernel).__name__, float(np.max(kernel.diagonal(rows))), np.float64, rows)
         if not kernel.positive_semidefinite:
-            check_semidefinite(np.linalg.eigvalsh(kernel(rows[:CHECKED])))
+            check_semidefinite(np.linalg.eigvalsh(kernel(rows[:N_ROWS_CHECKED])))
         _check_heaviest(masses)
         rng = np.random.default_rng(checked_seed("StackedMean", self.random_state))
-        sample = Sample(kernel, rows, masses, len(rows))
+        sample = StackSample(kernel, rows, masses, len(rows))
 
         stack = Stack.from_sample(candidates, sample, self.n_frequencies, self.unit_mass, rng)
         self.moments_ = stack.moments
-        self.weights_ = stack.weights
+        self.candidate_weights_ = stack.weights
         self.gains_ = np.array([stack.moments.gain(w) for w in np.eye(len(stack.weights))])
         self.names_ = stack.names
         self.embedding_ = combination(sample, stack.measures, stack.weights, rng)
@@ -197,7 +202,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         check_is_fitted(self, "embedding_")
         element = self.embedding_
         atoms = element.atoms if isinstance(element, MixedEmbedding) else cast(Embedding, element)
-        sample = Sample(
+        sample = StackSample(
             self.kernel_, atoms.points[: self.n_samples_seen_], self._masses, self.n_samples_seen_
         )
         candidates = self._checked_candidates(self.kernel_)
@@ -224,7 +229,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         if not np.isfinite(error):
             return "Stacked mean: too few rows to tell whether it is better than the plain average."
         numbers = f"{gain_text(gain, error)} %"
-        if not abs(gain) > CLEAR * error:
+        if not abs(gain) > CLEAR_GAIN_ERRORS * error:
             return f"Stacked mean: no detectable difference from the plain average ({numbers})."
         if gain < 0:
             return f"Stacked mean: worse than the plain average ({numbers})."
@@ -234,7 +239,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error, in percent of the plain mean's risk, and the weights by name."""
         gains = {"improvement": 100 * self.gain_, "standard_error": 100 * self.gain_error_}
-        return {**gains, "weights": dict(zip(self.names_, self.weights_.tolist(), strict=True))}
+        return {
+            **gains,
+            "weights": dict(zip(self.names_, self.candidate_weights_.tolist(), strict=True)),
+        }
 
     def _summary(self) -> Summary:
         gain = gain_text(100 * self.gain_, 100 * self.gain_error_)
@@ -243,9 +251,9 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
             f"{gain} % of its risk, on held-out rows."
         )
         rows = []
-        for place in np.argsort(-self.weights_, kind="stable"):
+        for place in np.argsort(-self.candidate_weights_, kind="stable"):
             alone = f"{100 * self.gains_[place]:.3g} %"
-            rows.append((self.names_[place], f"{self.weights_[place]:.3f}", alone))
+            rows.append((self.names_[place], f"{self.candidate_weights_[place]:.3f}", alone))
         return Summary(sentence, ("candidate", "weight", "alone"), rows)
 
     def _checked_kernel(self) -> Kernel:
@@ -296,7 +304,9 @@ def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:
     if sample_weight is None:
         return rows, np.full(len(rows), 1 / len(rows))
     weights = checked_weights("StackedMean", sample_weight, len(rows))
-    if np.array_equal(weights, np.floor(weights)) and weights.sum() <= max(COUNTS_UP_TO, len(rows)):
+    if np.array_equal(weights, np.floor(weights)) and weights.sum() <= max(
+        MAX_ROWS_COUNTED, len(rows)
+    ):
         rows = np.repeat(rows, weights.astype(np.intp), axis=0)
         return rows, np.full(len(rows), 1 / len(rows))
     masses = checked_masses("StackedMean", weights, len(rows))
@@ -319,8 +329,8 @@ def _check_bandwidth(kernel: Kernel) -> None:
     """Refuse bandwidths whose inverse squares are not finite."""
     for _, part in terms(kernel):
         bandwidth = getattr(part, "bandwidth", 1.0)
-        if isinstance(bandwidth, Real) and float(bandwidth) < LEAST_BANDWIDTH:
-            needed = f"a bandwidth of at least {LEAST_BANDWIDTH:g} is needed, for squares of frequencies to be numbers"
+        if isinstance(bandwidth, Real) and float(bandwidth) < MIN_BANDWIDTH:
+            needed = f"a bandwidth of at least {MIN_BANDWIDTH:g} is needed, for squares of frequencies to be numbers"
             raise MuhatError("StackedMean", needed, f"{float(bandwidth):.3g}", "rescale X")
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._validation import positive, whole_number
-from muhat.stacking._candidates import EMPTY, Candidate, whole_numbers
+from muhat.stacking._candidates import EMPTY_CLUSTER_SHARE, Candidate, whole_numbers
 from muhat.stacking._measures import Measure, Recombination, product_of_parts
-from muhat.stacking._sample import TREE_UP_TO, Folds, Sample, Waves, cut
+from muhat.stacking._sample import MAX_ROWS_TREE, Folds, RandomFourierMoments, StackSample, cut
 
 
 @dataclass
@@ -28,35 +28,39 @@ class Recombined(Candidate):
     n_clusters: int
 
     @abstractmethod
-    def parts(self, sample: Sample) -> list[Array]:
+    def parts(self, sample: StackSample) -> list[Array]:
         """Return the factors a_b of the columns, with sum one, for each estimate: arrays of shape (B, d)."""
 
-    def labels(self, sample: Sample) -> Array:
+    def labels(self, sample: StackSample) -> Array:
         """Return the cluster of each row, counted from zero."""
         return cut(sample.tree[0], [self.n_clusters])[0]
 
-    def is_for(self, sample: Sample) -> bool:
+    def is_for(self, sample: StackSample) -> bool:
         """Whether the sample has three rows to a cluster, and few enough rows for Ward's tree of all."""
-        return 3 * whole_number(self, "n_clusters", self.n_clusters, 2) <= sample.size <= TREE_UP_TO
+        return (
+            3 * whole_number(self, "n_clusters", self.n_clusters, 2) <= sample.size <= MAX_ROWS_TREE
+        )
 
-    def fit(self, sample: Sample) -> list[Measure]:
+    def fit(self, sample: StackSample) -> list[Measure]:
         """Return the distributions of such rows."""
         labels = self.labels(sample)
         return [
             Recombination(sample.X, sample.masses, labels, parts) for parts in self.parts(sample)
         ]
 
-    def left_out(self, sample: Sample, folds: Folds, waves: Waves) -> list[Array]:
+    def left_out(
+        self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
+    ) -> list[Array]:
         """Return their waves without each fold, in which clusters keep the rows that are left."""
         labels, count = self.labels(sample), self.n_clusters
         cells, shape = folds.labels * count + labels, (len(folds.shares), count)
         mass = np.bincount(cells, sample.masses, shape[0] * count).reshape(shape)
         left = mass.sum(axis=0) - mass
-        left[left < EMPTY * mass.sum(axis=0)] = 0
+        left[left < EMPTY_CLUSTER_SHARE * mass.sum(axis=0)] = 0
 
         def without_folds(part: Array) -> Array:
             sums = (
-                Waves(sample, part * waves.frequencies)
+                RandomFourierMoments(sample, part * waves.frequencies)
                 .averages(cells, shape[0] * count)
                 .reshape(*shape, -1)
             )
@@ -86,7 +90,7 @@ class IndependentBlocks(Recombined):
     n_clusters: int = 2
     n_blocks: Sequence[int] = (2, 5)
 
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return a name for each number of blocks, if there are several features and rows enough."""
         return (
             [f"{count} blocks of features" for count in self._counts(sample)]
@@ -94,11 +98,11 @@ class IndependentBlocks(Recombined):
             else []
         )
 
-    def _counts(self, sample: Sample) -> list[int]:
+    def _counts(self, sample: StackSample) -> list[int]:
         asked, d = whole_numbers(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1]
         return sorted({min(count, d) for count in asked if d > 1})
 
-    def parts(self, sample: Sample) -> list[Array]:
+    def parts(self, sample: StackSample) -> list[Array]:
         """Return the indicators of the blocks, for each number of these."""
         levels = cut(sample.tree_of_features, self._counts(sample))
         return [np.arange(level.max() + 1)[:, None] == level for level in levels]
@@ -119,11 +123,11 @@ class ClusterJitter(Recombined):
     n_clusters: int = 8
     share: float = 0.5
 
-    def names(self, sample: Sample) -> list[str]:
+    def names(self, sample: StackSample) -> list[str]:
         """Return one name, if there are rows enough."""
         return ["jitter"] if self.is_for(sample) else []
 
-    def parts(self, sample: Sample) -> list[Array]:
+    def parts(self, sample: StackSample) -> list[Array]:
         """Return 1, the share, and minus the share."""
         share = positive(self, "share", self.share)
         factors = np.array([1, share, -share])[:, None]

@@ -16,39 +16,40 @@ from muhat.gram._problem import dimension_of
 from muhat.kernels import Kernel
 from muhat.selection._base import bias_factor_of
 
-ROWS = 8192
+ROWS_PER_CHUNK = 8192
 """Rows whose waves are held at once."""
 
 MAX_ROWS_DENSE = 2000
 """Rows up to which the Gram matrix is held; beyond, its products are made from blocks."""
 
-FOLDS = 20
+N_FOLDS = 20
 """The number of random folds, where rows are not left out one by one."""
 
-TREE_UP_TO = 2000
+MAX_ROWS_TREE = 2000
 """Rows of which Ward's tree is made; the others join the nearest cluster."""
 
-FLOOR = 0.1
+VARIANCE_FLOOR = 0.1
 """What is added to the variances when rows are whitened, as a share of their mean."""
 
 TIE_SHARE = 1e-3
 """What is added to rows before they are clustered, to break ties, as a share of their typical distance to the median.
 
-Equal heights in Ward's tree would otherwise be ordered by rounding, and a change of 1e-9 would change the clusters.
+Equal heights in Ward's tree would otherwise be ordered by rounding, and a change of 1e-9 would
+change the clusters.
 """
 
-COUNTED_ROWS = 500
+N_ROWS_FOR_DISTINCT = 500
 """Rows among which the distinct ones, and the components that share the variance, are counted."""
 
-SAME_ROW = 1e-4
+SAME_ROW_TOL = 1e-4
 """Squared distance in the RKHS, as a share of the variance there, below which two rows count as one."""
 
-SPARSE_FROM = 100_000
+MIN_SIZE_SPARSE = 100_000
 """The entries of a matrix of indicators beyond which it is held sparse."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class StackSample:
     """Rows in double precision with masses, all positive, that sum to one, and the kernel with its bandwidth."""
 
     kernel: Kernel
@@ -67,10 +68,10 @@ class Sample:
         """x̄, the mean of the rows; exact where all rows are equal, however large they are."""
         return self.X[0] + self.masses @ (self.X - self.X[0])
 
-    def without(self, rows: Array) -> Sample:
+    def without(self, rows: Array) -> StackSample:
         """Return the sample without some rows, given as a mask; the bandwidth stays."""
         left = self.masses[~rows]
-        return Sample(self.kernel, self.X[~rows], left / left.sum(), self.size)
+        return StackSample(self.kernel, self.X[~rows], left / left.sum(), self.size)
 
     def product(self, V: Array) -> Array:
         """Return K V."""
@@ -90,7 +91,7 @@ class Sample:
         """The same of whitened rows."""
         X = self._scaled
         variances, axes = np.linalg.eigh((self.masses * X.T) @ X)
-        floor = FLOOR * variances.mean() or 1.0
+        floor = VARIANCE_FLOOR * variances.mean() or 1.0
         # Turned back, so that the whitened rows are continuous in the rows where eigenvalues repeat.
         return self._tree(X @ (axes / np.sqrt(np.maximum(variances, 0) + floor)) @ axes.T)
 
@@ -120,7 +121,7 @@ class Sample:
         K = self._some_gram
         own = np.diagonal(K)
         variance = float(own.mean() - K.mean())
-        unit = SAME_ROW * max(variance, 0.0) + np.finfo(float).eps * 100 * float(own.mean())
+        unit = SAME_ROW_TOL * max(variance, 0.0) + np.finfo(float).eps * 100 * float(own.mean())
         apart = np.maximum(own[:, None] + own - 2 * K, 0)
         return float((1 / np.exp(-apart / (unit or 1.0)).sum(axis=1)).sum())
 
@@ -143,7 +144,7 @@ class Sample:
     @property
     def _step(self) -> int:
         """Every how many rows one is taken, where 500 at most are."""
-        return -(-self.n // COUNTED_ROWS)
+        return -(-self.n // N_ROWS_FOR_DISTINCT)
 
     @cached_property
     def _some_gram(self) -> Array:
@@ -162,16 +163,16 @@ class Sample:
         rng = np.random.default_rng(0)
         X = X + TIE_SHARE * typical * rng.standard_normal(X.shape) / np.sqrt(X.shape[1])
         members = np.arange(self.n)
-        if self.n > TREE_UP_TO:
-            members = np.sort(rng.choice(self.n, TREE_UP_TO, replace=False))
+        if self.n > MAX_ROWS_TREE:
+            members = np.sort(rng.choice(self.n, MAX_ROWS_TREE, replace=False))
         return linkage(X[members], "ward"), members, X
 
 
 def cut(tree: Array, sizes: Sequence[int]) -> Array:
     """Return the cluster of each row when a tree is cut into so many, fewer where heights are tied: (sizes, n).
 
-    The tree has the rows of ``scipy.cluster.hierarchy.linkage``. All merges are made that are no higher than the last
-    that is needed.
+    The tree has the rows of ``scipy.cluster.hierarchy.linkage``. All merges are made that are no
+    higher than the last that is needed.
     """
     n = len(tree) + 1
     heights, nodes = tree[:, 2], np.arange(2 * n - 1)
@@ -202,7 +203,9 @@ class Folds:
     """The masses of the rows."""
 
     @classmethod
-    def from_sample(cls, sample: Sample, n_splits: int | None, rng: np.random.Generator) -> Folds:
+    def from_sample(
+        cls, sample: StackSample, n_splits: int | None, rng: np.random.Generator
+    ) -> Folds:
         """Return each row by itself, or random folds of equal size if a number is given."""
         if n_splits is None:
             return cls(np.arange(sample.n), sample.masses)
@@ -232,14 +235,14 @@ class Folds:
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class RandomFourierMoments:
     """Functions of the RKHS by their values at random frequencies: ⟨f, g⟩ ≈ k(x, x) mean_ω conj(F(ω)) G(ω).
 
-    The wave of a measure is its characteristic function, with x̄ for the origin: that of a Gaussian depends on the data
-    through the mean and the variance of ω·x alone.
+    The wave of a measure is its characteristic function, with x̄ for the origin: that of a Gaussian
+    depends on the data through the mean and the variance of ω·x alone.
     """
 
-    sample: Sample
+    sample: StackSample
     frequencies: Array
 
     @cached_property
@@ -250,10 +253,10 @@ class Waves:
         return (self.sample.X[rows] - self.sample.center) @ self.frequencies.T
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        if self.sample.n <= ROWS:
+        if self.sample.n <= ROWS_PER_CHUNK:
             yield slice(None), self._phases
             return
-        for rows in slices(0, self.sample.n, ROWS):
+        for rows in slices(0, self.sample.n, ROWS_PER_CHUNK):
             yield rows, self._block(rows)
 
     @cached_property
@@ -261,7 +264,7 @@ class Waves:
         return _wave(self._phases)
 
     def _waves(self) -> Iterator[tuple[slice, Array]]:
-        if self.sample.n <= ROWS:
+        if self.sample.n <= ROWS_PER_CHUNK:
             yield slice(None), self._all_waves
             return
         for rows, phases in self._blocks():
@@ -312,7 +315,7 @@ def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:
     """Return the matrix whose product with rows of values sums them up by label: sparse, unless it is small."""
     weights = np.ones(len(labels)) if weights is None else weights
     places = labels, np.arange(len(labels))
-    if count * len(labels) > SPARSE_FROM:
+    if count * len(labels) > MIN_SIZE_SPARSE:
         return csr_array((weights, places), shape=(count, len(labels)))
     matrix = np.zeros((count, len(labels)))
     matrix[places] = weights

@@ -12,12 +12,12 @@ from muhat.embedding import Element, Embedding
 from muhat.kernels import Kernel, Mixture
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._measures import Measure, Recombination, draw_from
-from muhat.stacking._sample import Sample
+from muhat.stacking._sample import StackSample
 
-ADDED = 0.005
+MONTE_CARLO_BUDGET = 0.005
 """What all points that are drawn may add to the risk, as a share of KME's."""
 
-MOST_DRAWS = 20_000
+MAX_DRAWS = 20_000
 """The most points that are drawn."""
 
 
@@ -25,7 +25,8 @@ MOST_DRAWS = 20_000
 class Span:
     """Measures as combinations of points and of Gaussians, which all of them share.
 
-    For a kernel without the mean of a Gaussian in closed form, points are drawn from the Gaussians instead.
+    For a kernel without the mean of a Gaussian in closed form, points are drawn from the Gaussians
+    instead.
     """
 
     kernel: Kernel
@@ -38,7 +39,11 @@ class Span:
 
     @classmethod
     def from_measures(
-        cls, sample: Sample, measures: Sequence[Measure], n_draws: int, rng: np.random.Generator
+        cls,
+        sample: StackSample,
+        measures: Sequence[Measure],
+        n_draws: int,
+        rng: np.random.Generator,
     ) -> Span:
         """Return the span of measures made from a sample, with so many draws from each mixture if need be."""
         count, closed = len(measures), sample.kernel.has_gaussian_means
@@ -90,7 +95,7 @@ def joined(mixtures: Sequence[Mixture], weights: Array) -> Mixture:
 
 
 def combination(
-    sample: Sample, measures: Sequence[Measure], w: Array, rng: np.random.Generator
+    sample: StackSample, measures: Sequence[Measure], w: Array, rng: np.random.Generator
 ) -> Element:
     """Return Σ_m w_m μ_m: points and Gaussians; where these have no closed form, points that are drawn from them."""
     weights = np.zeros(sample.n)
@@ -123,12 +128,14 @@ def combination(
 def draws_for(n: int, masses: Array) -> list[int]:
     """Return how many points stand for each of some masses of an estimate from n rows: so many for each row.
 
-    N_m independent points for each mass m would add Σ m²/N_m to a risk of about 1/n: least where N_m goes with m. Whole
-    points for each row keep the number where masses differ by rounding.
+    N_m independent points for each mass m would add Σ m²/N_m to a risk of about 1/n: least where
+    N_m goes with m. Whole points for each row keep the number where masses differ by rounding.
     """
     total = masses.sum()
     return (
-        np.ceil(np.minimum(n * np.ceil(total * masses / ADDED), MOST_DRAWS * masses / total))
+        np.ceil(
+            np.minimum(n * np.ceil(total * masses / MONTE_CARLO_BUDGET), MAX_DRAWS * masses / total)
+        )
         .astype(int)
         .tolist()
     )

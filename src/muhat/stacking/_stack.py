@@ -10,31 +10,38 @@ import numpy as np
 from muhat._arrays import Array, slices
 from muhat.errors import MuhatError
 from muhat.kernels import Mixture
-from muhat.stacking._candidates import Candidate, wave_of
+from muhat.stacking._candidates import Candidate, wave_of_measure
 from muhat.stacking._measures import Measure, Recombination
-from muhat.stacking._sample import FOLDS, ROWS, Folds, Sample, Waves, orthogonal_frequencies
+from muhat.stacking._sample import (
+    N_FOLDS,
+    ROWS_PER_CHUNK,
+    Folds,
+    RandomFourierMoments,
+    StackSample,
+    orthogonal_frequencies,
+)
 from muhat.stacking._span import Span
 from muhat.stacking._weights import LeftOutMoments
 
-ONE_BY_ONE_UP_TO = 100
+MAX_ROWS_ONE_BY_ONE = 100
 """Rows up to which each is left out by itself; beyond, random folds are."""
 
-DRAWS_TO_CHOOSE = 200
+N_DRAWS_WEIGHTS = 200
 """Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
 
-FEW_DISTINCT = (12.0, 24.0)
+DISTINCT_ROWS_RAMP = (12.0, 24.0)
 """Distinct rows up to which the stacked mean is the plain mean, and from which on it is all of its own."""
 
-MOSTLY_DISTINCT = (0.8, 1.0)
+DISTINCT_SHARE_RAMP = (0.8, 1.0)
 """The same for the share of distinct rows, whichever says more: few rows that all differ are no reason for doubt."""
 
-OUTER_FOLDS = 5
+N_OUTER_FOLDS = 5
 """Folds that the gain is estimated on."""
 
-SCORING_FREQUENCIES = 1024
+N_SCORING_FREQUENCIES = 1024
 """Random frequencies that the gain is estimated with."""
 
-FEWEST = 3
+MIN_ROWS_FOR_ERROR = 3
 """Rows from which on a standard error can be estimated."""
 
 
@@ -51,7 +58,7 @@ class Stack:
     def from_sample(
         cls,
         candidates: Sequence[Candidate],
-        sample: Sample,
+        sample: StackSample,
         n_frequencies: int | None,
         unit_mass: bool,
         rng: np.random.Generator,
@@ -76,14 +83,16 @@ def total_mass(measure: Measure) -> float:
     return 1.0 if isinstance(measure, Mixture | Recombination) else float(measure.sum())
 
 
-def trust_in_candidates(sample: Sample) -> float:
+def trust_in_candidates(sample: StackSample) -> float:
     """Return how much of the weights is kept, between zero and one; the rest goes to the plain mean.
 
-    On data of a few values left-out scores are skewed and correlated with the choice that they decide: what they
-    promise does not come true. It is continuous in the rows, with no threshold at which an estimate would jump.
+    On data of a few values left-out scores are skewed and correlated with the choice that they
+    decide: what they promise does not come true. It is continuous in the rows, with no threshold at
+    which an estimate would jump.
     """
     return max(
-        _ramp(sample.n_distinct, *FEW_DISTINCT), _ramp(sample.distinct_share, *MOSTLY_DISTINCT)
+        _ramp(sample.n_distinct, *DISTINCT_ROWS_RAMP),
+        _ramp(sample.distinct_share, *DISTINCT_SHARE_RAMP),
     )
 
 
@@ -93,7 +102,7 @@ def _ramp(value: float, low: float, high: float) -> float:
 
 def _moments(
     candidates: Sequence[Candidate],
-    sample: Sample,
+    sample: StackSample,
     n_frequencies: int | None,
     rng: np.random.Generator,
 ) -> LeftOutMoments:
@@ -102,10 +111,10 @@ def _moments(
         own = sample.kernel(sample.X)
         return LeftOutMoments(own[None], own, np.ones(1))
     known = sample.kernel.has_frequencies
-    in_folds = sample.n > ONE_BY_ONE_UP_TO or not known
-    folds = Folds.from_sample(sample, min(FOLDS, sample.n) if in_folds else None, rng)
+    in_folds = sample.n > MAX_ROWS_ONE_BY_ONE or not known
+    folds = Folds.from_sample(sample, min(N_FOLDS, sample.n) if in_folds else None, rng)
     if n_frequencies is None or not known:
-        return LeftOutMoments.from_refits(candidates, sample, folds, DRAWS_TO_CHOOSE, rng)
+        return LeftOutMoments.from_refits(candidates, sample, folds, N_DRAWS_WEIGHTS, rng)
     with np.errstate(over="ignore"):
         frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
         are_finite = np.isfinite(frequencies**2).all()
@@ -116,7 +125,9 @@ def _moments(
         )
         raise MuhatError("StackedMean", needed, got, "rescale X or take another bandwidth")
     with np.errstate(over="ignore", invalid="ignore"):
-        moments = LeftOutMoments.from_waves(candidates, sample, folds, Waves(sample, frequencies))
+        moments = LeftOutMoments.from_waves(
+            candidates, sample, folds, RandomFourierMoments(sample, frequencies)
+        )
     if not np.isfinite(moments.inner).all():
         needed, got = (
             "rows whose squares are finite, in units of the bandwidth, are needed",
@@ -135,21 +146,21 @@ class HeldOutGain:
 
 
 def held_out_gain(
-    candidates: Sequence[Candidate], sample: Sample, n_frequencies: int | None, unit_mass: bool
+    candidates: Sequence[Candidate], sample: StackSample, n_frequencies: int | None, unit_mass: bool
 ) -> HeldOutGain:
     """Return the gain of the stacked mean, everything refitted without each of five folds and scored on it.
 
-    That is the gain g' of s n rows, s = 4/5. The odds g/(1 − g) go with one over the number of rows where the bias does
-    not depend on it: those of n rows are s times those of g'.
+    That is the gain g' of s n rows, s = 4/5. The odds g/(1 − g) go with one over the number of rows
+    where the bias does not depend on it: those of n rows are s times those of g'.
     """
-    if sample.n < FEWEST:
+    if sample.n < MIN_ROWS_FOR_ERROR:
         return HeldOutGain(0.0, np.nan)
     rng = np.random.default_rng(0)
-    folds = Folds.from_sample(sample, min(OUTER_FOLDS, sample.n), rng)
+    folds = Folds.from_sample(sample, min(N_OUTER_FOLDS, sample.n), rng)
     differences, risks = np.empty((2, sample.n))
     for rows in folds:
         masses = sample.masses[~rows] / sample.masses[~rows].sum()
-        left = Sample(sample.kernel, sample.X[~rows], masses, int((~rows).sum()))
+        left = StackSample(sample.kernel, sample.X[~rows], masses, int((~rows).sum()))
         stack = Stack.from_sample(candidates, left, n_frequencies, unit_mass, rng)
         G, values = _scores(stack.measures, left, sample.X[rows], rng)
         w, plain = stack.weights, np.eye(len(G))[0]
@@ -165,19 +176,21 @@ def held_out_gain(
 
 
 def _scores(
-    measures: Sequence[Measure], left: Sample, X: Array, rng: np.random.Generator
+    measures: Sequence[Measure], left: StackSample, X: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the inner products of some estimates, and their values at rows: of shape (M, M) and (rows, M)."""
     if not left.kernel.has_frequencies:
-        span = Span.from_measures(left, measures, DRAWS_TO_CHOOSE, rng)
+        span = Span.from_measures(left, measures, N_DRAWS_WEIGHTS, rng)
         return span.gram(), span.values(X)
-    waves = Waves(left, orthogonal_frequencies(left.kernel, SCORING_FREQUENCIES, X.shape[1], rng))
+    waves = RandomFourierMoments(
+        left, orthogonal_frequencies(left.kernel, N_SCORING_FREQUENCIES, X.shape[1], rng)
+    )
     every = np.ones(left.n, dtype=bool)
-    complex_waves = np.concatenate([wave_of(measure, waves, every) for measure in measures])
+    complex_waves = np.concatenate([wave_of_measure(measure, waves, every) for measure in measures])
     parts = np.concatenate([complex_waves.real, complex_waves.imag], axis=1)
     values = np.empty((len(X), len(parts)))
-    for rows in slices(0, len(X), ROWS):
+    for rows in slices(0, len(X), ROWS_PER_CHUNK):
         phases = (X[rows] - left.center) @ waves.frequencies.T
         values[rows] = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) @ parts.T
-    scale = left.kernel.bound / SCORING_FREQUENCIES
+    scale = left.kernel.bound / N_SCORING_FREQUENCIES
     return scale * (parts @ parts.T), scale * values

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 from muhat._arrays import Array
 from muhat.stacking._candidates import Candidate
-from muhat.stacking._sample import Folds, Sample, Waves
+from muhat.stacking._sample import Folds, RandomFourierMoments, StackSample
 from muhat.stacking._span import Span
 
 RIDGE = 0.4
@@ -20,7 +20,7 @@ RIDGE = 0.4
 SUM_BONUS = 0.05
 """What is added to every a_m, in units of KME's risk, where Σ w is free: the noise of a would make it too small."""
 
-ROUNDED = 1e-12
+ROUNDING_SHARE = 1e-12
 """The share of the largest inner product that is rounding."""
 
 
@@ -46,7 +46,11 @@ class LeftOutMoments:
 
     @classmethod
     def from_waves(
-        cls, candidates: Sequence[Candidate], sample: Sample, folds: Folds, waves: Waves
+        cls,
+        candidates: Sequence[Candidate],
+        sample: StackSample,
+        folds: Folds,
+        waves: RandomFourierMoments,
     ) -> LeftOutMoments:
         """Return the moments as means over random frequencies; the first candidate's first estimate is KME."""
         left_out = np.stack(
@@ -66,14 +70,14 @@ class LeftOutMoments:
     def from_refits(
         cls,
         candidates: Sequence[Candidate],
-        sample: Sample,
+        sample: StackSample,
         folds: Folds,
         n_draws: int,
         rng: np.random.Generator,
     ) -> LeftOutMoments:
         """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
 
-        def moments(left: Sample, rows: Array) -> tuple[Array, Array]:
+        def moments(left: StackSample, rows: Array) -> tuple[Array, Array]:
             span = Span.from_measures(
                 left, [m for each in candidates for m in each.checked_fit(left)], n_draws, rng
             )
@@ -119,29 +123,31 @@ class LeftOutMoments:
     def damping(self, w: Array, bias_factor: float) -> float:
         """Return how far to go from the plain mean to the estimate of weights w, between 0 and 1.
 
-        With h = μ_w − μ̂ it is the c that maximises 2c ⟨k(x_i, ·) − μ̂, h⟩ − κ c² ‖h‖², the left-out gain with the
-        squared bias counted κ times, as ``KernelMean()`` counts it: what is chosen by left-out scores is correlated
-        with their noise, the more so the fewer components share the variance.
+        With h = μ_w − μ̂ it is the c that maximises 2c ⟨k(x_i, ·) − μ̂, h⟩ − κ c² ‖h‖², the
+        left-out gain with the squared bias counted κ times, as ``KernelMean()`` counts it: what is
+        chosen by left-out scores is correlated with their noise, the more so the fewer components
+        share the variance.
         """
         h = w - np.eye(len(w))[0]
         gained, squared = float(self.cross @ h - self.inner[0] @ h), float(h @ self.inner @ h)
-        if squared <= ROUNDED * float(np.abs(self.inner).max()):
+        if squared <= ROUNDING_SHARE * float(np.abs(self.inner).max()):
             return 1.0  # no step at all, whose length says nothing
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
     def best_weights(self, masses: Array | None = None) -> Array:
         """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², the total mass of the estimate being one.
 
-        Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal weights.
+        Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal
+        weights.
 
         Parameters
         ----------
         masses : array of shape (M,), default=None
-            The total mass of each candidate. If None, the total mass of the estimate is free: Σ w ≤ 1, and
-            −0.1 R̂ Σ w is added.
+            The total mass of each candidate. If None, the total mass of the estimate is free: Σ w ≤
+            1, and −0.1 R̂ Σ w is added.
         """
         count = len(self.cross)
-        least = ROUNDED * float(np.abs(self.inner).max())
+        least = ROUNDING_SHARE * float(np.abs(self.inner).max())
         pull = max(RIDGE * self.risk, least)
         gamma, V = np.linalg.eigh(self.inner + pull * np.eye(count))
         scale = np.sqrt(np.maximum(gamma, least))[:, None]
@@ -160,8 +166,9 @@ class LeftOutMoments:
 def _least_squares_with_total(root: Array, aim: Array, masses: Array) -> Array:
     """Return w ≥ 0 with Σ c_m w_m = 1, for masses c, that minimises ‖root w − aim‖.
 
-    With that total it is ‖Cw‖ that is to be least, C = root − aim cᵀ. So it is for w/cᵀw of the w that minimises
-    ‖Cw‖² + s² (cᵀw − 1)², for any s: the least value among the multiples of w increases with ‖Cw‖/cᵀw.
+    With that total it is ‖Cw‖ that is to be least, C = root − aim cᵀ. So it is for w/cᵀw of the w
+    that minimises ‖Cw‖² + s² (cᵀw − 1)², for any s: the least value among the multiples of w
+    increases with ‖Cw‖/cᵀw.
     """
     s = np.abs(root).max()
     w = nnls(
