@@ -20,7 +20,7 @@ from muhat._arrays import Array
 from muhat._messages import is_at_floor, listed_names, rows_text, shift_text
 from muhat._python_lines import independence_lines, two_files_lines, two_groups_lines
 from muhat.cli._command_line import errors_named, standard_output
-from muhat.cli._compare import QUIET_UP_TO
+from muhat.cli._compare import MAX_QUIET_ROWS
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -50,7 +50,13 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import left_out_text, readings_of, sample_names, show_notes
+from muhat.cli._reading import (
+    left_out_text,
+    reading_options,
+    readings_of,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._samples import (
     LargeSample,
     ReadSample,
@@ -125,13 +131,7 @@ def two_samples_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
-    reading = {
-        "drop": tuple(drop or ()),
-        "only_numeric": only_numeric,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading = reading_options(drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -382,7 +382,7 @@ def _finish(
 
 
 def _spinner(rows: int) -> AbstractContextManager[Any]:
-    return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > QUIET_UP_TO)
+    return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > MAX_QUIET_ROWS)
 
 
 def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> _SamplePair:
