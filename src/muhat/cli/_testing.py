@@ -82,6 +82,9 @@ from muhat.testing import (
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
 
+MIN_ROWS_TOGETHER = 3
+"""The fewest rows of two samples together: with two, no permutation changes the statistic."""
+
 MAX_LISTED = 10
 """The most features in a table."""
 
@@ -402,6 +405,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
         tables.append(replace(table, name=name))
         dropped.append((name, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
         columns += sample.not_numbers
+    _check_sizes(str(files[0]), tables)
     numbers = samples[0].numbers, samples[1].numbers
     return _SamplePair(tables[0], tables[1], numbers, left_out_text(columns, dropped))
 
@@ -426,9 +430,16 @@ def _one_file(
         rows = np.flatnonzero(labels == group)
         tables.append(replace(table, name=_group_name(by, group), data=table.data[rows]))
         numbers.append(sample.numbers[rows])
+    _check_sizes(tables[0].name, tables)
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
     left_out = left_out_text(sample.not_numbers, [dropped])
     return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
+
+
+def _check_sizes(who: str, tables: Sequence[DataSet]) -> None:
+    """Raise MuhatError for two samples of one row each, which no permutation changes."""
+    if sum(len(each.data) for each in tables) < MIN_ROWS_TOGETHER:
+        raise MuhatError(who, "it must have at least 2 rows", "1 row")
 
 
 def groups_in_order(labels: Sequence[str]) -> list[str]:
