@@ -71,7 +71,7 @@ MODULES = {
 
 
 def imported(path):
-    """The modules of muhat that a file imports, wherever in it the import stands, without the leading 'muhat.'."""
+    """The modules of muhat that a file imports, anywhere in it, without the leading 'muhat.'."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if (
             isinstance(node, ast.ImportFrom)
@@ -112,7 +112,7 @@ def imported_by_name(path):
 
 
 def test_no_module_is_imported_by_its_name_but_by_the_package_itself():
-    """``muhat/__init__.py``, which imports public names when they are asked for, is not a module."""
+    """``muhat/__init__.py`` alone does: it imports public names when they are used."""
     by_name = [
         f"{name}: {each}" for name, path in MODULES.items() for each in imported_by_name(path)
     ]
