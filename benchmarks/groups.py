@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.timing import Ratio, medians
-from muhat import Gaussian, KernelMeans, Nystrom
+from muhat import Gaussian, GroupTest, KernelMeans, Nystrom
 from muhat._arrays import Array, slices
 
 RNG = np.random.default_rng(0)
@@ -62,8 +62,25 @@ def on_landmarks(
     yield Ratio(what, ours, peer, 5.0)
 
 
+def comparing_all_pairs(
+    T: int = 20, n: int = 1000, permutations: int = 999, peer_rows: int = 2000, rounds: int = 3
+) -> Iterator[Ratio]:
+    """A test of groups with all pairs, against one eigendecomposition."""
+    labels = np.repeat(np.arange(T), n)
+    X = RNG.normal(size=(T * n, 5))
+    K = Gaussian(2.0)(RNG.normal(size=(peer_rows, 5)))
+    ours, peer = medians(
+        lambda: GroupTest(n_permutations=permutations).test(X, labels),
+        lambda: np.linalg.eigh(K),
+        rounds=rounds,
+    )
+    what = f"GroupTest().test, {T} groups of {n} rows, all pairs, against eigh of {peer_rows}"
+    yield Ratio(what, ours, peer, 3.0)
+
+
 BENCHMARKS = {
     all_pairs: {"T": 6, "n": 4, "rounds": 1},
     on_landmarks: {"T": 6, "n": 4, "landmarks": 5, "rounds": 1},
+    comparing_all_pairs: {"T": 3, "n": 4, "permutations": 9, "peer_rows": 5, "rounds": 1},
 }
 """With the arguments of a tiny run."""

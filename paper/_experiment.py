@@ -47,6 +47,18 @@ def rows_of_tasks(settings: Settings, results: Sequence[Sequence[Row]]) -> list[
     return [row for rows in results for row in rows]
 
 
+def in_blocks(case: Task, count: int, size: int) -> list[Task]:
+    """Return the tasks of a case with ``count`` samples: blocks from ``first`` to ``last``.
+
+    Examples
+    --------
+    >>> in_blocks({"n": 10}, 5, 3)
+    [{'n': 10, 'first': 0, 'last': 3}, {'n': 10, 'first': 3, 'last': 5}]
+    """
+    starts = range(0, count, size)
+    return [{**case, "first": first, "last": min(first + size, count)} for first in starts]
+
+
 def no_claims(results: Results) -> list[Claim]:
     """Return the claims of an experiment about which the paper makes none."""
     return []

@@ -249,6 +249,14 @@ def legend_entries(
     return labels
 
 
+def legend_of_markers(figure: Any, styles: Mapping[str, tuple[str, str]], columns: int = 4) -> None:
+    """Put a legend of colours and markers, by their labels, under all panels."""
+    entries = {}
+    for label, (colour, marker) in styles.items():
+        entries[label] = legend_handle(color=colour, marker=marker, linestyle="none")
+    legend_below(figure, entries, columns)
+
+
 def legend_below(figure: Any, entries: dict[str, Any], columns: int = 4) -> None:
     """Put a legend under all panels, where it covers nothing."""
     figure.legend(

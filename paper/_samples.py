@@ -10,7 +10,7 @@ from muhat.kernels import Gaussian, Kernel
 from muhat.theory import ExactLosses
 from paper._arrays import Array
 from paper._estimators import EstimatorLosses, stacked_embeddings
-from paper._experiment import Row, Settings, Task
+from paper._experiment import Row, Settings, Task, in_blocks, rows_of_tasks
 from paper._statistics import improvement, mean_of
 
 SAMPLINGS = ("redrawn", "once")
@@ -28,15 +28,11 @@ KERNEL_VALUES = 2 * 10**7
 
 def blocks(settings: Settings, cases: Iterable[Task]) -> list[Task]:
     """Return the tasks of each case: its m samples in blocks."""
-    m = settings["m"]
-    tasks = []
+    tasks: list[Task] = []
     for case in cases:
-        size = min(
-            settings["block"], max(1, KERNEL_VALUES // int(case.get("n") or settings["n"]) ** 2)
-        )
-        tasks += [
-            {**case, "first": first, "last": min(first + size, m)} for first in range(0, m, size)
-        ]
+        n = int(case.get("n") or settings["n"])
+        size = min(settings["block"], max(1, KERNEL_VALUES // n**2))
+        tasks += in_blocks(case, settings["m"], size)
     return tasks
 
 
@@ -82,7 +78,7 @@ def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:
 def joined(results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the rows of all blocks, those of the same case, estimator and rule put together."""
     together: dict[tuple[Any, ...], Row] = {}
-    for row in (row for rows in results for row in rows):
+    for row in rows_of_tasks({}, results):
         key = tuple(value for value in row.values() if not isinstance(value, list))
         if key in together:
             for name, values in row.items():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat.errors import MuhatError
+from paper._arrays import Array
 from paper._experiment import Row
 
 INTEGER = re.compile(r"-?[0-9]+")
@@ -59,6 +60,48 @@ def one(rows: Iterable[Row], **values: object) -> Row:
     """Return the only row whose columns have the values given."""
     (row,) = where(rows, **values)
     return row
+
+
+def column(rows: Iterable[Row], name: str) -> Array:
+    """Return a column of numbers as an array.
+
+    Examples
+    --------
+    >>> column([{"n": 10}, {"n": 20}], "n")
+    array([10, 20])
+    """
+    return np.array([row[name] for row in rows])
+
+
+def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows with the same values in some columns, by these values.
+
+    Examples
+    --------
+    >>> list(grouped([{"n": 10, "d": 1}, {"n": 20, "d": 1}, {"n": 10, "d": 1}], "n", "d"))
+    [(10, 1), (20, 1)]
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in columns)
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown.
+
+    Examples
+    --------
+    >>> markdown(["n", "loss"], [["10", "0.1"]])
+    ['| n | loss |', '|---|---|', '| 10 | 0.1 |']
+    """
+    rule = "|---" * len(header) + "|"
+    return [_markdown_line(header), rule, *map(_markdown_line, lines)]
+
+
+def _markdown_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def distinct(rows: Iterable[Row], column: str, order: Iterable[Any] = ()) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over a pipe by the DevTools protocol, with the standard library alone."""
+"""A headless Chromium, driven over a pipe by the DevTools protocol."""
 
 import base64
 import json
@@ -36,7 +36,7 @@ PATIENCE = 60
 
 
 def found():
-    """Return the path of a Chromium that can be driven here, or None; ``MUHAT_CHROMIUM`` names another."""
+    """Return the path of a Chromium, or None; ``MUHAT_CHROMIUM`` names another."""
     if sys.platform == "win32":  # handles are not inherited there as files are
         return None
     named = os.environ.get("MUHAT_CHROMIUM")
@@ -94,7 +94,7 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
     def call(self, method, **parameters):
-        """Call a method of the protocol and return its result; what else is heard goes to ``events``."""
+        """Call a method of the protocol and return its result; other messages go to ``events``."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self.session:
@@ -173,10 +173,14 @@ class Browser:
     def click(self, selector):
         """Click the middle of an element, as a person does."""
         find = f"document.querySelector({json.dumps(selector)})"
-        box = f"(() => {{ const e = {find}; e.scrollIntoView({{block: 'center', behavior: 'instant'}}); "
+        box = (
+            "(() => "
+            f"{{ const e = {find}; e.scrollIntoView({{block: 'center', behavior: 'instant'}}); "
+        )
         x, y = self.js(
             box
-            + "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            + "const b = e.getBoundingClientRect(); "
+            + "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.point(x, y, kind)
@@ -195,7 +199,7 @@ class Browser:
         return self.js("performance.getEntriesByType('resource').map(each => each.name)")
 
     def misfits(self):
-        """Return what is wider than the window, or than the box it is in, and labels that cover each other."""
+        """Return what is wider than the window or its box, and labels that cover each other."""
         wider = self.js("document.documentElement.scrollWidth > innerWidth")
         return ["the page"] * wider + self.js(OVERFLOWING) + self.js(COVERING)
 
@@ -215,12 +219,15 @@ class Browser:
 
 OVERFLOWING = """[...document.querySelectorAll("body *")].filter((e) => {
     const box = e.getBoundingClientRect();
-    return box.width && box.right > innerWidth + 1 && !e.closest(".scroll, pre, .skip, .hidden, svg");
+    const may = e.closest(".scroll, pre, .skip, .hidden, svg");
+    return box.width && box.right > innerWidth + 1 && !may;
 }).map((e) => e.outerHTML.slice(0, 120))"""
 
 COVERING = """[...document.querySelectorAll("figure.plot")].flatMap((figure) => {
-    const boxes = [...figure.querySelectorAll(".tick.x")].map((e) => e.getBoundingClientRect()).filter((b) => b.width);
-    return boxes.slice(1).filter((box, place) => box.left < boxes[place].right).map(() => figure.innerText);
+    const ticks = [...figure.querySelectorAll(".tick.x")];
+    const boxes = ticks.map((e) => e.getBoundingClientRect()).filter((b) => b.width);
+    const covering = boxes.slice(1).filter((box, place) => box.left < boxes[place].right);
+    return covering.map(() => figure.innerText);
 })"""
 
 PROBLEMS = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")

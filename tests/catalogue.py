@@ -16,7 +16,7 @@ from muhat.kernels import (
 EXACT = 1e-8
 """Relative: leave-one-out scores against really leaving out."""
 CANCELLED = 5e-11
-"""Relative to mean k(x, x), for a score that cancels: five terms, each accurate to 1e-11."""
+"""Relative to mean k(x, x), for a score that cancels: five terms, each to 1e-11 by contour."""
 SAME_WEIGHTS = 1e-10
 """The spectral and the iterative route."""
 SEED = 20141208

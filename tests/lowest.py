@@ -1,4 +1,4 @@
-"""Print the lowest versions that pyproject.toml declares, as constraints for pip: ``make test-lowest``."""
+"""Print pip constraints to the lowest versions of pyproject.toml: ``make test-lowest``."""
 
 import re
 import sys
@@ -7,11 +7,11 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 TOOLS = {"hatchling", "mypy", "ruff"}
-"""They check or build the code and never run it, so that their versions say nothing about users' environments."""
+"""They check or build the code and never run it: users' environments need none of them."""
 
 
 def lowest(project):
-    """Return ``name==version`` for every requirement of the project and its extras that has a lowest version."""
+    """Return ``name==version`` for every requirement that has a lowest version."""
     declared = [
         *project["dependencies"],
         *(line for extra in project["optional-dependencies"].values() for line in extra),

@@ -1,9 +1,10 @@
 """Make pages of all kinds of data and look at each in a browser: ``make pages``.
 
-``python tests/pages.py FOLDER`` does, and with the name of a .png file it draws the picture of the docs instead.
+``python tests/pages.py FOLDER`` does. With a .png file it draws the picture of the docs.
 
-The eight bundled data sets, files with odd names, 500 columns, a million rows, one column. Each page is opened without
-a network at three widths, light and dark, and printed; pictures stand beside the pages. Exits with 1 if one is wrong.
+The eight bundled data sets, files with odd names, 500 columns, a million rows, one column. Each
+page is opened without a network at three widths, light and dark, and printed; pictures stand beside the
+pages. Exits with 1 if one is wrong.
 """
 
 import subprocess
@@ -121,7 +122,8 @@ def main(folder):
         for page in pages(folder):
             wrong = look_at(tab, page)
             print(
-                f"{page.name}: {page.stat().st_size:,} bytes, {'; '.join(wrong) or 'nothing is wrong'}",
+                f"{page.name}: {page.stat().st_size:,} bytes, "
+                f"{'; '.join(wrong) or 'nothing is wrong'}",
                 flush=True,
             )
             status |= bool(wrong)

@@ -1,4 +1,4 @@
-"""The tree is the table of contents: imports go one way, and examples run."""
+"""The tree is the table of contents: imports go one way, nothing runs in circles, and what is written runs."""
 
 import ast
 import doctest
@@ -29,6 +29,7 @@ ORDER = [
     "_text",
     "_python_lines",
     "_registry",
+    "_bases",
     "_arrays",
     "_caches",
     "_files",
@@ -70,7 +71,7 @@ MODULES = {
 
 
 def imported(path):
-    """The modules of muhat that a file imports anywhere, without the leading 'muhat.'."""
+    """The modules of muhat that a file imports, anywhere in it, without the leading 'muhat.'."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if (
             isinstance(node, ast.ImportFrom)
@@ -111,7 +112,7 @@ def imported_by_name(path):
 
 
 def test_no_module_is_imported_by_its_name_but_by_the_package_itself():
-    """``muhat/__init__.py``, which imports public names lazily, does not count."""
+    """``muhat/__init__.py`` alone does: it imports public names when they are used."""
     by_name = [
         f"{name}: {each}" for name, path in MODULES.items() for each in imported_by_name(path)
     ]
@@ -169,7 +170,7 @@ def test_the_paper_uses_public_names_of_muhat_only():
 
 
 def public_names(module):
-    """The public names of a module: its ``__all__``, none if it is private."""
+    """The names that a module offers: none if it is private, else its ``__all__`` or what it has."""
     if "._" in module:
         return []
     found = importlib.import_module(module)
@@ -204,8 +205,7 @@ def test_every_module_inside_a_package_is_private():
 
 
 def test_muhat_lists_its_public_names_and_its_public_modules():
-    # in a process of its own, in which nothing else was imported
-    code = "import muhat; print(*dir(muhat))"
+    code = "import muhat; print(*dir(muhat))"  # in a process of its own, in which nothing else was imported
     listed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
@@ -240,10 +240,8 @@ def test_a_fit_on_an_array_goes_through_few_modules():
 
 
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
-    packages = "{'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
-    heavy = f"{{m.split('.')[0] for m in sys.modules}} & {packages}"
-    before = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}"
-    code = f"{before}; import muhat; print({heavy} - before)"
+    heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
+    code = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}; import muhat; print({heavy} - before)"
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Files read in batches: the same numbers as read whole, again and again, and each refusal with its batch and row."""
+"""Files in batches: the same numbers as read whole, and errors with batch and row."""
 
 import pickle
 import subprocess
@@ -90,7 +90,7 @@ def assert_reads_like_the_whole(path, rows, **options):
 
 
 def broken(path, batch, row, rows=4):
-    """Return the sentence that a pass ends with at that batch and row of it, after all the good batches before it."""
+    """Return the sentence of the error that ends a pass, after the good batches before it."""
     batches = open_batches(path, rows=rows)
     read = []
     with pytest.raises(BatchError) as caught:

@@ -1,4 +1,4 @@
-"""Commands take care of the user's files: none is overwritten, rows and samples have their names, nothing is silent."""
+"""Commands take care of files: none is overwritten, rows and samples have their names."""
 
 import csv
 import json
@@ -177,7 +177,8 @@ def test_applying_a_model_to_rows_unlike_its_own_is_warned_of(fitted):
     succeeded(*fitted, "--save", "m.muhat")
     FRAME.assign(b=FRAME["b"] + 5).to_csv("far.csv", index=False)
     FRAME.sample(frac=0.5, random_state=0).to_csv("near.csv", index=False)
-    warning = "warning: far.csv is distributed differently from the rows that the model was fitted to (p ≤ 0.001): b. "
+    warning = "warning: far.csv is distributed differently from "
+    warning += "the rows that the model was fitted to (p ≤ 0.001): b. "
     assert warning in succeeded("apply", "m.muhat", "far.csv").stderr
     assert warning in succeeded("apply", "m.muhat", "far.csv", "--out", "f.csv").stderr
     assert "differently" not in succeeded("apply", "m.muhat", "near.csv").stderr

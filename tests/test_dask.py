@@ -1,4 +1,4 @@
-"""On a real cluster of two worker processes: the same fit as in memory, whatever happens to a worker."""
+"""A real cluster of two worker processes gives the fit in memory, whatever happens."""
 
 import logging
 import os
@@ -54,7 +54,7 @@ def threads():
 
 
 def same(ours, truth):
-    """Whether two fits agree in what they chose, how they scored all candidates, and the function that got out."""
+    """Whether two fits agree in choices, scores of all candidates, and values."""
     assert type(ours.filter_) is type(truth.filter_)
     assert ours.choice_.parameter == pytest.approx(truth.choice_.parameter, rel=TOLERANCE)
     for mine, its in zip(ours.choices_, truth.choices_, strict=True):
@@ -343,7 +343,7 @@ def test_a_large_map_is_sent_without_a_warning(client):
 
 
 def test_a_fit_without_a_cluster_leaves_settings_as_they_are():
-    """Importing distributed for the first time, which sets its defaults, must not fall into a change of ours."""
+    """The first import of distributed, which sets its defaults, must not meet our changes."""
     code = (
         "import dask, dask.array as da; from muhat import KernelMean;"
         "KernelMean(filter='s-kmse').fit(da.ones((9, 1), chunks=3) * da.arange(9, chunks=3)[:, None]);"

@@ -1,4 +1,4 @@
-"""The nine data sets of Table 2 are those of the paper, and the synthetic family is what the paper says."""
+"""The nine data sets of Table 2 and the synthetic family are those of the paper."""
 
 import gzip
 import os
@@ -190,7 +190,8 @@ def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_w
     name,
 ):
     assert name not in at_hand()
-    sentence = rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, got none; get {name}.* from "
+    sentence = rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, "
+    sentence += rf"got none; get {name}.* from "
     with pytest.raises(
         ValueError,
         match=sentence
@@ -274,7 +275,8 @@ def assert_one_sentence(refused):
 def test_without_a_folder_svmguide2_is_refused_by_saying_where_to_get_it(variable, monkeypatch):
     if variable is not None:
         monkeypatch.setenv("MUHAT_DATA", variable)
-    sentence = r"^svmguide2: a folder .* got none; get svmguide2 from .* LIBSVM site .* folder\) or in MUHAT_DATA\.$"
+    sentence = r"^svmguide2: a folder .* got none; "
+    sentence += r"get svmguide2 from .* LIBSVM site .* folder\) or in MUHAT_DATA\.$"
     with pytest.raises(ValueError, match=sentence) as refused:
         load_dataset("svmguide2")
     assert_one_sentence(refused)

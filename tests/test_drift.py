@@ -1,4 +1,4 @@
-"""The drift detector: exact p-values, alpha held over its life, memory that does not grow, states that are resumed."""
+"""The drift detector: exact p-values, alpha over all batches, bounded memory, states."""
 
 import json
 import pickle
@@ -71,7 +71,7 @@ def test_a_p_value_is_that_of_the_test_of_batch_against_reference():
 
 
 def test_without_drift_alarms_in_a_whole_life_are_as_rare_as_alpha_says():
-    """30 lives of 6 batches at alpha = 0.3: with probability 4e-5 more than 19 have an alarm, were the bound tight."""
+    """30 lives of 6 batches at alpha = 0.3: more than 19 alarms have probability 4e-5."""
     rng = np.random.default_rng(1)
     lives, p_values = 0, []
     for life in range(30):
@@ -209,7 +209,8 @@ REFUSED = {
     "matrix": (
         {"test": TwoSampleTest(Precomputed(np.eye(60)))},
         ValueError,
-        "test must have a kernel of rows, as new batches are in no matrix, got a precomputed one; give the rows",
+        "test must have a kernel of rows, as new batches are in no matrix, "
+        "got a precomputed one; give the rows",
     ),
     "block": (
         {"block_length": 40},
@@ -286,7 +287,8 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     )
     detector.update(made(1), "tiny2.csv")
     assert detector.verdict() == (
-        f"No alarm in 4 batches. Closest of the last 3: after.csv, p = {second.p_value:.2g} (alarm at 0.00025). "
+        "No alarm in 4 batches. Closest of the last 3: after.csv, "
+        f"p = {second.p_value:.2g} (alarm at 0.00025). "
         "tiny1.csv, tiny2.csv have too few rows to raise an alarm."
     )
 
@@ -381,7 +383,8 @@ def until_killed(self, X, Y, **names):
         os.kill(os.getpid(), 9)
     return test(self, X, Y, **names)
 TwoSampleTest.test = until_killed
-command_line()(["drift", "reference.parquet", *sys.argv[1:], "--drop", "kind", "--save", "state.muhat"])
+options = ["--drop", "kind", "--save", "state.muhat"]
+command_line()(["drift", "reference.parquet", *sys.argv[1:], *options])
 """
 
 
@@ -475,7 +478,8 @@ def test_a_small_p_without_an_alarm_points_to_the_horizon(tmp_path, monkeypatch)
     made(60, 0.6, rng).to_csv("after.csv", index=False)
     printed = run("reference.csv", "after.csv").stdout.splitlines()
     assert printed[-2] == (
-        "Alarm levels are set for 100 batches and more; where fewer are planned, say so before testing: "
+        "Alarm levels are set for 100 batches and more; "
+        "where fewer are planned, say so before testing: "
         "--horizon NUMBER."
     )
     assert printed[-1].startswith("No alarm in 1 batch. Closest: after.csv, p = ")

@@ -1,4 +1,4 @@
-"""KernelMean among its kin: scikit-learn's checks, pipelines, searches, data frames, types and weights."""
+"""KernelMean as an estimator: scikit-learn's checks, pipelines, searches, frames, weights."""
 
 import pickle
 

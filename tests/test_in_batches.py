@@ -1,4 +1,4 @@
-"""Samples by their features and in batches: against really leaving rows out, and against the dense route."""
+"""Samples by features and in batches: against leaving rows out and the dense route."""
 
 import pickle
 import tracemalloc
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is at the end of its grid")
 
 @pytest.fixture(autouse=True)
 def grids_as_they_are(monkeypatch):
-    """Scores that take a pass over the rows do not refine grids: both routes are compared on the same."""
+    """Scores that take a pass do not refine grids: both routes are compared on one grid."""
     monkeypatch.setattr("muhat.selection._base.MAX_REFINEMENTS", 0)
 
 
@@ -588,11 +588,9 @@ class TestRefusals:
     @pytest.mark.parametrize("gram", ["dense", "blocks"])
     def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
         self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
-        with pytest.raises(
-            AttributeError, match=r"rows that come in batches need gram='nystrom'"
-        ) as caught:
+        with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
             KernelMean(gram=gram).partial_fit(X)
-        assert "rows that come in batches need gram='nystrom'" in str(caught.value)
+        assert "rows that come in batches need gram='nystrom'" in str(caught.value.__cause__)
 
     def test_a_precomputed_kernel_takes_no_batches(self):
         self.refused("a kernel (of points|that can be called on points)", [X], kernel="precomputed")

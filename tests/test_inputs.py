@@ -1,4 +1,4 @@
-"""Categories, missing values and decimal commas in every command, and what is told of what is left out."""
+"""Categories, missing values and decimal commas in every command, and notes on them."""
 
 import json
 from pathlib import Path
@@ -254,7 +254,8 @@ def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen(
     refused = run("compare", "comma.csv").stderr
     first = f"{AGE[0]}".replace(".", ",")
     assert refused == (
-        f"muhat: comma.csv: column 'age' has decimal commas, as {first!r} in line 2; use --decimal , or convert them.\n"
+        f"muhat: comma.csv: column 'age' has decimal commas, as {first!r} in line 2; "
+        "use --decimal , or convert them.\n"
     )
     FRAME[["age", "city"]].assign(n=range(N)).to_csv("some.csv", sep=";", decimal=",", index=False)
     left_out = read_table("some.csv", only_numeric=True, drop=["n"], decimal=",")
@@ -300,7 +301,8 @@ def test_a_label_is_warned_of_once_and_constant_columns_are():
     for name in ("one.csv", "two.csv", "three.csv"):
         frame.to_csv(name, index=False)
     lines = succeeded("drift", "one.csv", "two.csv", "three.csv").stderr.splitlines()
-    label = "column 'target' looks like a class label; exclude it with --drop target if it is not a feature."
+    label = "column 'target' looks like a class label; "
+    label += "exclude it with --drop target if it is not a feature."
     assert lines.count(f"muhat: warning: {label}") == 1
     assert (
         "muhat: warning: one.csv: column 'same' is constant: the same value in every row." in lines

@@ -1,4 +1,4 @@
-"""What the pages promise works on exactly what they install: the wheel with one extra in an empty environment.
+"""What the pages promise works with what they install: the wheel with one extra.
 
 Every command line and every line of Python that is run is taken from the pages themselves. The environments are made by
 pip, from the registry or its cache.
@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
 
 
 class Environment:
-    """An empty virtual environment with the wheel and one of its extras, and a folder to work in."""
+    """A virtual environment with the wheel and one of its extras, and a folder to work in."""
 
     def __init__(self, wheel, folder, extra=""):
         self.folder = folder / "work"
@@ -76,7 +76,7 @@ class Environment:
 
 
 def command_lines():
-    """Return the commands of all pages, as a shell gets them, without comments, with what they are on."""
+    """Return the commands of all pages, as a shell gets them, with their pages."""
     found = []
     for page in PAGES:
         for language, block in BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -106,6 +106,8 @@ for place, name in enumerate({files!r}):
     x = rng.normal(size=(60, 4)) + 0.01 * place
     x[:, 3] = np.sin(x[:, 0]) + 0.1 * x[:, 3]
     table = pyarrow.table(list(x.T), names=names)
+    if name == "sales.csv":
+        table = table.append_column("shop", pyarrow.array(["north", "south", "east"] * 20))
     (csv.write_csv if name.endswith(".csv") else parquet.write_table)(table, name)
 """
 """Files under the names that the pages use, with the columns that they name."""
@@ -156,7 +158,7 @@ for line in {lines!r}:
             sys.exit(f"{{command}}: status {{status}}: {{said.getvalue()}}")
 print("all ran")
 """
-"""The commands one after the other, as imports take longer than most; 3 says that --fail-below found something."""
+"""Runs commands in one process, as imports take longest; 3 is the status of --fail-below."""
 
 REGRESSION = """
 import muhat, pyarrow

@@ -1,4 +1,4 @@
-"""What is given away: the wheel and the sdist hold what they may, and the library works without any extra."""
+"""Wheel and sdist hold what they may, and the library works without any extra."""
 
 import configparser
 import re

@@ -1,4 +1,4 @@
-"""Pages to send around: what they say, that they are one file, and that no name of a user's is taken for HTML."""
+"""Pages: what they say, that they are one file, and that no name of a user's becomes HTML."""
 
 import json
 import re
@@ -59,7 +59,7 @@ ODD = (
 
 
 class Parsed(HTMLParser):
-    """What a browser would make of a page: its elements, its attributes, and whether every element is closed."""
+    """A page as a browser reads it: elements, attributes, and whether each element is closed."""
 
     VOID = ("meta", "input", "img", "link", "br")
 
@@ -254,7 +254,8 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     page = model.to_html(data={"patients": X}, settings={"y": "outcome"})
     said = check_page(page).says()
     for words in (
-        f"outcome is predicted from column 0 and column 1: R² {r2_text(model.loo_score_)} on rows left out, ",
+        f"outcome is predicted from column 0 and column 1: R² {r2_text(model.loo_score_)} on "
+        "rows left out, ",
         "outcome: the range of what is likely",
         "Bandwidths",
         "patients: 40 rows",
@@ -366,7 +367,10 @@ def test_what_is_not_a_number_does_not_break_a_page():
 
 
 def test_encoded_columns_are_named_and_not_said_to_be_left_out(files, tmp_path):
-    command = "test a.csv b.csv --one-hot --drop id --kernel gaussian --permutations 49 --report page.html"
+    command = (
+        "test a.csv b.csv --one-hot --drop id --kernel gaussian --permutations 49 --report "
+        "page.html"
+    )
     assert CliRunner().invoke(command_line(), command.split()).exit_code == 0
     said = check_page((tmp_path / "page.html").read_text(encoding="utf-8")).says()
     for words in ("kind = w", "Text columns were encoded", "Left out of a: id."):

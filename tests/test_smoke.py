@@ -17,6 +17,7 @@ from muhat import (
     DriftDetector,
     DriftDisplay,
     FilterDisplay,
+    GroupTest,
     IndependenceTest,
     KernelMean,
     LeaveOneOutDisplay,
@@ -162,6 +163,8 @@ def test_tests_and_drift():
     }
     assert TwoSampleTest(**settings).test(X, [X[:30] + 3, X[30:] + 3]).p_value == 0.01
     assert IndependenceTest(**settings).test(X[:, :1], X[:, :1] ** 2).p_value == 0.01
+    groups = np.repeat(["a", "b", "c"], 20)
+    assert GroupTest(**settings).test(X + 3 * (groups == "b")[:, None], groups).p_value == 0.01
     test = TwoSampleTest(gram=Nystrom(10), bins=20, early_stopping=5, **settings)
     detector = DriftDetector(test, random_state=0).fit(X)
     assert [detector.update(X[:30] + shift).is_alarm for shift in (0, 5)] == [False, True]

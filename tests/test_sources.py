@@ -1,4 +1,4 @@
-"""Sources of batches: small, empty and broken ones; and the cores that the work on them is shared between."""
+"""Sources of batches: small, empty and broken ones; and sharing work between cores."""
 
 import os
 

@@ -9,9 +9,9 @@ from muhat.testing import IndependenceTest, TwoSampleTest
 from paper._alternatives import DEPENDENCE, DIFFERENCES, Alternative
 from paper._arrays import Array
 from paper._claims import Finding
-from paper._experiment import Experiment, Results, Row, Settings, Task
-from paper._figures import blank, legend_below, legend_handle, name_rows
-from paper._tables import distinct, where
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
+from paper._figures import blank, legend_of_markers, name_rows
+from paper._tables import column, distinct, grouped, markdown, one, where
 from paper.experiments.levels_of_tests import note_of_size
 
 LEVEL = 0.05
@@ -39,6 +39,9 @@ STYLES = {
     "MMD": ("#0072B2", "x"),
 }
 """Tests in the order of legends."""
+
+CASE = ("problem", "alternative", "n", "smooth", "test")
+"""The columns that say what a power is of."""
 
 
 def settings(quick: bool) -> Settings:
@@ -89,10 +92,8 @@ def run(settings: Settings, task: Task) -> list[Row]:
         "n": law.n,
         "smooth": law.smooth,
     }
-    count = task["last"] - task["first"]
-    return [
-        {**case, "test": name, "rejected": each, "draws": count} for name, each in rejected.items()
-    ]
+    case["draws"] = task["last"] - task["first"]
+    return [{**case, "test": name, "rejected": count} for name, count in rejected.items()]
 
 
 def plain_dependence(
@@ -160,25 +161,23 @@ def _centred(matrix: Array) -> Array:
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the power of every test against every alternative, with its standard error."""
-    rows, found = [row for rows in results for row in rows], []
+    rows = rows_of_tasks(settings, results)
+    found = []
     for problem, name in settings["cells"]:
-        for test in distinct(where(rows, problem=problem, alternative=name), "test"):
-            some = where(rows, problem=problem, alternative=name, test=test)
-            draws = sum(row["draws"] for row in some)
-            power = sum(row["rejected"] for row in some) / draws
-            case = {key: some[0][key] for key in ("problem", "alternative", "n", "smooth", "test")}
+        cell = where(rows, problem=problem, alternative=name)
+        for key, some in grouped(cell, *CASE).items():
+            draws = int(column(some, "draws").sum())
+            power = float(column(some, "rejected").sum()) / draws
             error = float(np.sqrt(power * (1 - power) / draws))
+            case = dict(zip(CASE, key, strict=True))
             found.append({**case, "draws": draws, "power": power, "error": error})
     return found
 
 
 def _cells(results: Results) -> list[tuple[str, str, list[Row]]]:
     """Return problem, alternative and the rows of every cell."""
-    places = dict.fromkeys((row["problem"], row["alternative"]) for row in results.rows)
-    return [
-        (problem, name, where(results.rows, problem=problem, alternative=name))
-        for problem, name in places
-    ]
+    cells = grouped(results.rows, "problem", "alternative")
+    return [(problem, name, rows) for (problem, name), rows in cells.items()]
 
 
 def findings(results: Results) -> list[Finding]:
@@ -186,17 +185,10 @@ def findings(results: Results) -> list[Finding]:
     found = []
     for problem in distinct(results.rows, "problem"):
         for smooth, kind in ((True, "smooth"), (False, "other")):
-            gaps = {
-                name: _power(rows, "default")
-                - max(row["power"] for row in rows if row["test"] != "default")
-                for where_, name, rows in _cells(results)
-                if where_ == problem and bool(rows[0]["smooth"]) == smooth
-            }
+            gaps = _gaps(where(results.rows, problem=problem, smooth=smooth))
             if gaps:
-                least, most = (
-                    min(gaps, key=lambda name: gaps[name]),
-                    max(gaps, key=lambda name: gaps[name]),
-                )
+                least = min(gaps, key=lambda name: gaps[name])
+                most = max(gaps, key=lambda name: gaps[name])
                 number = (
                     f"{_signed(float(np.mean(list(gaps.values()))))} in the mean of {len(gaps)}; "
                     f"least {_signed(gaps[least])} ({least}), most {_signed(gaps[most])} ({most})"
@@ -209,8 +201,13 @@ def findings(results: Results) -> list[Finding]:
     return found
 
 
-def _power(rows: Sequence[Row], test: str) -> float:
-    return next(float(row["power"]) for row in rows if row["test"] == test)
+def _gaps(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the power of the default less that of the better plain test, by alternative."""
+    gaps = {}
+    for (name,), tests in grouped(rows, "alternative").items():
+        plain = [float(row["power"]) for row in tests if row["test"] != "default"]
+        gaps[name] = float(one(tests, test="default")["power"]) - max(plain)
+    return gaps
 
 
 def _signed(value: float) -> str:
@@ -221,24 +218,14 @@ def details(results: Results) -> str:
     """Return the power of all tests against all alternatives."""
     lines = list(note_of_size(results, settings(False)))
     for problem in distinct(results.rows, "problem"):
-        cells = [each for each in _cells(results) if each[0] == problem]
-        tests = [
-            test
-            for test in STYLES
-            if test in distinct(where(results.rows, problem=problem), "test")
-        ]
-        names = [problem, "n", "repetitions", *(TITLES[test] for test in tests)]
-        lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-        for _, name, rows in cells:
+        cells = where(results.rows, problem=problem)
+        tests = distinct(cells, "test", STYLES)
+        table = []
+        for (name, n, draws), rows in grouped(cells, "alternative", "n", "draws").items():
             shown = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
-            entries = [
-                name,
-                str(rows[0]["n"]),
-                f"{rows[0]['draws']:.0f}",
-                *(shown[test] for test in tests),
-            ]
-            lines.append(f"| {' | '.join(entries)} |")
-        lines.append("")
+            table.append([name, str(n), f"{draws:.0f}", *map(shown.__getitem__, tests)])
+        titles = [TITLES[test] for test in tests]
+        lines += [*markdown([problem, "n", "repetitions", *titles], table), ""]
     return "\n".join(lines).rstrip()
 
 
@@ -256,12 +243,8 @@ def figure(results: Results) -> Any:
             )
     name_rows(ax, [f"{name}, n = {rows[0]['n']}" for _, name, rows in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel=f"power at level {LEVEL}")
-    handles = {
-        TITLES[test]: legend_handle(color=colour, marker=marker, linestyle="none")
-        for test, (colour, marker) in STYLES.items()
-        if test in distinct(results.rows, "test")
-    }
-    legend_below(drawn, handles, columns=3)
+    styles = {TITLES[test]: STYLES[test] for test in distinct(results.rows, "test", STYLES)}
+    legend_of_markers(drawn, styles, columns=3)
     return drawn
 
 

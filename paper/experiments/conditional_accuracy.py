@@ -13,7 +13,7 @@ from muhat.datasets import find_file, load_dataset
 from muhat.errors import MuhatError
 from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell
-from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, letter_panels, name_rows, plain_numbers
 from paper._statistics import mean_of
 from paper._tables import distinct, one, where
@@ -166,7 +166,8 @@ def _sklearn(X: Array, y: Array, new: Array, model: ConditionalMean, every: int)
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.model_selection import GridSearchCV
 
-    ridge = KernelRidge(kernel="rbf", gamma=1 / (2 * model.kernel_.bandwidth**2))
+    bandwidth = model.kernel_.bandwidth  # type: ignore[attr-defined]
+    ridge = KernelRidge(kernel="rbf", gamma=1 / (2 * bandwidth**2))
     grid = {"alpha": model.choices_[0].grid[::every] * len(X)}
     return np.asarray(
         GridSearchCV(ridge, grid, cv=FOLDS, scoring="neg_mean_squared_error").fit(X, y).predict(new)
@@ -216,7 +217,7 @@ def pinball(y: Array, quantiles: Array) -> float:
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return each model's errors with paired differences, and each interval's coverage."""
-    rows = [row for rows in results for row in rows]
+    rows = rows_of_tasks(settings, results)
     errors = [{"method": None, **row} for row in rows if "error" in row]
     covered = [row for row in rows if "coverage" in row]
     table: list[Row] = []

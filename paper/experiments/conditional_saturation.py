@@ -12,7 +12,7 @@ from muhat.filters import Filter, IteratedTikhonov, Landweber, NuMethod, Tikhono
 from muhat.selection import LeaveOneOut
 from paper._arrays import Array
 from paper._claims import Finding, decimal
-from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_below, legend_handle, letter_panels, style_of
 from paper._style import without_frame
 from paper._tables import one, where
@@ -124,7 +124,7 @@ def target(smoothness: float) -> Array:
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return risks at the best parameter and by leave-one-out, and their slopes against n."""
     groups: dict[tuple[int, str, int], list[Row]] = {}
-    for row in (row for rows in results for row in rows):
+    for row in rows_of_tasks(settings, results):
         groups.setdefault((row["smoothness"], row["estimator"], row["n"]), []).append(row)
     table: list[Row] = []
     for (smoothness, name, n), rows in groups.items():

@@ -261,7 +261,7 @@ def _estimates(problem: DenseProblem) -> Iterator[tuple[str, Array]]:
     """Yield the weights of every estimator on the sample."""
     yield "kme", problem.mean_weights
     for name, (filters, rule) in RULES.items():
-        bounded = [filter.bounded_by(1.0) for filter in filters]
+        bounded = [filter.bounded_by(1.0) for filter in filters]  # type: ignore[attr-defined]
         yield name, rule.best(problem, rule.choices(problem, bounded)).weights(problem)
 
 

@@ -19,7 +19,7 @@ from muhat.selection import Choice, LeaveOneOut
 from paper._arrays import Array
 from paper._claims import Claim, Finding, in_one_cell, verdict_for
 from paper._estimators import display_name, filter_named
-from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import Line, blank, legend_below, legend_entries, letter_panels, lines
 from paper._style import logarithmic, without_frame
 from paper._tables import distinct, one, where
@@ -158,7 +158,7 @@ def scores_by_iterating(K: Array, filter: Landweber | NuMethod, last: int) -> Ar
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the median times, with the quartiles."""
-    rows = [row for rows in results for row in rows]
+    rows = rows_of_tasks(settings, results)
     quartiles = [np.quantile(row["seconds"], [0.25, 0.5, 0.75]).tolist() for row in rows]
     return [
         {

@@ -17,9 +17,9 @@ from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 from paper._arrays import Array
 from paper._checkpoints import canonical
 from paper._claims import Finding
-from paper._experiment import Experiment, Results, Row, Settings, Task
-from paper._figures import blank, legend_below, legend_handle, name_rows
-from paper._tables import distinct, where
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
+from paper._figures import blank, legend_of_markers, name_rows
+from paper._tables import distinct, grouped, markdown, where
 
 LEVEL = 0.05
 """With 19 permutations the only level that is attained."""
@@ -285,7 +285,8 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the share of draws that each cell rejects, and its distance from the level."""
-    rows, found = [row for rows in results for row in rows], []
+    rows = rows_of_tasks(settings, results)
+    found = []
     for number, (test, route, null) in enumerate(settings["cells"]):
         some = where(rows, cell=number)
         draws = sum(row["draws"] for row in some)
@@ -359,13 +360,12 @@ def details(results: Results) -> str:
             f"P(p ≤ {LEVEL}) under each null hypothesis; the standard error of a cell is "
             f"{error:.4f}.\n"
         ),
-        f"| test | route | {' | '.join(nulls)} |",
-        "|---" * (len(nulls) + 2) + "|",
     ]
-    for test, route in dict.fromkeys((row["test"], row["route"]) for row in results.rows):
-        rows = {row["null"]: row for row in where(results.rows, test=test, route=route)}
-        shares = [f"{rows[null]['rejected']:.4f}" if null in rows else "" for null in nulls]
-        lines.append(f"| {test} | {route} | {' | '.join(shares)} |")
+    table = []
+    for (test, route), rows in grouped(results.rows, "test", "route").items():
+        shares = {row["null"]: f"{row['rejected']:.4f}" for row in rows}
+        table.append([test, route, *(shares.get(null, "") for null in nulls)])
+    lines += markdown(["test", "route", *nulls], table)
     return "\n".join(lines) + "\n\n" + _of_peers()
 
 
@@ -424,14 +424,8 @@ def figure(results: Results) -> Any:
         )
     name_rows(ax, [f"{test}, {route}" for test, route in names])
     ax.set_xlabel(f"share of p ≤ {LEVEL} less {LEVEL}, in standard errors")
-    shown = {null: colours[null] for null in distinct(results.rows, "null", NULLS)}
-    legend_below(
-        drawn,
-        {
-            null: legend_handle(color=colour, marker="o", linestyle="none")
-            for null, colour in shown.items()
-        },
-    )
+    shown = {null: (colours[null], "o") for null in distinct(results.rows, "null", NULLS)}
+    legend_of_markers(drawn, shown)
     return drawn
 
 

@@ -11,7 +11,7 @@ from muhat.kernels import Gaussian
 from muhat.mean import KernelMean
 from paper._claims import FAILS, HOLDS, Claim
 from paper._estimators import BY_GCV, PAPER, display_name
-from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, dot, interval_columns, name_rows
 from paper._samples import BLOCK, PILOT, blocks, exact_losses, indices, median_bandwidth
 from paper._statistics import mean_of
@@ -76,7 +76,7 @@ def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the exact value of each quantity, and the average of draws with its interval."""
-    rows = [row for rows in results for row in rows]
+    rows = rows_of_tasks(settings, results)
     table = [
         {
             "quantity": "loss of one estimate",

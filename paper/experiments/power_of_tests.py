@@ -10,9 +10,9 @@ from muhat.gram import Nystrom
 from muhat.testing import IndependenceTest, TwoSampleTest
 from paper._arrays import Array
 from paper._claims import Finding
-from paper._experiment import Experiment, Results, Row, Settings, Task
-from paper._figures import blank, legend_below, legend_handle, name_rows
-from paper._tables import distinct, where
+from paper._experiment import Experiment, Results, Row, Settings, Task, in_blocks, rows_of_tasks
+from paper._figures import blank, legend_of_markers, name_rows
+from paper._tables import distinct, grouped, markdown, where
 from paper.experiments.levels_of_tests import note_of_size
 
 LEVEL = 0.05
@@ -51,6 +51,10 @@ STYLES = {
     "FUSE": ("#CC79A7", "|"),
     "HSICAgg": ("#000000", "|"),
 }
+"""Colour and marker of each test, in the order of tables and legends."""
+
+OUR_MARKER = {"markersize": 5, "zorder": 4}
+"""Our own dots are small, and above the others."""
 
 
 def settings(quick: bool) -> Settings:
@@ -66,36 +70,33 @@ def settings(quick: bool) -> Settings:
         uniform, mixture = [(1, 1, 40, 2.7, 20, 19, 3)], [(2, 4, 40, 1.3, 20, 19, 3)]
         paired = [(2, 1, 40, 7.3, 20, 19, 3)]
     names = ("d", "P", "n", "c", "landmarks", "permutations", "repetitions")
-    cells = [
-        {"problem": problem, **dict(zip(names, cell, strict=True))}
-        for problem, some in (("uniform", uniform), ("mixture", mixture), ("independence", paired))
-        for cell in some
-    ]
+    cells = []
+    for problem, some in (("uniform", uniform), ("mixture", mixture), ("independence", paired)):
+        for cell in some:
+            cells.append({"problem": problem, **dict(zip(names, cell, strict=True))})
     return {"seed": 12, "block": 25, "cells": cells}
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of repetitions of each cell, all cells advancing together."""
-    found = [
-        {
-            "cell": number,
-            "first": first,
-            "last": min(first + settings["block"], cell["repetitions"]),
-        }
-        for number, cell in enumerate(settings["cells"])
-        for first in range(0, cell["repetitions"], settings["block"])
-    ]
-    return sorted(
-        found, key=lambda task: task["first"] / settings["cells"][task["cell"]]["repetitions"]
-    )
+    found: list[Task] = []
+    for number, cell in enumerate(settings["cells"]):
+        found += in_blocks({"cell": number}, cell["repetitions"], settings["block"])
+
+    def progress(task: Task) -> float:
+        return float(task["first"] / settings["cells"][task["cell"]]["repetitions"])
+
+    return sorted(found, key=progress)
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the p-values of a block of repetitions."""
     cell = settings["cells"][task["cell"]]
-    numbers = range(task["first"], task["last"])
-    rngs = (np.random.default_rng([settings["seed"], task["cell"], number]) for number in numbers)
-    return [{"cell": task["cell"], "p_values": [_p_value(cell, rng) for rng in rngs]}]
+    p_values = []
+    for number in range(task["first"], task["last"]):
+        rng = np.random.default_rng([settings["seed"], task["cell"], number])
+        p_values.append(_p_value(cell, rng))
+    return [{"cell": task["cell"], "p_values": p_values}]
 
 
 def _p_value(cell: Mapping[str, Any], rng: np.random.Generator) -> float:
@@ -149,23 +150,19 @@ def four_gaussians(n: int, deviation: float, rng: np.random.Generator) -> Array:
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the power in every cell with its standard error, and what peers published."""
-    rows = [row for rows in results for row in rows]
+    rows = rows_of_tasks(settings, results)
     found = []
     for number, cell in enumerate(settings["cells"]):
         place = {key: cell[key] for key in ("problem", "d", "P", "n")}
-        blocks = [row["p_values"] for row in rows if row["cell"] == number]
+        blocks = where(rows, cell=number)
         if blocks:
-            p_values = np.concatenate(blocks)
-            found.append(
-                {
-                    **place,
-                    "test": DEFAULT,
-                    **_power(float((p_values <= LEVEL).mean()), len(p_values)),
-                }
-            )
+            p_values = np.concatenate([row["p_values"] for row in blocks])
+            power = float((p_values <= LEVEL).mean())
+            found.append({**place, "test": DEFAULT, **_power(power, len(p_values))})
+        key = tuple(place.values())
         for peer, published in PEERS.items():
-            if tuple(place.values()) in published:
-                found.append({**place, "test": peer, **_power(*published[tuple(place.values())])})
+            if key in published:
+                found.append({**place, "test": peer, **_power(*published[key])})
     return found
 
 
@@ -178,48 +175,44 @@ def findings(results: Results) -> list[Finding]:
     """Return, for every cell, the power of the default beside that of its peers."""
     found = []
     for cell, rows in _cells(results):
-        ours = next(row for row in rows if row["test"] == DEFAULT)
-        peers = [row for row in rows if row["test"] in PEERS]
-        against = "; ".join(
-            f"{row['test']} {row['power']:.3f} ± {row['error']:.3f}" for row in peers
-        )
-        number = f"{ours['power']:.3f} ± {ours['error']:.3f}"
-        found.append(
-            Finding(
-                f"{cell}: power at level {LEVEL:g}.", f"{number}; {against}" if against else number
-            )
-        )
+        numbers = []
+        for row in sorted(rows, key=_is_peer):
+            name = f"{row['test']} " if _is_peer(row) else ""
+            numbers.append(f"{name}{_with_error(row)}")
+        found.append(Finding(f"{cell}: power at level {LEVEL:g}.", "; ".join(numbers)))
     return found
+
+
+def _is_peer(row: Row) -> bool:
+    return row["test"] in PEERS
+
+
+def _with_error(row: Row) -> str:
+    return f"{row['power']:.3f} ± {row['error']:.3f}"
 
 
 def _cells(results: Results) -> list[tuple[str, list[Row]]]:
     """Return the name and the rows of every cell."""
-    keys = ("problem", "d", "P", "n")
-    places = dict.fromkeys(tuple(row[key] for key in keys) for row in results.rows)
-    return [
-        (_name(*place), where(results.rows, **dict(zip(keys, place, strict=True))))
-        for place in places
-    ]
+    cells = grouped(results.rows, "problem", "d", "P", "n")
+    return [(_name(*place), rows) for place, rows in cells.items()]
 
 
 def _name(problem: str, d: int, P: int, n: int) -> str:
-    return f"mixture, n = {n}" if problem == "mixture" else f"{problem}, d = {d}, P = {P}"
+    if problem == "mixture":
+        return f"mixture, n = {n}"
+    return f"{problem}, d = {d}, P = {P}"
 
 
 def details(results: Results) -> str:
     """Return the power of all tests in all cells."""
-    tests = [name for name in (DEFAULT, *PEERS) if name in distinct(results.rows, "test")]
-    names = ["cell", "repetitions", *(_title(test) for test in tests)]
-    lines = [
-        *note_of_size(results, settings(False)),
-        f"| {' | '.join(names)} |",
-        "|---" * len(names) + "|",
-    ]
+    tests = distinct(results.rows, "test", STYLES)
+    lines = []
     for cell, rows in _cells(results):
-        shown = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
-        cells = [cell, f"{rows[0]['repetitions']:.0f}", *(shown.get(test, "") for test in tests)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        shown = {row["test"]: _with_error(row) for row in rows}
+        powers = [shown.get(test, "") for test in tests]
+        lines.append([cell, f"{rows[0]['repetitions']:.0f}", *powers])
+    table = markdown(["cell", "repetitions", *map(_title, tests)], lines)
+    return "\n".join([*note_of_size(results, settings(False)), *table])
 
 
 def _title(test: str) -> str:
@@ -232,27 +225,14 @@ def figure(results: Results) -> Any:
     drawn = blank(1.4 + 0.3 * len(cells))
     ax = drawn.subplots()
     for place, (_, rows) in enumerate(cells):
-        for row in (row for row in rows if row["test"] in STYLES):
+        for row in rows:
             colour, marker = STYLES[row["test"]]
-            size = 12 if row["test"] in PEERS else 5
-            above = 4 if row["test"] == DEFAULT else 3
-            ax.plot(
-                row["power"],
-                place,
-                marker=marker,
-                color=colour,
-                markersize=size,
-                linestyle="none",
-                zorder=above,
-            )
+            look = {"markersize": 12, "zorder": 3} if _is_peer(row) else OUR_MARKER
+            ax.plot(row["power"], place, marker=marker, color=colour, linestyle="none", **look)
     name_rows(ax, [name for name, _ in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel="power at level 0.05")
-    shown = [test for test in STYLES if test in distinct(results.rows, "test")]
-    handles = {
-        _title(test): legend_handle(color=STYLES[test][0], marker=STYLES[test][1], linestyle="none")
-        for test in shown
-    }
-    legend_below(drawn, handles, columns=2)
+    styles = {_title(test): STYLES[test] for test in distinct(results.rows, "test", STYLES)}
+    legend_of_markers(drawn, styles, columns=2)
     return drawn
 
 

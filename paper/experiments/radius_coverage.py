@@ -11,7 +11,7 @@ from muhat.datasets import SyntheticFamily
 from muhat.kernels import Gaussian
 from muhat.mean import KernelMean
 from paper._claims import Finding
-from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_below, legend_handle, letter_panels, plain_numbers
 from paper._samples import PILOT, median_bandwidth
 from paper._style import without_frame
@@ -87,7 +87,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return coverage with its standard error, and the mean radius in units of the mean error."""
     sums: dict[tuple[int, str], Row] = {}
-    for row in (row for rows in results for row in rows):
+    for row in rows_of_tasks(settings, results):
         total = sums.setdefault(
             (row["n"], row["method"]), {"draws": 0, "held": 0, "radius": 0.0, "error": 0.0}
         )

@@ -24,6 +24,7 @@ COMMANDS = {
         "muhat.cli._testing:independence_command",
         "Are two sets of columns independent?",
     ),
+    "groups": ("muhat.cli._groups:groups_command", "Do groups of rows differ, and which?"),
     "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
     "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
 }

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
+from muhat._bases import BaseEstimator, DensityMixin
 from muhat._parts import as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (

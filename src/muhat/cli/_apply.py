@@ -34,6 +34,7 @@ from muhat.data import FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
 from muhat.errors import MuhatError
+from muhat.groups import KernelMeans
 from muhat.kernels import Linear
 from muhat.mean import KernelMean
 from muhat.persistence import load
@@ -220,6 +221,9 @@ class _AppliedModel:
             return self._conditional_values(model, X)
         if isinstance(model, KernelMean | StackedMean):
             return {"score": model.score_samples(X)}
+        if isinstance(model, KernelMeans):
+            names = [f"score_{group}" for group in model.groups_]
+            return dict(zip(names, model.score_samples(X).T, strict=True))
         if isinstance(model, MatchedMixture):
             return {"log_density": model.score_samples(X), "component": model.predict(X)}
         if isinstance(model, TwoSampleResult):

@@ -231,7 +231,7 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
             "--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"
         )
     try:
-        return type(kernel)(bandwidth=float(bandwidth))
+        return type(kernel)(bandwidth=float(bandwidth))  # type: ignore[call-arg]
     except ValueError:
         raise MuhatError("--bandwidth", "a number or 'median' is needed", repr(bandwidth)) from None
 
@@ -245,7 +245,7 @@ def _gram(name: str, features: int | None) -> str | Approximation:
     if name not in APPROXIMATIONS:
         needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
         raise MuhatError("--features", needed, f"--gram {name}", "name one, or leave it out")
-    return APPROXIMATIONS[name](n_components=features)
+    return APPROXIMATIONS[name](n_components=features)  # type: ignore[call-arg]
 
 
 def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -43,8 +43,8 @@ class ReadSample:
     """Rows with missing values that were left out."""
     not_numbers: tuple[str, ...] = ()
     """Columns that were left out as they are not numbers."""
-    labels: Array | None = None
-    """The label of each row, where there is a column of labels."""
+    labels: dict[str, Array] = field(default_factory=dict)
+    """Columns of labels, as words: of groups, or of a design."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,16 +53,15 @@ class ReadSample:
 
 
 def read_sample(
-    path: Path, reading: dict[str, Any], one_hot: bool, label: str | None = None
+    path: Path, reading: dict[str, Any], one_hot: bool, labels: Sequence[str] = ()
 ) -> ReadSample:
-    """Return a file's columns; without ``one_hot``, a text column other than the label raises."""
-    labels_column = (label,) if label else ()
-    drop = (*reading["drop"], *labels_column)
+    """Return a file's columns; without ``one_hot``, a text column other than labels raises."""
+    drop = (*reading["drop"], *labels)
     batches = open_batches(path, **{**reading, "drop": drop, "one_hot": one_hot})
     text = batches.text_columns
-    table, words = batches.read_with_words([*text, *labels_column])
+    table, words = batches.read_with_words([*text, *labels])
     show_notes(table)
-    labels = words.pop(label) if label else None
+    label_words = {name: np.array(words.pop(name)) for name in labels}
     numbers = row_numbers(batches)
     if text:  # indicators are made later, of the values in all samples
         count = len(table.feature_names) - sum(map(len, batches.categories.values()))
@@ -72,7 +71,7 @@ def read_sample(
     left_out: tuple[str, ...] = ()
     if reading["only_numeric"]:
         left_out = tuple(name for name in batches.left_out if name not in drop)
-    return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, labels)
+    return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, label_words)
 
 
 @dataclass(frozen=True)

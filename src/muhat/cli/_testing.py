@@ -121,7 +121,7 @@ def two_samples_command(
     as_json: AsJson = False,
 ) -> None:
     """Test whether two samples come from one distribution, and show where they differ."""
-    level = _level(fail_below, permutations)
+    level = checked_level(fail_below, permutations)
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
@@ -199,7 +199,7 @@ def independence_command(
     as_json: AsJson = False,
 ) -> None:
     """Test whether two sets of columns are independent."""
-    level = _level(fail_below, permutations)
+    level = checked_level(fail_below, permutations)
     check_figure(out)
     check_report(report)
     check_outputs([file], out=out, report=report)
@@ -350,7 +350,7 @@ def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str
     return replace(table, data=table.data[:, places], feature_names=tuple(columns))
 
 
-def _level(fail_below: float | None, permutations: int) -> float:
+def checked_level(fail_below: float | None, permutations: int) -> float:
     """Return the level of the verdict; raise MuhatError for one that permutations cannot reach."""
     if fail_below is None:
         return LEVEL
@@ -413,9 +413,9 @@ def _one_file(
     if len(files) != 1:
         needed, advice = "one file is needed with it", "leave it out for two files"
         raise MuhatError("--by", needed, len(files), advice)
-    sample = read_sample(files[0], reading, one_hot, label=by)
+    sample = read_sample(files[0], reading, one_hot, [by])
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
-    labels = np.array(sample.labels)
+    labels = sample.labels[by]
     groups = groups_in_order(labels.tolist())
     if len(groups) != 2:
         listed = listed_names(map(repr, groups), 3)

@@ -54,12 +54,8 @@ def permutations_plot(
         The statistic of every permutation.
     statistic : float
         The observed one.
-    p_text : str
-        The p-value as text.
-    how : str
-        What was permuted.
-    axis : str
-        What the statistic is called.
+    p_text, how, axis : str
+        The p-value as text, what was permuted, and what the statistic is called.
     """
     permuted = permuted[np.isfinite(permuted)]
     n_bins = min(MAX_BINS, max(MIN_BINS, len(permuted) // PERMUTATIONS_PER_BIN))

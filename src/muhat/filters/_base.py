@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, quotient
+from muhat._bases import BaseEstimator
 from muhat.errors import MuhatError
 from muhat.gram import Access, Components, Problem
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._validation import (
     check_finite,
@@ -260,7 +260,8 @@ default='auto'
         means = np.empty((len(checked), self._joint.means.shape[1]))
         for place, sample in enumerate(checked):
             new = self._space.new_group(self._scaled(sample), self._joint.vectors)
-            means[place] = self._joint.mean_of_new(new.vector, new.n, new.own)[:-1]
+            weights = self._joint.candidate_weights
+            means[place] = self._joint.mean_of_new(new.vector, new.n, new.own, weights)[:-1]
         return self._joint.axes.coordinates(means)
 
     def verdict(self) -> str:

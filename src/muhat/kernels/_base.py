@@ -7,9 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
+from muhat._bases import BaseEstimator
 from muhat._validation import as_array, as_points, as_two_samples, positive
 from muhat.errors import MuhatError
 

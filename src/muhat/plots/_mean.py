@@ -46,7 +46,8 @@ class MeanDisplay(Display):
     >>> import numpy as np
     >>> from muhat import KernelMean
     >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> display = MeanDisplay.from_estimator(KernelMean().fit(X), X)  # and display.plot() to draw it
+    >>> mu = KernelMean().fit(X)
+    >>> display = MeanDisplay.from_estimator(mu, X)  # and display.plot() to draw it
     >>> display.values.shape
     (80, 80)
     """

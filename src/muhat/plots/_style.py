@@ -1,4 +1,4 @@
-"""What all pictures share: a colour and a marker for each estimator, axes, and reproducible files."""
+"""What all figures of matplotlib share: colours, axes, and reproducible files."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ UNDATED: dict[str, dict[str, str | None]] = {
 
 
 def require_matplotlib(who: str = "muhat.plots") -> None:
-    """Refuse to draw without matplotlib, which is an extra."""
+    """Raise ImportError if matplotlib, an extra, is not installed."""
     if find_spec("matplotlib") is None:
         needed, advice = "drawing needs matplotlib", "pip install 'muhat[plot]'"
         raise ImportError(message(who, needed, "no such package", advice), name="matplotlib")
 
 
 def save(figure: Any, path: str | PathLike[str]) -> None:
-    """Write a matplotlib figure in one atomic step, as .png, .svg or .pdf by the ending of the path.
+    """Write a matplotlib figure in one atomic step, as .png, .svg or .pdf by the path's ending.
 
-    The same figure makes the same file, byte for byte. A PNG has the labels of its legends as its description, so that
-    a test can see what a stored picture shows. A place that cannot be written to raises FileError.
+    The same figure makes the same file, byte for byte. A PNG has the labels of its legends as its
+    description, so that a test can see what a stored picture shows. A path that cannot be written
+    raises FileError.
     """
     require_matplotlib()
     from matplotlib import rc_context
@@ -58,12 +59,11 @@ def save(figure: Any, path: str | PathLike[str]) -> None:
 
 def legend_labels(figure: Any) -> list[str]:
     """Return the labels of all legends of a figure, each once."""
-    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes)]
-    return list(
-        dict.fromkeys(
-            text.get_text() for legend in legends if legend is not None for text in legend.texts
-        )
-    )
+    labels: dict[str, None] = {}  # in their order, each once
+    for legend in [*figure.legends, *(ax.get_legend() for ax in figure.axes)]:
+        if legend is not None:
+            labels |= {text.get_text(): None for text in legend.texts}
+    return list(labels)
 
 
 def axes_or_new(ax: Any) -> Any:

@@ -36,7 +36,7 @@ LEVEL = 0.05
 """Columns with a larger corrected p-value are grey."""
 
 MAX_LABELS = 8
-"""Names on each side of a map of p-values; of more rows or columns, evenly spaced ones are named."""
+"""Names on each side of a map of p-values; of more, evenly spaced ones."""
 
 
 @dataclass(eq=False)
@@ -56,7 +56,8 @@ class PermutationDisplay(Display):
     --------
     >>> import numpy as np
     >>> from muhat import TwoSampleTest
-    >>> result = TwoSampleTest("gaussian", random_state=0).test([[0.0], [1.0], [2.0]], [[3.0], [5.0], [4.0]])
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[3.0], [5.0], [4.0]]
+    >>> result = TwoSampleTest("gaussian", random_state=0).test(X, Y)
     >>> len(PermutationDisplay.from_result(result).permuted)
     19
     """
@@ -118,7 +119,7 @@ class FeatureDifferenceDisplay(Display):
 
 @dataclass(eq=False)
 class WitnessDisplay(Display):
-    """The values of the witness function at the rows of both samples: apart where the samples differ.
+    """The witness function at the rows of both samples, as histograms.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ class WitnessAlongDisplay(Display):
         names: tuple[str, str] | None = None,
         standardized: bool = False,
     ) -> Self:
-        """Return the display along the feature that differs most, or the one after it for 1, and so on."""
+        """Return the display along the feature that differs most, or the next one for 1."""
         x, y = result.at_rows.columns_x[:, feature], result.at_rows.columns_y[:, feature]
         name = result.features[feature].name
         return cls(
@@ -191,7 +192,7 @@ class WitnessAlongDisplay(Display):
 
 @dataclass(eq=False)
 class PValueMapDisplay(Display):
-    """The p-value of every statistic on its own, over bandwidths and λ: a square for each, dark where it is small.
+    """The p-value of every statistic on its own, over bandwidths and λ: dark squares are small.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ class PValueMapDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Result) -> Self:
-        """Return the display of a test's result; for independence, of the smallest p-value over the kernels of y."""
+        """Return the display of a test; for independence, of the smallest p over kernels of y."""
         places = [(short(each.kernels[0]), _row_name(each.statistics)) for each in result.tests]
         columns, rows = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
         p_values = np.full((len(rows), len(columns)), np.nan)
@@ -249,10 +250,11 @@ class PValueMapDisplay(Display):
 
 
 def _row_name(statistics: tuple[Statistic, ...]) -> str:
-    """Return a statistic with λ as a share of the largest eigenvalue, where it was given so, for all kernels."""
-    return " × ".join(
-        each.relative if isinstance(each, Filtered) else str(each) for each in statistics
-    )
+    """Return the name of a statistic; λ as a share of the largest eigenvalue, if given so."""
+    names = []
+    for each in statistics:
+        names.append(each.relative if isinstance(each, Filtered) else str(each))
+    return " × ".join(names)
 
 
 def figure_of_test(
@@ -263,7 +265,7 @@ def figure_of_test(
     pair: PairDisplay | None = None,
     level: float = LEVEL,
 ) -> Any:
-    """Return a figure of a test's displays, made without a screen; ``figure.savefig(...)`` writes it.
+    """Return a figure of a test's displays; ``figure.savefig(...)`` writes it.
 
     Parameters
     ----------

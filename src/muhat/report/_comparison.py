@@ -1,4 +1,4 @@
-"""The page of a comparison: every estimator, its leave-one-out curve, the spectrum and the chosen filters."""
+"""The page of a comparison: every estimator, leave-one-out curves, spectrum and filters."""
 
 from __future__ import annotations
 
@@ -113,8 +113,9 @@ def _table(comparison: Comparison) -> Table:
         )
     titles = ["estimator", "parameter", "gain over KME, % of its risk", "shrunk, %", "remark"]
     note = (
-        "Gain: by how much the leave-one-out estimate of the risk is below KME's, ± one standard error. Edge of grid: "
-        "the parameter is the first or last that was tried. Press a title to sort."
+        "Gain: by how much the leave-one-out estimate of the risk is below KME's, ± one standard "
+        "error. Edge of grid: the parameter is the first or last that was tried. Press a title "
+        "to sort."
     )
     return Table(
         f"Estimators on {comparison.n:,} rows",
@@ -143,28 +144,30 @@ def _spectrum_plots(comparison: Comparison) -> list[Plot]:
 def _assumptions(comparison: Comparison) -> list[str]:
     tried = sum(len(row.grid) for row in comparison.rows if row.scores is not None)
     lines = [
-        "All gains are by leave-one-out: each row in turn is left out, the mean is estimated from the other rows and "
-        "scored on the row left out. This is computed exactly, not by sampling.",
-        "± is one standard error. If rows are independent, the true gain is within two standard errors in about 19 of "
-        "20 data sets like this one.",
+        "All gains are by leave-one-out: each row in turn is left out, the mean is estimated "
+        "from the other rows and scored on the row left out. This is computed exactly, not by "
+        "sampling.",
+        "± is one standard error. If rows are independent, the true gain is within two standard "
+        "errors in about 19 of 20 data sets like this one.",
     ]
     if comparison.selection == "loo":
         lines.append(
-            f"The best of {tried:,} candidates was chosen by the same score that is shown, so its gain is somewhat "
-            "optimistic, the more so the fewer rows there are. The badge is green only if the gain is beyond two "
-            "standard errors after correcting for the number of candidates."
+            f"The best of {tried:,} candidates was chosen by the same score that is shown, so "
+            "its gain is somewhat optimistic, the more so the fewer rows there are. The badge "
+            "is green only if the gain is beyond two standard errors after correcting for the "
+            "number of candidates."
         )
     if comparison.n_components:
         lines.append(
-            f"The kernel was approximated by {comparison.n_components:,} features; all scores are exact for this "
-            "approximation."
+            f"The kernel was approximated by {comparison.n_components:,} features; all scores "
+            "are exact for this approximation."
         )
     return [
         *lines,
-        "Assumed: the rows are independent draws from one distribution. Time series and clusters of related rows break "
-        "this, and the gains would be overstated.",
-        "Kernel and bandwidth were given: this page compares estimators for one kernel, and does not say whether "
-        "another kernel would suit the data better.",
+        "Assumed: the rows are independent draws from one distribution. Time series and clusters "
+        "of related rows break this, and the gains would be overstated.",
+        "Kernel and bandwidth were given: this page compares estimators for one kernel, and does "
+        "not say whether another kernel would suit the data better.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The page of a conditional mean: predictions of rows left out against the truth, every filter, and how y spreads."""
+"""The page of a conditional mean: left-out predictions, every filter, and how y spreads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_OUTPUTS = 4
 
 
 def pipeline_report(pipeline: Pipeline, context: Context) -> Report:
-    """Return the page of a pipeline that ends in a conditional mean, in the units of the rows that it is given."""
+    """Return the page of a pipeline that ends in a conditional mean, in the units of its input."""
     if not isinstance(pipeline[-1], ConditionalMean):
         needed = "a pipeline that ends in a ConditionalMean is needed"
         raise MuhatTypeError("report_of", needed, type(pipeline[-1]).__name__)
@@ -49,29 +49,28 @@ def pipeline_report(pipeline: Pipeline, context: Context) -> Report:
 def conditional_report(
     model: ConditionalMean, context: Context, transform: Callable[[Array], Array] = np.asarray
 ) -> Report:
-    """Return the page of a fitted conditional mean; the data, if given, are rows of x to show predictions at."""
+    """Return the page of a fitted conditional mean; the data are rows of x to predict at."""
     samples = context.samples("x", "new rows")
     name = str(context.settings.get("y", "y"))
     outputs = _Outputs.from_model(model, name)
     badge, tone = _badge(model, outputs)
     columns = _listed_columns(model, samples)
-    sections = (
-        [Section("Rows left out", (), (), [plot for each in outputs for plot in each.plots()])]
-        if outputs
-        else []
-    )
+    sections = []
+    if outputs:
+        plots = [plot for each in outputs for plot in each.plots()]
+        sections.append(Section("Rows left out", (), (), plots))
     fans = _fans(model, samples, name, transform)
     if fans:
         sections.append(Section("How y spreads", (), (), fans))
     sections += [*context.sections, _filters_section(model)]
+    is_chosen = model.bandwidths_ is not None
     settings = {
         "kernel on x": repr(model.kernel_),
         "kernel on y": repr(model.kernel_y_),
-        "bandwidth": "chosen by leave-one-out"
-        if model.bandwidths_ is not None
-        else "that of the kernel",
+        "bandwidth": "chosen by leave-one-out" if is_chosen else "that of the kernel",
         **context.settings,
     }
+    size = f"Fitted to {count(model.n_features_in_, 'column')}."
     return Report(
         kind="Prediction",
         question=f"How well can {shortened(name, 60)} be predicted from {columns}, and how sure?",
@@ -80,11 +79,7 @@ def conditional_report(
         tone=tone,
         facts=_facts(model, outputs),
         sections=sections,
-        data=data_section(
-            context,
-            samples,
-            [] if samples else [f"Fitted to {count(model.n_features_in_, 'column')}."],
-        ),
+        data=data_section(context, samples, [] if samples else [size]),
         assumptions=_assumptions(model, outputs),
         code=context.code or model_lines(model),
         provenance=Context(settings=settings).provenance(),
@@ -103,7 +98,9 @@ class _Outputs:
 
     def __init__(self, name: str, truth: Array, predicted: Array, n_copies: int = 0) -> None:
         good = np.isfinite(predicted)  # rows of mass zero have no prediction
-        self.name, self.truth, self.predicted = name, truth[good], predicted[good]
+        self.name = name
+        self.truth = truth[good]
+        self.predicted = predicted[good]
         n = len(self.truth)
         plain = (self.truth - self.truth.mean()) * n / max(n - 1, 1)
         self.errors = self.truth - self.predicted
@@ -120,15 +117,13 @@ class _Outputs:
             return []
         predicted = np.asarray(model.loo_predictions_)
         truth = predicted + np.asarray(model.loo_residuals_)
-        n_copies = (
-            getattr(model, "n_copies_", None) or 0
-        )  # models that were saved by earlier versions have none
+        # models that were saved by earlier versions do not know their copies
+        n_copies = getattr(model, "n_copies_", None) or 0
         if predicted.ndim == 1:
             return [cls(name, truth, predicted, n_copies)]
         names = [f"{name} {place}" for place in range(predicted.shape[1])]
-        return [cls(*each, n_copies) for each in zip(names, truth.T, predicted.T, strict=True)][
-            :MAX_OUTPUTS
-        ]
+        columns = zip(names, truth.T, predicted.T, strict=True)
+        return [cls(*each, n_copies) for each in columns][:MAX_OUTPUTS]
 
     def plots(self) -> list[Plot]:
         """Return the predictions against the truth, and the histogram of errors."""
@@ -194,7 +189,7 @@ def _fans(
     rows = samples[-1].rows
     some = np.random.default_rng(0).permutation(len(rows))[:MAX_FAN_ROWS]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of names, which an array has not
+        warnings.simplefilter("ignore", UserWarning)  # an array has no names of columns
         try:
             quantiles = np.asarray(model.predict_quantiles(transform(rows[some]), LEVELS))
         except (
@@ -227,7 +222,8 @@ def _filters_section(model: ConditionalMean) -> Section:
         return Section(
             "The filter",
             [
-                f"{name_of(model.filter_)} with {choice_setting(model.choice_)}, as it was asked for."
+                f"{name_of(model.filter_)} with {choice_setting(model.choice_)}, as it was asked "
+                "for."
             ],
         )
     best = next(place for place, each in enumerate(choices) if each is model.choice_)
@@ -247,14 +243,16 @@ def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[st
     n_copies = getattr(model, "n_copies_", None)
     return [
         *([copies_text(n_copies, n)] if n_copies and n else []),
-        "Every number on how well it predicts comes from leaving out: each row is predicted by what is fitted to all "
-        "others, exactly; scaling, filter and bandwidth are those of all rows.",
-        "Filter, parameter and, if asked for, bandwidth were chosen by the same error, so that it is slightly "
-        "optimistic: more so the fewer the rows.",
-        "The bands are predictions plus quantiles of the errors of left-out rows, wider where errors nearby are "
-        "larger. ConditionalMean.predict_interval(method='conformal') gives intervals with a guarantee.",
-        "Assumed: rows are independent, and new rows come from the same distribution as these. For x far from all rows "
-        "the prediction goes back to the mean of y.",
+        "Every number on how well it predicts comes from leaving out: each row is predicted by "
+        "what is fitted to all others, exactly; scaling, filter and bandwidth are those of all "
+        "rows.",
+        "Filter, parameter and, if asked for, bandwidth were chosen by the same error, so that "
+        "it is slightly optimistic: more so the fewer the rows.",
+        "The bands are predictions plus quantiles of the errors of left-out rows, wider where "
+        "errors nearby are larger. ConditionalMean.predict_interval(method='conformal') gives "
+        "intervals with a guarantee.",
+        "Assumed: rows are independent, and new rows come from the same distribution as these. "
+        "For x far from all rows the prediction goes back to the mean of y.",
         "A prediction is no cause: changing x need not change y.",
     ]
 

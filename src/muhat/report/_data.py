@@ -1,4 +1,4 @@
-"""The section on the data: the number of rows, the distribution of each column, what was left out, warnings."""
+"""The section on the data: rows, the distribution of each column, what was left out, warnings."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ReportSample:
 
     @classmethod
     def from_rows(cls, rows: Any, name: str) -> ReportSample:
-        """Return what a page shows of an array, a data frame, a data set, or the batches of a file."""
+        """Return what a page shows of an array, a data frame, a data set, or batches of a file."""
         if isinstance(rows, DataSet):
             return cls(
                 rows.name, len(rows.data), rows.data, tuple(rows.feature_names), rows.left_out
@@ -130,9 +130,8 @@ class ReportSample:
         values = np.asarray(frame)
         values = values.reshape(len(values), -1)
         unnamed = [f"column {place}" for place in range(values.shape[1])]
-        columns = getattr(
-            frame, "column_names", getattr(frame, "columns", unnamed)
-        )  # pyarrow's, pandas's
+        columns = getattr(frame, "columns", unnamed)
+        columns = getattr(frame, "column_names", columns)  # of pyarrow, whose columns are arrays
         return cls(name, len(values), values, tuple(map(str, columns)))
 
 
@@ -144,24 +143,19 @@ def data_section(
         f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}."
         for each in samples
     ]
-    said += [
-        f"Left out of {shortened(each.name)}: {listed([shortened(name, 40) for name in each.left_out], MAX_LEFT_OUT)}."
-        for each in samples
-        if each.left_out
-    ]
-    said += [
-        f"The numbers below are of the first {len(each.rows):,} rows of {shortened(each.name)}."
-        for each in samples
-        if len(each.rows) < each.n
-    ]
+    for each in samples:
+        name = shortened(each.name)
+        if each.left_out:
+            columns = [shortened(column, 40) for column in each.left_out]
+            said.append(f"Left out of {name}: {listed(columns, MAX_LEFT_OUT)}.")
+        if len(each.rows) < each.n:
+            said.append(f"The numbers below are of the first {len(each.rows):,} rows of {name}.")
     warnings = list(dict.fromkeys(context.warnings or ()))
     if context.warnings is not None and not warnings:
         said.append("There were no warnings.")
-    blocks = (
-        [_columns_table(samples)]
-        if samples and all(_is_numeric(each.rows) for each in samples)
-        else []
-    )
+    blocks = []
+    if samples and all(_is_numeric(each.rows) for each in samples):
+        blocks.append(_columns_table(samples))
     return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)
 
 
@@ -172,7 +166,8 @@ def _is_numeric(rows: Array) -> bool:
 def _columns_table(samples: Sequence[ReportSample]) -> Table:
     """Return the table of all columns: the distribution of each, in every sample."""
     names = samples[0].columns
-    moments = [(each.rows.mean(axis=0), each.rows.std(axis=0)) for each in samples]
+    means = [each.rows.mean(axis=0) for each in samples]
+    deviations = [each.rows.std(axis=0) for each in samples]
     low = np.min([each.rows.min(axis=0) for each in samples], axis=0)
     high = np.max([each.rows.max(axis=0) for each in samples], axis=0)
     several = len(samples) > 1
@@ -182,13 +177,13 @@ def _columns_table(samples: Sequence[ReportSample]) -> Table:
     rows = []
     for place, name in enumerate(names[:MAX_COLUMNS]):
         counts = [_counts(each.rows[:, place], low[place], high[place]) for each in samples]
-        values = [moment[place] for kind in range(2) for moment in (both[kind] for both in moments)]
+        values = [moment[place] for moment in (*means, *deviations)]
         spark = Cell("", spark=Spark(counts))
         ends = [_numeric(low[place]), _numeric(high[place])]
         rows.append([Cell(name, is_name=True), spark, *map(_numeric, values), *ends])
-    note = (
-        f"The first {MAX_COLUMNS:,} of {len(names):,} columns." if len(names) > MAX_COLUMNS else ""
-    )
+    note = ""
+    if len(names) > MAX_COLUMNS:
+        note = f"The first {MAX_COLUMNS:,} of {len(names):,} columns."
     if several:
         note += " In the small histograms, the first sample is blue and the second orange."
     return Table("Every column", [*titles, "smallest", "largest"], rows, note=note.strip())
@@ -199,7 +194,7 @@ def _numeric(value: Any) -> Cell:
 
 
 def _counts(values: Array, low: float, high: float) -> Array:
-    """Return the shares of values in equal bins between two numbers, from no more rows than a small picture needs."""
+    """Return the shares of values in equal bins between two numbers: shape (SPARK_BINS,)."""
     some = values[:: -(-len(values) // MAX_HISTOGRAM_ROWS)].astype(float)
     if not np.isfinite(high - low) or high <= low:
         return np.eye(1, SPARK_BINS, SPARK_BINS // 2)[0]

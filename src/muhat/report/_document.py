@@ -1,4 +1,4 @@
-"""A page as data: the question, the finding, the data, how sure it is, and the Python lines that reproduce it."""
+"""A page as data: question, verdict, tables, figures, assumptions, and the lines of Python."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class Report:
     question, verdict : str
         What was asked, and the answer, in a sentence each.
     badge, tone : str
-        The answer in two or three words, and its kind: ``'good'``, ``'bad'``, ``'unsure'``, ``'found'`` or
-        ``'neutral'``.
+        The answer in two or three words, and its tone: ``'good'``, ``'bad'``, ``'unsure'``,
+        ``'found'`` or ``'neutral'``.
     facts : sequence of Fact
         The numbers that matter most.
     sections : sequence of Section

@@ -29,14 +29,9 @@ def drift_report(detector: DriftDetector, context: Context) -> Report:
         name, len(detector.reference_), detector.reference_, tuple(map(str, names))
     )
     samples = context.samples("the reference") or [reference]
-    encoded = (
-        ["Text columns were encoded: an indicator, 1 or 0, for each value."]
-        if context.settings.get("one_hot")
-        else []
-    )
-    first = next((shortened(each.name, 40) for each in history if each.is_alarm), None)
-    if first is None:
-        first = "none" if detector.first_alarm_ is None else f"batch {detector.first_alarm_:,}"
+    sentences = ["Every batch is tested against these rows."]
+    if context.settings.get("one_hot"):
+        sentences.append("Text columns were encoded: an indicator, 1 or 0, for each value.")
     sections = []
     if history:
         plots = [p_values_plot(history), distances_plot(history)]
@@ -54,28 +49,33 @@ def drift_report(detector: DriftDetector, context: Context) -> Report:
         verdict=detector.verdict(),
         badge="It has drifted" if detector.n_alarms_ else "No drift detected",
         tone=BAD if detector.n_alarms_ else NEUTRAL,
-        facts=[
-            Fact("alarms", f"{detector.n_alarms_:,}", f"in {count(detector.n_batches_, 'batch')}"),
-            Fact("first alarm", first),
-            Fact(
-                "chance of any false alarm",
-                f"≤ {100 * detector.alpha:.3g} %",
-                "over all batches ever tested",
-            ),
-            Fact(
-                "reference",
-                f"{len(detector.reference_):,} rows",
-                f"of {count(detector.n_features_in_, 'column')}",
-            ),
-        ],
+        facts=_facts(detector),
         sections=sections,
-        data=data_section(
-            context, samples, ["Every batch is tested against these rows.", *encoded]
-        ),
+        data=data_section(context, samples, sentences),
         assumptions=_assumptions(detector),
         code=context.code or detector_lines(detector),
         provenance=Context(settings=settings).provenance(),
     )
+
+
+def _facts(detector: DriftDetector) -> list[Fact]:
+    alpha = f"≤ {100 * detector.alpha:.3g} %"
+    batches = f"in {count(detector.n_batches_, 'batch')}"
+    columns = f"of {count(detector.n_features_in_, 'column')}"
+    return [
+        Fact("alarms", f"{detector.n_alarms_:,}", batches),
+        Fact("first alarm", _first_alarm(detector)),
+        Fact("chance of any false alarm", alpha, "over all batches ever tested"),
+        Fact("reference", f"{len(detector.reference_):,} rows", columns),
+    ]
+
+
+def _first_alarm(detector: DriftDetector) -> str:
+    """Return the first batch with an alarm, by its number if its result was not kept."""
+    for each in detector.history_:
+        if each.is_alarm:
+            return shortened(each.name, 40)
+    return "none" if detector.first_alarm_ is None else f"batch {detector.first_alarm_:,}"
 
 
 def _changes(history: Sequence[DriftResult]) -> Section:
@@ -110,20 +110,24 @@ def _table(history: Sequence[DriftResult]) -> Table:
 def _assumptions(detector: DriftDetector) -> list[str]:
     alpha = f"{100 * detector.alpha:.3g} %"
     lines = [
-        "Every batch has a p-value and a level: its share of alpha, fixed in advance by its number. An alarm is a "
-        f"p-value at or below the level. The levels of all batches, however many will come, sum up to at most {alpha}.",
-        f"So if nothing ever drifts, the chance of any false alarm, over all batches ever tested, is at most {alpha}.",
-        "No alarm does not prove that there is no drift: small changes in small batches go undetected.",
-        "An alarm says that a batch differs from the reference, not why: see the columns that changed most.",
+        "Every batch has a p-value and a level: its share of alpha, fixed in advance by its "
+        "number. An alarm is a p-value at or below the level. The levels of all batches, "
+        f"however many will come, sum up to at most {alpha}.",
+        "So if nothing ever drifts, the chance of any false alarm, over all batches ever "
+        f"tested, is at most {alpha}.",
+        "No alarm does not prove that there is no drift: small changes in small batches go "
+        "undetected.",
+        "An alarm says that a batch differs from the reference, not why: see the columns that "
+        "changed most.",
     ]
     if detector.block_length not in (None, 1):
         lines.append(
-            f"Blocks of {detector.block_length} consecutive rows were permuted together, to allow for dependence in "
-            "time: the p-values are approximate."
+            f"Blocks of {detector.block_length} consecutive rows were permuted together, to "
+            "allow for dependence in time: the p-values are approximate."
         )
         return lines
     return [
         *lines,
-        "Assumed: the rows of the reference and of a batch are independent of each other. In a time series they are "
-        "not, and false alarms are more frequent: use block_length.",
+        "Assumed: the rows of the reference and of a batch are independent of each other. In a "
+        "time series they are not, and false alarms are more frequent: use block_length.",
     ]

@@ -1,4 +1,4 @@
-"""The one renderer: a report as one HTML file that needs nothing else, every string of a user escaped."""
+"""A report as one HTML file that needs nothing else, every string of a user escaped."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from muhat.report._svg import bars_html, plot_html, spark_svg
 LONG_FACT = 9
 """Characters from which on a fact is set in smaller type."""
 
-MOST_OF_A_NAME = 48
+MAX_NAME_LENGTH = 48
 """Characters of a name in a table."""
 
 INVISIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-"""What no HTML may hold: control characters, and halves of characters, as in file names that are no UTF-8."""
+"""What HTML may not hold: control characters, and halves of characters of undecodable names."""
 
 MARKS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 """Characters that turn the direction of all text after them."""
@@ -59,10 +59,7 @@ def render(report: Report) -> str:
         contents="".join(
             f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents
         ),
-        sections="\n".join(
-            f'<section id="{name}"><h2>{escape(each.title)}</h2>\n{_inside(each, numbers)}\n</section>'
-            for name, each in sections
-        ),
+        sections="\n".join(_section(name, each, numbers) for name, each in sections),
         data=_inside(report.data, numbers),
         assumptions="".join(f"<li>{escape(each)}</li>" for each in report.assumptions),
         code=escape(report.code),
@@ -82,7 +79,13 @@ def _asset(name: str) -> str:
 def _fact(fact: Fact) -> str:
     kind = "value long" if len(fact.value) > LONG_FACT else "value"
     note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ""
-    return f'<div><dt>{escape(fact.label)}</dt><dd class="{kind}">{escape(fact.value)}</dd>{note}</div>'
+    label, value = escape(fact.label), escape(fact.value)
+    return f'<div><dt>{label}</dt><dd class="{kind}">{value}</dd>{note}</div>'
+
+
+def _section(name: str, section: Section, numbers: count[int]) -> str:
+    title, inside = escape(section.title), _inside(section, numbers)
+    return f'<section id="{name}"><h2>{title}</h2>\n{inside}\n</section>'
 
 
 def _inside(section: Section, numbers: count[int]) -> str:
@@ -95,10 +98,10 @@ def _inside(section: Section, numbers: count[int]) -> str:
         name = f"block-{next(numbers)}"
         if isinstance(block, Table):
             parts.append(_table(block, name))
+        elif isinstance(block, Bars):
+            parts.append(bars_html(block, name))
         else:
-            parts.append(
-                bars_html(block, name) if isinstance(block, Bars) else plot_html(block, name)
-            )
+            parts.append(plot_html(block, name))
     return "\n".join(parts)
 
 
@@ -112,16 +115,17 @@ def _table(table: Table, name: str) -> str:
         f'<th scope="col"{_kind(numeric)}>{escape(title)}</th>'
         for title, numeric in zip(table.columns, is_number, strict=True)
     )
-    body = "".join(
-        f"<tr{' class=marked' if place == table.marked else ''}>"
-        + "".join(_cell(cell, first=column == 0) for column, cell in enumerate(row))
-        + "</tr>"
-        for place, row in enumerate(table.rows)
-    )
+    body = ""
+    for place, row in enumerate(table.rows):
+        cells = "".join(_cell(cell, first=column == 0) for column, cell in enumerate(row))
+        mark = " class=marked" if place == table.marked else ""
+        body += f"<tr{mark}>{cells}</tr>"
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     sortable = " data-sortable" if len(table.rows) > 1 else ""
-    return f"""<div class="table"><div class="scroll" tabindex="0" role="region" aria-labelledby="{name}">
-<table{sortable}><caption id="{name}">{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>
+    caption = f'<caption id="{name}">{escape(table.caption)}</caption>'
+    scroll = f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}">'
+    return f"""<div class="table">{scroll}
+<table{sortable}>{caption}<thead><tr>{head}</tr></thead>
 <tbody>{body}</tbody></table></div>{note}</div>"""
 
 
@@ -132,14 +136,12 @@ def _kind(is_number: bool) -> str:
 def _cell(cell: Cell, first: bool) -> str:
     text = escape(shortened(cell.text))
     if cell.is_name:
-        text = (
-            f'<bdi title="{escape(cell.text)}">{escape(shortened(cell.text, MOST_OF_A_NAME))}</bdi>'
-        )
-    value = (
-        ""
-        if cell.value is None
-        else f' class="number" data-value="{np.nan_to_num(cell.value, nan=-1e300):.10g}"'
-    )
+        name = escape(shortened(cell.text, MAX_NAME_LENGTH))
+        text = f'<bdi title="{escape(cell.text)}">{name}</bdi>'
+    value = ""
+    if cell.value is not None:
+        sorted_by = np.nan_to_num(cell.value, nan=-1e300)  # what is missing comes last
+        value = f' class="number" data-value="{sorted_by:.10g}"'
     spark = "" if cell.spark is None else spark_svg(cell.spark)
     if spark and cell.text:
         text = f'<span class="hidden">{text}</span>'

@@ -1,4 +1,4 @@
-"""The page of predictions: the model's page, with a verdict on new rows, predictions and effects."""
+"""The page of predictions: the model's page with a verdict on new rows, predictions, effects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def intervals_text(intervals: str) -> str:
 
 
 def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
-    """Return the verdict on new rows in a few words and its kind; the model's if no more is known."""
+    """Return the verdict on new rows in a few words, and its tone; by default the model's."""
     if result.has_training_rows:
         return "No new rows: these are training rows", UNSURE
     if result.evaluation is None:

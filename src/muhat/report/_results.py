@@ -26,7 +26,7 @@ from muhat.testing import DriftDetector, IndependenceResult, TwoSampleResult
 
 @singledispatch
 def report_of(result: Any, context: Context) -> Report:
-    """Return the page of a result: a comparison, what a test or a drift detector says, or a conditional mean.
+    """Return the page of a result as data.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def to_html(
 
     Parameters
     ----------
-    result : Comparison, TwoSampleResult, IndependenceResult, DriftDetector, ConditionalMean or Pipeline
+    result : Comparison, result of a test, DriftDetector, ConditionalMean or Pipeline
         The result; a pipeline has to end in a conditional mean.
     path : str or path, default=None
         The file to write, if any.

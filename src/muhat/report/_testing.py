@@ -1,4 +1,4 @@
-"""The page of a test: where two samples differ or how two columns depend, and the statistic under the null."""
+"""The page of a test: how samples differ or columns depend, and the null distribution."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ MAX_ROWS = 5
 """Rows of each sample that are named as least like the other."""
 
 INDEPENDENT_ROWS = (
-    "Assumed: the rows are independent of each other. Repeated measurements, time series and clusters of related rows "
-    "break this, and p would be too small."
+    "Assumed: the rows are independent of each other. Repeated measurements, time series and "
+    "clusters of related rows break this, and p would be too small."
+)
+
+SINGLE_COLUMNS = (
+    "The p-values of single columns are corrected for the number of columns. Each comes from one "
+    "statistic, the energy distance of that column, so a single column can be significant where "
+    "the whole test is not, and the other way round: columns may differ only in combination."
 )
 
 TWO_SAMPLES = {
@@ -36,16 +42,28 @@ TWO_SAMPLES = {
     "how": "the rows have been reassigned to the two groups at random",
     "axis": "combined statistic (larger: the samples are less alike)",
     "kinds": "differences",
-    "found": "A small p-value says that there is a difference, not that it is large: see the sizes above.",
-    "not found": "A test that finds no difference does not prove that there is none: with more rows it may show.",
+    "found": (
+        "A small p-value says that there is a difference, not that it is large: see the sizes "
+        "above."
+    ),
+    "not found": (
+        "A test that finds no difference does not prove that there is none: with more rows it "
+        "may show."
+    ),
 }
 INDEPENDENCE = {
     "null": "x and y were independent",
     "how": "the rows of y have been shuffled, which removes all dependence",
     "axis": "combined statistic (larger: stronger dependence)",
     "kinds": "kinds of dependence",
-    "found": "A small p-value says that there is dependence, not that it is strong: see the kernel correlation above.",
-    "not found": "A test that finds no dependence does not prove that there is none: with more rows it may show.",
+    "found": (
+        "A small p-value says that there is dependence, not that it is strong: see the kernel "
+        "correlation above."
+    ),
+    "not found": (
+        "A test that finds no dependence does not prove that there is none: with more rows it "
+        "may show."
+    ),
 }
 """What the pages of the two tests say in different words."""
 
@@ -58,22 +76,8 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         result = replace(result, names=(first, second))  # so that the verdict has them too
     differ = result.p_value <= context.level
     n, m = result.n, result.m
-    where = Section(
-        "Where they differ",
-        [] if result.is_same else [_rows_text(result, first, second)],
-        (),
-        [
-            differences_bars(
-                result.features,
-                (first, second),
-                result.n_permutations,
-                context.level,
-                result.is_complete,
-            ),
-            _features_table(result, first, second),
-            witness_plot(result.witness_x, result.witness_y, (first, second)),
-        ],
-    )
+    columns = count(len(result.features), "column")
+    where = _where_section(result, context.level, (first, second))
     chance = Section("Could it be chance?", (), (), [_null_plot(result, TWO_SAMPLES)])
     return Report(
         kind="Two-sample test",
@@ -89,25 +93,30 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
                 number(result.mmd),
                 "MMD, kernel of the most significant statistic",
             ),
-            Fact("rows", f"{n:,} and {m:,}", f"of {count(len(result.features), 'column')}"),
+            Fact("rows", f"{n:,} and {m:,}", f"of {columns}"),
         ],
         sections=[where, chance, _statistics(result, TWO_SAMPLES)],
-        data=_data(
-            context,
-            samples,
-            f"{n:,} and {m:,} rows of {count(len(result.features), 'column')} were tested.",
-        ),
+        data=_data(context, samples, f"{n:,} and {m:,} rows of {columns} were tested."),
         assumptions=[
             *_sureness(result, context.level, TWO_SAMPLES),
-            "The p-values of single columns are corrected for the number of columns. Each comes from one statistic, "
-            "the energy distance of that column, so a single column can be significant where the whole test is not, "
-            "and the other way round: columns may differ only in combination.",
+            SINGLE_COLUMNS,
             *_together(result),
             INDEPENDENT_ROWS,
         ],
         code=context.code or test_lines("TwoSampleTest", result.n_permutations),
         provenance=_provenance(result, context),
     )
+
+
+def _where_section(result: TwoSampleResult, level: float, names: tuple[str, str]) -> Section:
+    """Return the section on the columns and rows that differ."""
+    bars = differences_bars(
+        result.features, names, result.n_permutations, level, result.is_complete
+    )
+    witness = witness_plot(result.witness_x, result.witness_y, names)
+    sentences = [] if result.is_same else [_rows_text(result, *names)]
+    table = _features_table(result, *names)
+    return Section("Where they differ", sentences, (), [bars, table, witness])
 
 
 def _badge(result: Result, level: float, found: str, nothing: str) -> str:
@@ -119,8 +128,9 @@ def _badge(result: Result, level: float, found: str, nothing: str) -> str:
 
 def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
     return (
-        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of {second} that are "
-        f"least like {first}: {_row_numbers(result.rows_y)}. Rows are counted from 1, without the header."
+        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of "
+        f"{second} that are least like {first}: {_row_numbers(result.rows_y)}. Rows are counted "
+        "from 1, without the header."
     )
 
 
@@ -129,9 +139,11 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     samples = context.samples("x", "y")
     x, y = (_side_names(context, name) for name in "xy")
     dependent = result.p_value <= context.level
+    name = shortened(samples[0].name, 40) if len(samples) == 1 else ""
     strength = (
-        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 (independent) to 1. It is not a "
-        "linear correlation: it counts dependence of every kind, and 0.1 can be a clear one."
+        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 "
+        "(independent) to 1. It is not a linear correlation: it counts dependence of every "
+        "kind, and 0.1 can be a clear one."
     )
     return Report(
         kind="Test of independence",
@@ -142,9 +154,7 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
         facts=[
             _p_value(result),
             Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
-            Fact(
-                "rows", f"{result.n:,}", shortened(samples[0].name, 40) if len(samples) == 1 else ""
-            ),
+            Fact("rows", f"{result.n:,}", name),
         ],
         sections=[
             Section("How strong is the dependence?", [strength], (), _pair_blocks(samples, x, y)),
@@ -180,7 +190,7 @@ def _side_names(context: Context, side: str) -> list[str]:
 def _pair_blocks(
     samples: Sequence[ReportSample], x: Sequence[str], y: Sequence[str]
 ) -> list[Plot | Table]:
-    """Return the picture of the columns that depend most on each other; nothing where the rows are not known."""
+    """Return the figure of the columns that depend most, if the rows are known."""
     sides = _sides(samples, x, y)
     if sides is None:
         return []
@@ -189,9 +199,13 @@ def _pair_blocks(
         return []
     first, second = most_dependent(x_columns, y_columns)
     pair = Pair(x_columns[first], y_columns[second], (x_names[first], y_names[second]))
-    is_one_of_many = len(x_columns) * len(y_columns) > 1
-    chosen = " Of all pairs of a column of x and one of y, the one with the largest distance correlation."
-    return [pair_block(pair, chosen * is_one_of_many)]
+    remark = ""
+    if len(x_columns) * len(y_columns) > 1:
+        remark = (
+            " Of all pairs of a column of x and one of y, the one with the largest distance "
+            "correlation."
+        )
+    return [pair_block(pair, remark)]
 
 
 Columns: TypeAlias = tuple[list[Array], list[str]]
@@ -201,7 +215,7 @@ Columns: TypeAlias = tuple[list[Array], list[str]]
 def _sides(
     samples: Sequence[ReportSample], x: Sequence[str], y: Sequence[str]
 ) -> tuple[Columns, Columns] | None:
-    """Return the columns of x and of y: of two samples with the same rows, or of one by their names."""
+    """Return the columns of x and of y, of two samples or of one by their names."""
     if len(samples) == 2 and len(samples[0].rows) == len(samples[1].rows):
         both = [(list(each.rows.T), [*each.columns]) for each in samples]
         return both[0], both[1]
@@ -258,28 +272,23 @@ def _p_value(result: Result) -> Fact:
         how = f"all {result.n_permutations + 1:,} permutations"
     else:
         how = f"{count(result.n_permutations, 'random permutation')}"
-    text = _p_text(result, result.p_value)
-    if text.startswith("p ≤"):
+    if result.is_at_floor:
         how = f"the smallest value that {count(result.n_permutations, 'permutation')} can give"
-    return Fact("p-value", text.removeprefix("p = ").removeprefix("p "), how)
+    return Fact("p-value", _p_value_alone(result, result.p_value), how)
 
 
-def _p_text(result: Result, p: float) -> str:
-    return p_value_text(p, result.n_permutations, result.is_complete)
+def _p_value_alone(result: Result, p: float) -> str:
+    """Return a p-value without the letter, such as "≤ 0.001"."""
+    text = p_value_text(p, result.n_permutations, result.is_complete)
+    return text.removeprefix("p = ").removeprefix("p ")
 
 
 def _largest_difference(result: TwoSampleResult, first: str, second: str) -> list[Fact]:
     if not result.features:
         return []
     most = result.features[0]
-    shift = shift_text(most.shift)
-    return [
-        Fact(
-            f"{shortened(most.name, 30)} differs most",
-            shift,
-            f"standard deviations, {second} − {first}",
-        )
-    ]
+    label = f"{shortened(most.name, 30)} differs most"
+    return [Fact(label, shift_text(most.shift), f"standard deviations, {second} − {first}")]
 
 
 def _data(context: Context, samples: Sequence[ReportSample], otherwise: str) -> Section:
@@ -304,20 +313,20 @@ def _provenance(result: Result, context: Context) -> dict[str, str]:
 
 def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[str]:
     is_exact = not isinstance(result, TwoSampleResult) or result.is_exact
-    exactly = (
-        "exactly, for any number of rows and any distribution" if is_exact else "approximately"
-    )
-    text = _p_text(result, result.p_value)
+    exactly = "approximately"
+    if is_exact:
+        exactly = "exactly, for any number of rows and any distribution"
     lines = [
-        f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at most "
-        f"{number(100 * result.p_value)} % of such tests. This holds {exactly}, if the rows are independent.",
-        f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected for trying all of them.",
+        f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at "
+        f"most {number(100 * result.p_value)} % of such tests. This holds {exactly}, if the rows "
+        "are independent.",
+        f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected "
+        "for trying all of them.",
     ]
-    if text.startswith("p ≤"):
-        smallest = (
-            f"(the smallest value that {count(result.n_permutations, 'permutation')} can give)"
-        )
-        lines.append(f"{text} {smallest}: more permutations may give a smaller one.")
+    if result.is_at_floor:
+        permutations = count(result.n_permutations, "permutation")
+        smallest = f"(the smallest value that {permutations} can give)"
+        lines.append(f"{result.p_text} {smallest}: more permutations may give a smaller one.")
     return [*lines, words["not found" if result.p_value > level else "found"]]
 
 
@@ -327,11 +336,12 @@ def _together(result: TwoSampleResult) -> list[str]:
         return []
     if result.is_exact:
         return [
-            f"As there are many rows, they were permuted in random bins of {result.rows_together:,}: p is still exact."
+            "As there are many rows, they were permuted in random bins of "
+            f"{result.rows_together:,}: p is still exact."
         ]
     return [
-        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, to allow for dependence in time: "
-        "p is approximate, and more accurate with more blocks."
+        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, to allow "
+        "for dependence in time: p is approximate, and more accurate with more blocks."
     ]
 
 
@@ -345,42 +355,36 @@ def _null_plot(result: Result, words: Mapping[str, str]) -> Plot:
 
 
 def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
-    rows = [
-        [
-            Cell(each.name, is_name=True),
-            Cell(shift_text(each.shift), each.shift),
-            Cell(number(100 * each.share), each.share),
-            Cell(
-                _p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value
-            ),
-        ]
-        for each in result.features[:MAX_COLUMNS]
-    ]
+    rows = []
+    for each in result.features[:MAX_COLUMNS]:
+        rows.append(
+            [
+                Cell(each.name, is_name=True),
+                Cell(shift_text(each.shift), each.shift),
+                Cell(number(100 * each.share), each.share),
+                Cell(_p_value_alone(result, each.p_value), each.p_value),
+            ]
+        )
     titles = ["column", shift_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
     more = len(result.features) - len(rows)
-    return Table(
-        "Every column on its own", titles, rows, note=f"And {more:,} more." if more else ""
-    )
+    note = f"And {more:,} more." if more else ""
+    return Table("Every column on its own", titles, rows, note=note)
 
 
 def _statistics(result: Result, words: Mapping[str, str]) -> Section:
     """Return the table of all statistics."""
     tests = sorted(result.tests, key=lambda each: -each.standardized)[:MAX_STATISTICS]
-    rows = [
-        [
-            Cell(str(each)),
-            Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized),
-            Cell(
-                _p_text(result, each.p_value).removeprefix("p = ").removeprefix("p "), each.p_value
-            ),
-        ]
-        for each in tests
-    ]
+    rows = []
+    for each in tests:
+        score = Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized)
+        p = Cell(_p_value_alone(result, each.p_value), each.p_value)
+        rows.append([Cell(str(each)), score, p])
     titles = ["statistic", "normal score", "p on its own"]
     sentences = [
-        f"Each kernel, bandwidth and statistic is sensitive to other {words['kinds']}. These p-values are for each "
-        "statistic on its own; the p-value of the finding is corrected for trying all of them."
+        f"Each kernel, bandwidth and statistic is sensitive to other {words['kinds']}. These "
+        "p-values are for each statistic on its own; the p-value of the finding is corrected "
+        "for trying all of them."
     ]
     more = len(result.tests) - len(tests)
     note = f"And {more:,} more." if more else ""

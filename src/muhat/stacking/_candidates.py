@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator
 
 from muhat._arrays import Array, slices
+from muhat._bases import BaseEstimator
 from muhat._validation import whole_number
 from muhat.errors import MuhatError
 from muhat.filters import NuMethod

@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._caches import UnsavedCaches
 from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel

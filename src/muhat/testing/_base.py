@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import joblib
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from muhat._arrays import (
     BLAS_ON_ONE_THREAD,
@@ -18,6 +18,7 @@ from muhat._arrays import (
     limit_cores,
     share_between_cores,
 )
+from muhat._bases import BaseEstimator
 from muhat._parts import as_gram
 from muhat._validation import (
     as_array,

@@ -10,10 +10,11 @@ from typing import Any, Self
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._messages import p_text, sample_size, shift_text
 from muhat._reportable import Reportable
 from muhat._summary import (

@@ -192,7 +192,8 @@ class GroupTest(PermutationTest):
         for kernel in kernels:
             steps = self.bandwidths
             if steps is None:
-                steps = N_BANDWIDTHS.get(type(kernel), N_BANDWIDTHS[Laplacian])
+                kind: Any = type(kernel)
+                steps = N_BANDWIDTHS.get(kind, N_BANDWIDTHS[Laplacian])
             found += kernels_at_bandwidths([kernel], steps, learn)
         if self.kernel is None and self.statistics == DEFAULT_STATISTICS:
             found.append(Distance().resolve(learn))

@@ -227,7 +227,9 @@ class IndependenceTest(PermutationTest):
         self, X: Any, Y: Any, statistics: list[Statistic]
     ) -> tuple[Pairs, str | Approximation]:
         """Return both sides of the pairs, validated, and how their Gram matrices are held."""
-        kernels_x = [Gaussian()] if self.kernel is None else as_kernels(self.kernel)
+        kernels_x: list[Kernel] = [Gaussian()]
+        if self.kernel is not None:
+            kernels_x = as_kernels(self.kernel)
         if self.kernel_y is None:
             kernels_y = _kernels_as_on_x(kernels_x, X, Y)
         else:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from sklearn.base import BaseEstimator
-
 from muhat._arrays import Array
+from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
 from muhat._parts import as_filter
 from muhat._validation import positive
@@ -162,7 +161,7 @@ def statistics_by_name(*kinds: type[Statistic]) -> dict[str, Callable[[], Statis
         if kind.name:
             found[kind.name] = kind
         for preset, filter in kind.presets.items():
-            found[preset] = partial(kind, filter)
+            found[preset] = partial(kind, filter)  # type: ignore[call-arg]
     return found
 
 

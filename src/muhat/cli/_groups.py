@@ -1,0 +1,231 @@
+"""``muhat groups``: which groups of rows differ from the rest, and in which column."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from typer import Argument, Exit, Option, echo
+
+from muhat._arrays import Array
+from muhat._messages import is_at_floor, rows_text, shift_text
+from muhat._validation import ColumnFrame
+from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._options import (
+    FOUND,
+    AsJson,
+    Decimal,
+    Drop,
+    FailBelow,
+    Kernels,
+    Missing,
+    ModelFile,
+    OneHot,
+    OnlyNumeric,
+    Permutations,
+    RandomState,
+    Separator,
+    Standardize,
+)
+from muhat.cli._outputs import (
+    ALERT,
+    check_model_file,
+    check_outputs,
+    console_of,
+    print_sentence,
+    print_written,
+)
+from muhat.cli._progress import spinner
+from muhat.cli._reading import readings_of, sample_names
+from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
+from muhat.cli._testing import checked_level
+from muhat.data import DataSet
+from muhat.errors import MuhatError
+from muhat.groups import KernelMeans
+from muhat.persistence import save
+from muhat.testing import GroupResult, GroupTest
+
+MAX_LISTED = 20
+"""The most groups in a table."""
+
+MAX_QUIET_ROWS = 500
+"""Rows up to which the test takes about a second, and no progress is shown."""
+
+
+def groups_command(
+    files: Annotated[
+        list[Path],
+        Argument(
+            metavar="FILE ...",
+            show_default=False,
+            help="One file with --by, or a file for each group (formats as for muhat compare).",
+        ),
+    ],
+    by: Annotated[
+        str | None,
+        Option(metavar="COLUMN", show_default=False, help="Column that names the group of a row."),
+    ] = None,
+    strata: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Column of strata: labels are permuted within a stratum only.",
+        ),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Column of units that are in one group each: their rows move together.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Column of units with rows of several groups: permuted within a unit.",
+        ),
+    ] = None,
+    kernel: Kernels = None,
+    permutations: Permutations = 999,
+    random_state: RandomState = 0,
+    standardize: Standardize = True,
+    fail_below: FailBelow = None,
+    drop: Drop = None,
+    only_numeric: OnlyNumeric = False,
+    one_hot: OneHot = False,
+    missing: Missing = "error",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    save_to: ModelFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test whether groups of rows come from one distribution, and show which differ."""
+    level = checked_level(fail_below, permutations)
+    check_model_file(save_to)
+    check_outputs(files, save=save_to)
+    reading = {
+        "drop": tuple(drop or ()),
+        "only_numeric": only_numeric,
+        "separator": separator,
+        "missing": missing,
+        "decimal": decimal,
+    }
+    design = {"strata": strata, "clusters": clusters, "pairs": pairs}
+    columns = {name: column for name, column in design.items() if column is not None}
+    if by is None:
+        sample = _files_as_groups(files, reading, one_hot, columns)
+    else:
+        sample = _file_by_column(files, reading, one_hot, by, columns)
+    test = GroupTest(
+        kernel or None,
+        standardize=standardize,
+        n_permutations=permutations,
+        random_state=random_state,
+    )
+    table = sample.table
+    X = ColumnFrame(table.data, table.feature_names)
+    shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
+    with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
+        result = test.test(X, sample.groups, **sample.design)
+    result = replace(result, title=by)
+    if save_to is not None:
+        means = KernelMeans(standardize=standardize, random_state=random_state)
+        means.fit(table.data, sample.groups)
+        means.feature_names_in_ = np.array(table.feature_names, dtype=object)
+        save(means, save_to)
+    with standard_output():
+        if as_json:
+            echo(json.dumps({"data": table.name, **result.to_dict(level)}, allow_nan=False))
+        else:
+            _print(result, table, level)
+            print_written(Saved=save_to)
+    if fail_below is not None and result.p_value <= fail_below:
+        raise Exit(FOUND)
+
+
+@dataclass(frozen=True, eq=False)
+class _GroupedSample:
+    """The rows of all groups, the label of each, and labels of the design by their names."""
+
+    table: DataSet
+    groups: Array
+    design: dict[str, Array]
+
+
+def _file_by_column(
+    files: Sequence[Path], reading: dict[str, Any], one_hot: bool, by: str, design: dict[str, str]
+) -> _GroupedSample:
+    """Return the rows of one file, with the group of each in a column."""
+    if len(files) != 1:
+        needed, advice = "one file is needed with it", "leave it out for a file for each group"
+        raise MuhatError("--by", needed, len(files), advice)
+    labels = [by, *design.values()]
+    for column in labels:
+        if labels.count(column) > 1:
+            needed = "a column can be used once in --by, --strata, --clusters and --pairs"
+            raise MuhatError("muhat groups", needed, f"{column!r} twice")
+    sample = read_sample(files[0], reading, one_hot, labels)
+    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    of_design = {name: sample.labels[column] for name, column in design.items()}
+    return _GroupedSample(table, sample.labels[by], of_design)
+
+
+def _files_as_groups(
+    files: Sequence[Path], reading: dict[str, Any], one_hot: bool, design: dict[str, str]
+) -> _GroupedSample:
+    """Return the rows of several files, each a group that is called as its file."""
+    if len(files) < 2:
+        needed = "a column of groups, or a file for each group, is needed"
+        raise MuhatError("muhat groups", needed, "1 file", "name the column by --by")
+    samples = []
+    for file, each in zip(files, readings_of(files, reading), strict=True):
+        samples.append(read_sample(file, each, one_hot, list(design.values())))
+    check_same_columns(samples)
+    values = values_of(samples)
+    tables = [encoded(each, samples[0].table.feature_names, values) for each in samples]
+    groups = np.repeat(sample_names(files), [len(each.data) for each in tables])
+    rows = np.concatenate([each.data for each in tables])
+    of_design = {}
+    for name, column in design.items():
+        of_design[name] = np.concatenate([each.labels[column] for each in samples])
+    name = f"{len(files)} files"
+    return _GroupedSample(replace(tables[0], name=name, data=rows), groups, of_design)
+
+
+def _print(result: GroupResult, table: DataSet, level: float) -> None:
+    """Print each group against the rest, and the verdict."""
+    console = console_of()
+    d = table.data.shape[1]
+    columns = "1 column" if d == 1 else f"{d:,} columns"
+    groups = f"{len(result.groups):,} groups"
+    print_sentence(console, f"{table.name}: {rows_text(result.n)}, {columns}, {groups}")
+    console.print(_table(result))
+    print_sentence(console, result.verdict(level), ALERT if result.p_value <= level else "bold")
+
+
+def _table(result: GroupResult) -> Table:
+    """Return a row for each group, those that differ most first."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("group", overflow="ellipsis", no_wrap=True)
+    for title in ("rows", "MMD from\nthe rest", "p, corrected\nfor all groups"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("differs most in\n(SD from the rest)", overflow="ellipsis", no_wrap=True)
+    for each in result.groups[:MAX_LISTED]:
+        is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
+        p = f"{'≤ ' if is_bound else ''}{each.p_value:.3g}"
+        most = f"{each.column} {shift_text(each.shift)}"
+        table.add_row(str(each.group), f"{each.n:,}", f"{each.mmd:.2g}", p, most)
+    if len(result.groups) > MAX_LISTED:
+        table.caption = f"… and {len(result.groups) - MAX_LISTED:,} more"
+    return table

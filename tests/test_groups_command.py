@@ -1,0 +1,95 @@
+"""``muhat groups``: a table of groups, a verdict, exit codes; or one sentence on stderr."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from muhat import GroupTest, KernelMeans, load
+from muhat.__main__ import command_line
+from muhat.cli._options import FOUND
+
+FEW = ["--permutations", 99]
+
+
+@pytest.fixture(autouse=True)
+def shops(tmp_path, monkeypatch):
+    """Four shops, of which the south is more expensive, on five days; also as a file each."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(80, 2)), columns=["price", "amount"])
+    frame["shop"] = np.repeat(["north", "south", "east", "west"], 20)
+    frame["day"] = np.tile(["mo", "tu", "we", "th", "fr"], 16)
+    frame.loc[frame["shop"] == "south", "price"] += 3
+    frame.to_csv("sales.csv", index=False)
+    for name, rows in frame.groupby("shop"):
+        rows.drop(columns=["shop", "day"]).to_csv(f"{name}.csv", index=False)
+    return frame
+
+
+def run(*arguments):
+    return CliRunner().invoke(command_line(), ["groups", *map(str, arguments)])
+
+
+def test_groups_of_a_column_get_a_table_and_a_verdict(shops):
+    result = run("sales.csv", "--by", "shop", "--drop", "day", *FEW)
+    assert result.exit_code == 0, result.stderr
+    expected = GroupTest(n_permutations=99).test(shops.drop(columns="day"), "shop")
+    assert result.stdout.startswith("sales: 80 rows, 2 columns, 4 groups\n")
+    assert result.stdout.splitlines()[-1] == expected.verdict()
+    assert expected.verdict().startswith("1 of 4 groups by shop differs from the rest: south (80")
+    assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
+
+
+@pytest.mark.parametrize("design", ["strata", "pairs"])
+def test_a_design_is_that_of_the_library(shops, design):
+    options = ["sales.csv", "--by", "shop", f"--{design}", "day", "--json", *FEW]
+    printed = json.loads(run(*options).stdout)
+    test = GroupTest(n_permutations=99)
+    expected = test.test(shops[["price", "amount"]], shops["shop"], **{design: shops["day"]})
+    assert printed == json.loads(json.dumps({"data": "sales", **expected.to_dict()}))
+    assert printed["groups"][0]["group"] == "south"
+    assert len(printed["pairs"]) == 6
+
+
+def test_a_file_for_each_group_and_the_exit_code_of_a_difference():
+    files = ["north.csv", "south.csv", "east.csv"]
+    result = run(*files, "--fail-below", 0.05, *FEW)
+    assert result.exit_code == FOUND
+    assert "1 of 3 groups differs from the rest: south (60 rows, p ≤ 0.01)." in result.stdout
+    assert run("north.csv", "east.csv", "--fail-below", 0.01, *FEW).exit_code == 0
+
+
+def test_the_means_are_saved_and_applied(shops):
+    result = run("sales.csv", "--by", "shop", "--drop", "day", "--save", "means.muhat", *FEW)
+    assert result.stdout.endswith("Saved: means.muhat\n")
+    means = load("means.muhat")
+    assert isinstance(means, KernelMeans)
+    assert means.groups_.tolist() == ["east", "north", "south", "west"]
+    applied = CliRunner().invoke(command_line(), ["apply", "means.muhat", "north.csv"])
+    header, first, *_ = applied.stdout.splitlines()
+    assert header == "score_east,score_north,score_south,score_west"
+    expected = means.score_samples(pd.read_csv("north.csv"))[0]
+    np.testing.assert_allclose([float(each) for each in first.split(",")], expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sales.csv"], "a column of groups, or a file for each group, is needed, got 1 file"),
+        (["north.csv", "east.csv", "--by", "price"], "--by: one file is needed with it, got 2"),
+        (["sales.csv", "--by", "shp", "--drop", "day"], "did you mean 'shop'?"),
+        (["sales.csv", "--by", "shop", "--strata", "shop"], "got 'shop' twice"),
+        (["sales.csv", "--by", "shop"], "column 'day' must be numeric"),
+        (["sales.csv", "--by", "shop", "--save", "means.csv"], "ending in .muhat is needed"),
+        (["north.csv", "sales.csv", "--drop", "shop"], "sales.csv"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, message):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    [line] = result.stderr.splitlines()
+    assert message in line
