@@ -112,7 +112,7 @@ default='auto'
     >>> shops = np.repeat(["a", "b", "c", "d", "e", "f", "g", "h"], 20)
     >>> X = rng.normal(size=(160, 2)) + 3 * (shops == "h")[:, None]
     >>> means = KernelMeans().fit(X, shops)
-    >>> means.distances_.sum(axis=0).argmax()
+    >>> int(means.distances_.sum(axis=0).argmax())
     7
     >>> bool(means.gain_ > 0.3)
     True
