@@ -75,16 +75,11 @@ class Candidate(BaseEstimator, ABC):
         self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
     ) -> list[Array]:
         """Return the characteristic values without each fold: arrays (folds, frequencies)."""
-        refits = [self.checked_fit(sample.without(rows)) for rows in folds]
-        return [
-            np.concatenate(
-                [
-                    wave_of_measure(measure, waves, ~rows)
-                    for measure, rows in zip(measures, folds, strict=True)
-                ]
-            )
-            for measures in zip(*refits, strict=True)
-        ]
+        by_fold = []
+        for rows in folds:
+            refits = self.checked_fit(sample.without(rows))
+            by_fold.append([wave_of_measure(measure, waves, ~rows) for measure in refits])
+        return [np.concatenate(each) for each in zip(*by_fold, strict=True)]
 
 
 def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
@@ -277,9 +272,10 @@ class WardMixtures(Candidate):
         levels = cut(tree, self.sizes_for(sample))
         labels = max(levels, key=np.max)
         first = np.unique(labels, return_index=True)[1]
-        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(
-            levels[:, first]
-        )
+        parents = list(levels[:, first])
+        if len(members) < sample.n:
+            labels = _nearest_cluster(X, members, labels)
+        return labels, parents
 
 
 def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:

@@ -135,10 +135,5 @@ def draws_for(n: int, masses: Array) -> list[int]:
     N_m goes with m. Whole points for each row keep the number where masses differ by rounding.
     """
     total = masses.sum()
-    return (
-        np.ceil(
-            np.minimum(n * np.ceil(total * masses / MONTE_CARLO_BUDGET), MAX_DRAWS * masses / total)
-        )
-        .astype(int)
-        .tolist()
-    )
+    wanted = n * np.ceil(total * masses / MONTE_CARLO_BUDGET)
+    return np.ceil(np.minimum(wanted, MAX_DRAWS * masses / total)).astype(int).tolist()

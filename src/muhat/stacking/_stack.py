@@ -64,18 +64,23 @@ class Stack:
         rng: np.random.Generator,
     ) -> Stack:
         """Return the candidates fitted to a sample and weighted; the first is the plain mean."""
-        kept = (
-            [each for each in candidates if each.names(sample)] if sample.n > 1 else candidates[:1]
-        )
-        measures = [measure for each in kept for measure in each.checked_fit(sample)]
+        kept = candidates[:1]
+        if sample.n > 1:
+            kept = [each for each in candidates if each.names(sample)]
+        names: list[str] = []
+        measures: list[Measure] = []
+        for each in kept:
+            names.extend(each.names(sample))
+            measures.extend(each.checked_fit(sample))
         moments = _moments(kept, sample, n_frequencies, rng)
-        w = moments.best_weights(
-            np.array([total_mass(each) for each in measures]) if unit_mass else None
-        )
+        masses = None
+        if unit_mass:
+            masses = np.array([total_mass(measure) for measure in measures])
+        w = moments.best_weights(masses)
         trust = trust_in_candidates(sample) * moments.damping(w, sample.bias_factor)
         w = trust * w
         w[0] += 1 - trust
-        return cls([name for each in kept for name in each.names(sample)], measures, moments, w)
+        return cls(names, measures, moments, w)
 
 
 def total_mass(measure: Measure) -> float:
