@@ -30,7 +30,6 @@ from muhat._validation import (
 )
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
 from muhat.conditional._fits import (
-    ConditionalChoice,
     Fit,
     RegressionRows,
     SpectralFit,
@@ -75,7 +74,7 @@ from muhat.filters import CONDITIONAL_AUTO, Filter, name_of
 from muhat.gram import Approximation
 from muhat.gram._plan import plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, LeaveOneOut, ParameterRule
+from muhat.selection import GCV, Choice, LeaveOneOut, ParameterRule
 
 BANDWIDTH_FACTORS = 2.0 ** np.arange(-3, 4)
 """Multiples of the kernel's own bandwidth that ``bandwidth="loo"`` chooses from."""
@@ -179,9 +178,9 @@ class ConditionalMean(
     kernel_y_: Kernel
     gram_: Any
     gram_reason_: str
-    choice_: ConditionalChoice
-    choices_: list[ConditionalChoice]
-    filter_: Filter
+    choice_: Choice
+    choices_: list[Choice]
+    filter_: Any
 
     n_copies_: int | None
     _copied: tuple[Array, Array, Array] | None
