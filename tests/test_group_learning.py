@@ -61,7 +61,7 @@ def test_the_place_of_a_group_is_learnt(gram, means):
 def test_the_left_out_error_of_y_chooses_the_means():
     samples, y = made()
     model = GroupRegressor().fit(samples, y)
-    assert set(model.left_out_errors_) == {"plain", "filtered", "joint"}
+    assert set(model.left_out_errors_) == {"plain", "filtered"}
     assert model.left_out_errors_[model.means_] == min(model.left_out_errors_.values())
     errors = (model.left_out_predictions_ - y) ** 2
     np.testing.assert_allclose(errors.mean(), model.left_out_errors_[model.means_])

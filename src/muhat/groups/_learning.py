@@ -21,6 +21,12 @@ from muhat.groups._rows import new_samples
 MEANS = ("plain", "filtered", "joint")
 """The estimates of the means that can be learnt from."""
 
+AUTO = ("plain", "filtered")
+"""Those that ``means="auto"`` chooses from.
+
+Joint means are not among them: a group that is left out has taken part in the means of the others,
+which a new group has not, and their left-out error was too small by up to a factor of six."""
+
 
 class _GroupRidge(HasKernel, BaseEstimator):
     """What learning numbers and classes from groups have in common."""
@@ -58,7 +64,8 @@ class _GroupRidge(HasKernel, BaseEstimator):
         joint = self.group_means_._joint
         filtered = limited_means(joint.vectors, joint.filter_weights, joint.kappa)[0]
         found = {"plain": joint.vectors.Z, "filtered": filtered, "joint": joint.means}
-        return found if self.means == "auto" else {self.means: found[self.means]}
+        chosen = AUTO if self.means == "auto" else (self.means,)
+        return {name: found[name] for name in chosen}
 
     def _fit_ridge(self, means: dict[str, Array], y: Array) -> None:
         """Choose the means and the fit with the least left-out error of y."""
@@ -108,8 +115,8 @@ class GroupRegressor(RegressorMixin, _GroupRidge):
 
     Kernel ridge regression with the kernel exp(−MMD²/2h²) of the groups' kernel means, or linear in
     them. The left-out error of y, exact leave-one-out over groups, chooses between kernels, λ, and
-    plain, filtered and joint means: joint means alone can be worse than plain ones, as where
-    y depends on the scale of a group.
+    plain and filtered means. What is left out is the y of a group; its rows have taken part in
+    the means of the others.
 
     Parameters
     ----------
@@ -117,7 +124,8 @@ class GroupRegressor(RegressorMixin, _GroupRidge):
         As of `KernelMeans`.
     means : {'auto', 'plain', 'filtered', 'joint'}, default='auto'
         Which estimates of the means are used: the plain means, those of filters without smoothers,
-        those of `KernelMeans`, or what the left-out error chooses.
+        those of `KernelMeans`, or which of the first two the left-out error chooses. With joint
+        means that error is too small for new groups, and predictions may be much worse than it.
 
     Attributes
     ----------
