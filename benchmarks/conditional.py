@@ -9,8 +9,8 @@ from sklearn.model_selection import GridSearchCV
 
 from benchmarks.timing import Ratio, medians
 from muhat import ConditionalMean, KernelMeanMatching, Nystrom
-from muhat.conditional._left_out import LeaveOneOutSmoother
 from muhat.selection._base import Candidates
+from muhat.selection._smoother import LeaveOneOutSmoother
 
 RNG = np.random.default_rng(0)
 FOLDS = 5

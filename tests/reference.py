@@ -1,4 +1,4 @@
-"""Slow truth: the paper's formulas in an explicit feature space, by loops, with points really left out.
+"""Slow truth: the paper's formulas in an explicit feature space, by loops and refits.
 
 Nothing here is shared with the library. A Gram matrix is turned into explicit features, rows φ_i
 with ⟨φ_i, φ_j⟩ = K_ij; an estimate is then an ordinary vector, Ĉ an ordinary matrix, and every
@@ -30,7 +30,7 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
     if name == "s-kmse":  # minimiser of Σ p_i ‖φ_i − g‖² + λ‖g − f*‖²
         return (mean + parameter * f) / (1 + parameter) if np.isfinite(parameter) else f
     if name in ("f-kmse", "iterated-tikhonov"):
-        # (C + λ) μ_j = C μ̂ + λ μ_(j−1), once or several times; in the eigenbasis, where a tiny λ costs no digits.
+        # (C + λ) μ_j = C μ̂ + λ μ_(j−1), in the eigenbasis, where a tiny λ costs no digits.
         values, vectors = np.linalg.eigh(C)
         estimate, goal = vectors.T @ f, vectors.T @ mean
         for _ in range(1 if name == "f-kmse" else order):
@@ -76,7 +76,7 @@ def nu_method(t, C, mean, f, kappa2, nu):
 
 
 def component_wise(values, vectors, mean, f, p):
-    """Theorem 2's best shrinkage of μ̂ − f*, eigenspace by eigenspace, with estimates plugged in."""
+    """Theorem 2's best shrinkage of μ̂ − f*, with estimates plugged in for each eigenspace."""
     size = 1 / (p**2).sum()
     shrunk = np.zeros_like(mean)
     for value in _distinct(values):

@@ -22,7 +22,7 @@ from muhat.datasets import standardized, wine
 from muhat.filters import AUTO, FILTERS, IteratedTikhonov
 from muhat.gram import Nystrom
 from muhat.kernels import Gaussian
-from muhat.selection import REFIT_UP_TO, Fixed, LeaveOneOut
+from muhat.selection import MAX_ROWS_REFIT, Fixed, LeaveOneOut
 from muhat.selection._leave_one_out import _threshold
 from muhat.stacking._stack import HeldOutGain
 
@@ -51,7 +51,7 @@ def comparison(sample):
 
 @pytest.fixture(scope="module")
 def large_comparison():
-    return compare(random_sample(REFIT_UP_TO + 1))
+    return compare(random_sample(MAX_ROWS_REFIT + 1))
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -155,7 +155,7 @@ def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(lar
 
 
 def test_a_large_sample_chooses_the_truncation_that_gcv_does(large_comparison):
-    X = standardized(random_sample(REFIT_UP_TO + 1))
+    X = standardized(random_sample(MAX_ROWS_REFIT + 1))
     choice = KernelMean(filter="tsvd", selection="gcv").fit(X).choice_
     assert large_comparison["tsvd"].parameter == pytest.approx(choice.parameter, rel=1e-6)
 
@@ -211,7 +211,7 @@ def test_the_unit_of_measurement_does_not_matter(sample, comparison, factor):
     "options", [{}, {"selection": "gcv"}, {"selection": "kfold"}, {"gram": Nystrom(20)}], ids=repr
 )
 def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
-    X = random_sample(REFIT_UP_TO + 1)
+    X = random_sample(MAX_ROWS_REFIT + 1)
     comparison = compare_as_it_is(X, standardize=False, **options)
     for name in FILTERS:
         mu = KernelMean(filter=name, **options).fit(X)

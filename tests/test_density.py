@@ -353,7 +353,7 @@ def assert_sane(density, X):
     assert (density.means_ <= points.max(axis=0) + 1.001 * unit).all()
     assert density.variances_.min() >= density.min_variance * spread**2 * (1 - 1e-9)
     assert density.variances_.min() > 0
-    assert density.variances_.max() <= module.WIDEST * unit**2 * (1 + 1e-9)
+    assert density.variances_.max() <= module.MAX_VARIANCE * unit**2 * (1 + 1e-9)
     assert np.isfinite(density.score_samples(points)).all()
     np.testing.assert_allclose(density.predict_proba(points).sum(axis=1), 1)
 

@@ -1,4 +1,4 @@
-"""Families of statistics on one scale, the kernel of distances, and what the test of independence takes and says."""
+"""Families of statistics, the kernel of distances, input and verdicts of independence tests."""
 
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -239,7 +239,8 @@ def test_copies_are_counted_said_and_dropped():
     result = IndependenceTest(n_permutations=19).test(X, Y)
     assert result.n_copies == 10
     assert result.verdict().endswith(
-        " 10 of 50 rows are exact copies of others; p assumes independent rows (distinct=True drops copies)."
+        " 10 of 50 rows are exact copies of others; p assumes independent rows "
+        "(distinct=True drops copies)."
     )
     dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
     assert (dropped.n, dropped.n_copies) == (40, 10)
@@ -254,7 +255,8 @@ def test_copies_are_counted_said_and_dropped():
 def test_copies_of_pairs_whose_values_repeat_anyway_are_not_dropped():
     x, y = rng().geometric(0.3, size=(2, 200))
     kept = np.unique(np.array([x, y]), axis=1)
-    got = f"{len(set(x))} different values of x and {len(set(y))} of y in {kept.shape[1]} such rows; use distinct=False"
+    levels = f"{len(set(x))} different values of x and {len(set(y))} of y"
+    got = f"{levels} in {kept.shape[1]} such rows; use distinct=False"
     with pytest.raises(
         ValueError, match=f"^IndependenceTest: with distinct=True, .* twice .*, got {got}, as rows"
     ):

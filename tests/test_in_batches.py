@@ -588,11 +588,9 @@ class TestRefusals:
     @pytest.mark.parametrize("gram", ["dense", "blocks"])
     def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
         self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
-        with pytest.raises(
-            AttributeError, match=r"rows that come in batches need gram='nystrom'"
-        ) as caught:
+        with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
             KernelMean(gram=gram).partial_fit(X)
-        assert "rows that come in batches need gram='nystrom'" in str(caught.value)
+        assert "rows that come in batches need gram='nystrom'" in str(caught.value.__cause__)
 
     def test_a_precomputed_kernel_takes_no_batches(self):
         self.refused("a kernel (of points|that can be called on points)", [X], kernel="precomputed")

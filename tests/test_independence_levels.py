@@ -1,4 +1,4 @@
-"""Independent data is rejected as often as the level says, on every way that the test of independence can take."""
+"""Independent data is rejected as often as the level says, in every form of the test."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,10 @@ def test_independent_data_is_rejected_as_often_as_the_level_says(case):
 
 
 def test_so_it_is_where_landmarks_and_bandwidths_are_learnt_from_some_rows_by_default(monkeypatch):
-    """With the limits of the default far lower: 8 landmarks beyond 30 rows, bandwidths from the first 6 rows."""
+    """With the limits of the default far lower.
+
+    8 landmarks beyond 30 rows, bandwidths from the first 6 rows.
+    """
     monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_DENSE", 30)
     monkeypatch.setattr("muhat.testing._independence.N_LANDMARKS", 8)
     monkeypatch.setattr("muhat.testing._ladder.MAX_ROWS_FOR_DISTANCES", 6)
@@ -90,7 +93,10 @@ def test_so_it_is_where_landmarks_and_bandwidths_are_learnt_from_some_rows_by_de
 
 
 def test_landmarks_of_both_sides_are_drawn_independently_of_each_other():
-    """Neither the same rows nor disjoint ones, whatever seed the landmarks have: 8 of 40 rows share 1.6 on average."""
+    """Neither the same rows nor disjoint ones, whatever seed the landmarks have.
+
+    8 of 40 rows share 1.6 on average.
+    """
     shared = []
     for seed in range(60):
         rng = np.random.default_rng(seed)

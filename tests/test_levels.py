@@ -1,8 +1,9 @@
-"""The level of every route that a test can take: a small table that no cell with a level of .3 would pass.
+"""The level of every route that a test can take, in a small table.
 
-Each cell draws samples from one law and rejects at 0.1 with 19 permutations, of which the exact level is at most 0.1.
-Of 60 draws more than 15 are rejected with probability 2e-4 at that level, and with probability .76 at .3; every route
-has several cells, so that a route of that level fails in one of them with near certainty.
+A cell with a level of .3 would fail. Each draws samples from one law and rejects at 0.1 with 19
+permutations, of which the exact level is at most 0.1. Of 60 draws more than 15 are rejected with
+probability 2e-4 at that level, and with probability .76 at .3; every route has several cells, so
+that a route of that level fails in one of them with near certainty.
 """
 
 from contextlib import suppress

@@ -304,6 +304,52 @@ muhat.compare(X).to_html("page.html")
 """,
 )
 
+FIGURE = Part(
+    (
+        Edit(
+            "src/muhat/figures/_comparison.py",
+            "def filters_plot",
+            '''def toy_plot(comparison: Comparison) -> Plot:
+    """Return a toy."""
+    x = np.arange(1.0, 4.0)
+    series = Series("squares", "line", x, x**2, colour=BLUE)
+    return Plot("A toy", "", "", Axis("x", 0, 4), Axis("x²", 0, 10), [series])
+
+
+''',
+        ),
+        Edit("src/muhat/figures/__init__.py", "    stacked_bars,\n", "    toy_plot,\n"),
+        Edit("src/muhat/figures/__init__.py", '    "stacked_bars",\n', '    "toy_plot",\n'),
+        Edit(
+            "src/muhat/report/_comparison.py",
+            '        Section("The spectrum and the filters"',
+            '        Section("Toys", (), (), [toy_plot(comparison)]),\n',
+        ),
+        Edit(
+            "src/muhat/report/_comparison.py",
+            "from muhat.figures import Plot",
+            "from muhat.figures import toy_plot\n",
+        ),
+    ),
+    """
+import matplotlib
+matplotlib.use("Agg")
+import numpy as np, muhat
+from pathlib import Path
+from matplotlib import pyplot
+from muhat.figures import toy_plot
+from muhat.plots import draw
+
+comparison = muhat.compare(np.random.default_rng(0).normal(size=(20, 2)))
+ax = pyplot.subplots()[1]
+draw(toy_plot(comparison), ax)
+assert ax.lines and ax.get_xlabel() == "x"
+comparison.to_html("page.html")
+page = Path("page.html").read_text(encoding="utf-8")
+assert "A toy" in page and "squares" in page
+""",
+)
+
 EXPERIMENT = Part(
     (
         Edit(
@@ -389,6 +435,7 @@ PARTS = {
     "selection rule": RULE,
     "test statistic": STATISTIC,
     "stack candidate": CANDIDATE,
+    "figure": FIGURE,
     "experiment": EXPERIMENT,
     "command": COMMAND,
 }

@@ -61,7 +61,7 @@ def test_a_product_is_that_with_the_matrix(name, points):
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("blocks", [(8, 5), (10, 2), (37, 16)])
 def test_blocks_and_tiles_cover_every_pair_once(name, blocks, monkeypatch):
-    for module, size, value in zip((_base, _tiles), ("BLOCK", "TILE"), blocks, strict=True):
+    for module, size, value in zip((_base, _tiles), ("BLOCK", "TILE_SIDE"), blocks, strict=True):
         monkeypatch.setattr(module, size, value)
     assert_products_are_those_with_the_matrix(KERNELS[name], sample(38), sample(23, seed=1))
 
@@ -72,7 +72,7 @@ def test_blocks_and_tiles_cover_every_pair_once(name, blocks, monkeypatch):
         *(
             (kernel, edge)
             for kernel in (Gaussian(2.0), Matern(2.0))
-            for edge in (1, 2, _tiles.TILE, 2 * _tiles.TILE)
+            for edge in (1, 2, _tiles.TILE_SIDE, 2 * _tiles.TILE_SIDE)
         ),
         (Gaussian(2.0) * Linear(), _base.BLOCK),
     ],

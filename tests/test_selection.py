@@ -284,7 +284,7 @@ class TestPolicy:
         assert row.parameter == KernelMean(filter="tsvd").fit(self.many).choice_.parameter
 
     def test_scores_of_two_rules_are_not_compared(self):
-        with pytest.raises(ValueError, match=r"TruncatedSVD has none here.*'kfold'.*muhat.compare"):
+        with pytest.raises(ValueError, match=r"TruncatedSVD can only.*'kfold'.*muhat.compare"):
             KernelMean(filter=["kme", "f-kmse", "tsvd"]).fit(self.many)
 
     def test_leave_one_out_stands_in_where_gcv_is_flat(self):

@@ -1,4 +1,7 @@
-"""Tests of samples of any size and from any source: the same as the obvious loop over rows, and exact."""
+"""Tests of samples of any size and from any source.
+
+The same as the obvious loop over rows, and exact.
+"""
 
 import numpy as np
 import pandas as pd
@@ -51,7 +54,10 @@ def share(work, parts, rows):
 
 
 def statistic_of_rows(phi, is_x, units, statistic):
-    """The statistic from the features of all rows that take part, as the formulas say: T = N Σ_k h(γ_k) (u_kᵀ w)²."""
+    """The statistic from the features of all rows that take part, as the formulas say.
+
+    T = N Σ_k h(γ_k) (u_kᵀ w)².
+    """
     N, size = len(phi), units.size
     centred = phi - phi.mean(axis=0)
     gamma, U = np.linalg.eigh(centred @ centred.T / N)
@@ -217,7 +223,10 @@ def test_an_urn_deals_every_row_once_however_rows_are_batched(n, m, bins, block,
 
 
 def test_urns_are_uniform():
-    """400 urns of 8 rows in 4 bins: every row is in every bin as often, within 4 standard errors (16 cells or 32)."""
+    """400 assignments of 8 rows in 4 bins.
+
+    Every row is in every bin as often, within 4 standard errors (16 cells or 32).
+    """
     units = PermutationUnits(1, 2, 4, 4)
     drawn = np.array(
         [UnitAssignment.draw(9, 4, units, np.random.default_rng(seed))(0, 9) for seed in range(400)]
@@ -248,7 +257,7 @@ def test_units_are_of_one_size_and_leave_little_out():
     ids=["sums", "blocks", "stopped early"],
 )
 def test_the_level_holds_with_bins_and_with_early_stopping(settings, small):
-    """Of 200 null draws at most α + 4 standard errors are rejected, but for a chance of 3e-5 at each of three α."""
+    """Of 200 null draws at most α + 4 standard errors are rejected: chance 3e-5 at each α."""
     rng = np.random.default_rng(6)
     test = TwoSampleTest("gaussian", bandwidths=2, statistics="mmd", n_permutations=39, **settings)
     sizes = (9, 12) if "early_stopping" in settings else (36, 30)
@@ -297,7 +306,10 @@ def test_early_stopping_finds_a_difference_with_all_permutations():
 
 
 def test_blocks_of_rows_that_depend_on_each_other_are_called_approximate():
-    """Slow returns to one mean: rows one by one see a difference in most of 30 pairs, blocks of 25 in few."""
+    """Slow returns to one mean.
+
+    Rows one by one see a difference in most of 30 pairs, blocks of 25 in few.
+    """
     rng = np.random.default_rng(8)
 
     def walk(n):

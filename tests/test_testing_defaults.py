@@ -1,4 +1,7 @@
-"""What a test does without options: scaling, direction, copies, one-column and other inputs; and ``muhat.mmd``."""
+"""What a test does without options.
+
+Scaling, direction, copies, one-column and other inputs; and ``muhat.mmd``.
+"""
 
 import warnings
 

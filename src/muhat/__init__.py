@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "mean": "KernelMean",
     "stacking": "StackedMean",
-    "groups": "KernelMeans",
+    "groups": "KernelMeans GroupRegressor GroupClassifier",
     "comparison": "compare Comparison",
     "kernels": (
         "Gaussian Laplacian Matern RationalQuadratic InverseMultiquadric Linear Polynomial "

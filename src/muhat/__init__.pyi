@@ -36,8 +36,10 @@ from .selection import Fixed as Fixed
 from .kernels import Function as Function
 from .selection import GCV as GCV
 from .kernels import Gaussian as Gaussian
+from .groups import GroupClassifier as GroupClassifier
 from .plots import GroupDistanceDisplay as GroupDistanceDisplay
 from .plots import GroupMapDisplay as GroupMapDisplay
+from .groups import GroupRegressor as GroupRegressor
 from .testing import GroupTest as GroupTest
 from .testing import IndependenceTest as IndependenceTest
 from .kernels import InverseMultiquadric as InverseMultiquadric
@@ -97,6 +99,8 @@ __all__ = [
     "KernelMean",
     "StackedMean",
     "KernelMeans",
+    "GroupRegressor",
+    "GroupClassifier",
     "compare",
     "Comparison",
     "Gaussian",

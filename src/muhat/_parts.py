@@ -1,4 +1,7 @@
-"""Every argument of an estimator, resolved and checked before the first row is read: names become objects."""
+"""Every argument of an estimator, resolved and checked before the first row is read.
+
+Names become objects.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,17 @@ from muhat.selection import GCV, RULES, Choice, KFold, LeaveOneOut, Rule, name_o
 from muhat.selection._base import Scored
 
 ANY_N = 10**9
-"""More rows than any filter is refitted for: what is refused of so many is refused whatever their number."""
+"""A sample size beyond every refit limit, to check combinations before n is known."""
 
 PROBE_POINTS = np.array([[0.0], [1.0]])
-"""Two points on which a kernel's parameters are tried."""
+"""Two points on which a kernel is evaluated once, to validate its parameters."""
 
 
 def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
-    """Return the kernel that a name, a kernel object (ours or scikit-learn's) or a function stands for."""
+    """Return the kernel that a name, a kernel object or a function stands for.
+
+    Kernel objects may be scikit-learn's.
+    """
     if isinstance(kernel, str) and kernel not in KERNELS:
         if kernel in names_known_to_sklearn():
             return Function(kernel)
@@ -44,14 +50,16 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
             unknown_name(who, kernel, dict.fromkeys([*KERNELS, *names_known_to_sklearn()]))
         )
     if callable(kernel) and not isinstance(kernel, Kernel | type):
-        return SklearnKernel(kernel) if hasattr(kernel, "diag") else Function(kernel)
+        if hasattr(kernel, "diag"):
+            return SklearnKernel(kernel)
+        return Function(kernel)
     needed = "a name, a kernel object or a function is needed"
     advice = "give the matrix as X, with kernel='precomputed'" if hasattr(kernel, "shape") else ""
     return cast(Kernel, _part(who, kernel, Kernel, KERNELS, needed, advice))
 
 
 class HasKernel:
-    """An estimator whose kernel may be given by name, and its parameters be set and searched all the same."""
+    """An estimator with ``kernel__…`` parameters that can be set if the kernel is a name too."""
 
     kernel: Any
 
@@ -88,7 +96,7 @@ def as_filter(filter: Any) -> Shrinker:
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
-    """Return the filters that a name, an object, a list of these, or ``"auto"`` stands for, each once."""
+    """Return the filters that a name, an object, a list or ``"auto"`` stands for, each once."""
     given = list(filter) if isinstance(filter, list | tuple) else [filter]
     if not given:
         raise MuhatError("filter", "at least one filter is needed", "an empty list")
@@ -107,7 +115,10 @@ def as_rule(selection: Any) -> Rule:
 
 
 def without_harm(rule: Rule) -> Rule:
-    """Return the rule that ``filter="auto"`` chooses by: one that scores left-out rows counts bias more often."""
+    """Return the rule that ``filter="auto"`` chooses by.
+
+    One that scores left-out rows counts bias more often.
+    """
     if isinstance(rule, LeaveOneOut | KFold) and rule.bias_factor is None:
         return replace(rule, bias_factor="auto")
     return rule
@@ -134,7 +145,7 @@ class Parts:
     target: Any = None
     """f*, an element of the RKHS or weights on the sample."""
     best_of: bool = True
-    """Whether the best of several filters is to be taken, so that one rule must be able to compare them."""
+    """Whether the best of several filters is taken, so that one rule must compare them."""
 
     @classmethod
     def from_arguments(
@@ -149,7 +160,7 @@ class Parts:
         auto: Sequence[str] = AUTO,
         best_of: bool = True,
     ) -> Parts:
-        """Resolve names and refuse what is wrong or does not go together.
+        """Return the parts; raise MuhatError for invalid ones, or ones that do not fit together.
 
         ``auto`` names the filters that ``filter="auto"`` stands for.
         """
@@ -158,17 +169,11 @@ class Parts:
         if isinstance(filter, str) and filter == "auto" and tuple(auto) == AUTO:
             rule = without_harm(rule)
         if best_of and len(filters) > 1:
-            if not rule.comparable or getattr(rule, "grid", None) is not None:
-                have_one = "'loo', 'kfold' and 'gcv' have one"
-                needed = (
-                    f"several filters are compared by a score on grids of their own: {have_one}"
-                )
-                raise MuhatError("selection", needed, rule, "name one filter")
+            _check_comparable(rule)
             if isinstance(filter, str):
                 filters = [each for each in filters if rule.can_choose(each, 1)]
-        if (
-            k.positive_semidefinite
-        ):  # ours, and proven: what is wrong with its parameters shows on any points
+        # A kernel of ours validates its parameters when it is evaluated, on any points.
+        if k.positive_semidefinite:
             with np.errstate(all="ignore"):
                 k.resolve(PROBE_POINTS)(PROBE_POINTS)
         if np.isfinite(k.bound):
@@ -185,25 +190,32 @@ class Parts:
         return parts
 
     def rules(self, access: Access, n: int = ANY_N) -> list[Rule]:
-        """Return the rule that chooses for each filter, by what the Gram operator gives and the number of rows.
+        """Return the rule that chooses for each filter.
 
-        Filters of which the best is to be taken are refused where no one rule can score them all.
+        It depends on what the Gram operator gives and on the number of rows. Raise MuhatError if
+        the best of several filters is to be taken and no one rule can score them all.
         """
         rules = rules_for(self.rule, self.filters, access, n)
-        usual = next((rule for rule in rules if type(rule) is type(self.rule)), rules[0])
-        odd = [
-            type(each).__name__
-            for each, rule in zip(self.filters, rules, strict=True)
-            if rule is not usual
-        ]
+        usual = rules[0]
+        for rule in rules:
+            if type(rule) is type(self.rule):
+                usual = rule
+                break
+        odd = []
+        for filter, rule in zip(self.filters, rules, strict=True):
+            if rule is not usual:
+                odd.append(type(filter).__name__)
         if self.best_of and odd:
-            needed = f"filters that are compared must be scored by one rule; {', '.join(odd)} has none here but another"
+            needed = (
+                f"filters that are compared must be scored by one rule; {', '.join(odd)} can only "
+                "be scored by a different rule here"
+            )
             advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
             raise MuhatError(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice)
         return rules
 
     def check_batches(self, rows_again: bool) -> None:
-        """Refuse what rows in batches cannot have, whether or not they can be passed over again."""
+        """Raise MuhatError for parts that do not work with rows in batches."""
         check_batches(self.gram, self.kernel, self.who)
         if self.target is not None and not isinstance(self.target, Element):
             needed = "an Embedding is needed where rows come in batches"
@@ -221,7 +233,7 @@ class Parts:
         return any(not isinstance(each, KME) for each in self.filters)
 
     def check_enough(self, rules: Sequence[Rule], n: int) -> None:
-        """Refuse fewer rows than the rules need to choose."""
+        """Raise MuhatError for fewer rows than the rules need to choose."""
         rule = max(rules, key=lambda each: each.least_points)
         if self.has_choice and n < rule.least_points:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
@@ -229,9 +241,12 @@ class Parts:
             raise MuhatError(self.who, needed, sample_size(n), advice)
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
-        """Return the target f* as an element of the RKHS, or refuse it unless it has that kernel and so many columns.
+        """Return the target f* as an element of the RKHS.
 
-        The points are the sample; none where it is not held, so that there is nothing for weights to be on.
+        Raise MuhatError unless it has that kernel and that number of columns.
+
+        The points are the sample; none where it is not held, so that there is nothing for weights
+        to be on.
         """
         target = self.target
         if target is None:
@@ -239,10 +254,8 @@ class Parts:
         who = f"{self.who}(target=…)"
         if isinstance(target, Element):
             if target.kernel != kernel:
-                needed, advice = (
-                    f"the target must have the kernel {kernel!r}",
-                    "pass kernel=target.kernel",
-                )
+                needed = f"the target must have the kernel {kernel!r}"
+                advice = "pass kernel=target.kernel"
                 raise MuhatError(who, needed, repr(target.kernel), advice)
             if isinstance(target, Embedding) and target.points.shape[1] != columns:
                 needed = f"the target's points must have {columns} features, as X has"
@@ -260,7 +273,7 @@ class Parts:
         return Embedding(kernel, points, weights.astype(np.result_type(points.dtype, np.float32)))
 
     def _check_target(self) -> None:
-        """Refuse a target that is wrong whatever the sample is."""
+        """Raise MuhatError for a target that is wrong for every sample."""
         target, who = self.target, f"{self.who}(target=…)"
         if target is None:
             return
@@ -268,10 +281,8 @@ class Parts:
             if type(target.kernel) is not type(self.kernel) and not isinstance(
                 self.kernel, Precomputed
             ):
-                needed, advice = (
-                    f"the target must have the kernel {self.kernel!r}",
-                    "pass kernel=target.kernel",
-                )
+                needed = f"the target must have the kernel {self.kernel!r}"
+                advice = "pass kernel=target.kernel"
                 raise MuhatError(who, needed, repr(target.kernel), advice)
             return
         weights = as_array(target)
@@ -281,26 +292,42 @@ class Parts:
 
 
 def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -> list[Rule]:
-    """Return the rule that chooses for each filter: the one asked for, or another that stands in for it.
+    """Return the rule that chooses for each filter: the one asked for, or its stand-in.
 
-    It is the same everywhere (docs/selection.md), from what rule and filter need and what the way to hold the Gram
-    operator gives: GCV stands in for leave-one-out where that would take a refit for each of many points, k-fold where
-    there are only products with A or rows come once, and leave-one-out for GCV where that is flat. What is left is
-    refused, before the first row is read. Filters that are compared share one rule where they can.
+    Stand-ins are the same everywhere (docs/selection.md):
+
+    - GCV for leave-one-out that would take a refit for each of many points;
+    - k-fold for leave-one-out if there are only products with A, or rows come once;
+    - leave-one-out for GCV of a constant filter, whose score is flat.
+
+    Filters that are compared share one rule if they can. Raise MuhatError if no rule can choose.
     """
     rules = [_rule_for(rule, filter, access, n) for filter in filters]
-    fallback = next((each for each in rules if isinstance(each, KFold)), rule)
-    if fallback is not rule:
-        pairs = zip(rules, filters, strict=True)
-        rules = [fallback if filter.needs == Access.PRODUCTS else own for own, filter in pairs]
+    for fallback in rules:
+        if isinstance(fallback, KFold) and fallback is not rule:
+            for place, filter in enumerate(filters):
+                if filter.needs == Access.PRODUCTS:
+                    rules[place] = fallback
+            break
     one_of_each: dict[str, Rule] = {}
     return [one_of_each.setdefault(repr(each), each) for each in rules]
+
+
+def _check_comparable(rule: Rule) -> None:
+    """Raise MuhatError unless a rule can compare several filters."""
+    if not rule.comparable or getattr(rule, "grid", None) is not None:
+        have_one = "'loo', 'kfold' and 'gcv' have one"
+        needed = f"several filters are compared by a score on grids of their own: {have_one}"
+        raise MuhatError("selection", needed, rule, "name one filter")
 
 
 def choices_by(
     rules: Sequence[Rule], problem: Problem, filters: Sequence[Shrinker]
 ) -> list[Choice]:
-    """Return each filter's choice by its rule; what filters with the same rule share is computed once."""
+    """Return each filter's choice by its rule.
+
+    What filters with the same rule share is computed once.
+    """
     found: dict[int, Choice] = {}
     for rule in {id(rule): rule for rule in rules}.values():
         places = [place for place, own in enumerate(rules) if own is rule]
@@ -320,30 +347,31 @@ def _rule_for(rule: Rule, filter: Shrinker, access: Access, n: int) -> Rule:
             and candidate.can_choose(filter, n)
         ):
             return candidate
-    name = type(filter).__name__
-    needed = f"{type(rule).__name__} needs all eigenpairs for {name}"
+    raise _no_rule_error(rule, filter, access)
+
+
+def _no_rule_error(rule: Rule, filter: Shrinker, access: Access) -> MuhatError:
+    """Return the error that says why no rule can choose for a filter."""
+    asked, name = type(rule).__name__, type(filter).__name__
+    needed = f"{asked} needs all eigenpairs for {name}"
     if Access.SPECTRUM in access:
-        needed = f"{type(rule).__name__} cannot choose for {name} where rows come once"
-    got = "products with A alone" if Access.PRODUCTS in access else "rows that do not come again"
-    advice = "use selection='kfold'"
-    if Access.PRODUCTS in access:
-        only_spectrum = filter.needs == Access.SPECTRUM
-        advice = (
-            "use gram='dense' or 'nystrom'"
-            if only_spectrum
-            else "use selection='kfold' or gram='dense'"
-        )
-    raise MuhatError(
-        "gram='blocks'" if Access.PRODUCTS in access else "selection", needed, got, advice
-    )
+        needed = f"{asked} cannot choose for {name} where rows come once"
+    if Access.PRODUCTS not in access:
+        got = "rows that do not come again"
+        return MuhatError("selection", needed, got, "use selection='kfold'")
+    advice = "use selection='kfold' or gram='dense'"
+    if filter.needs == Access.SPECTRUM:
+        advice = "use gram='dense' or 'nystrom'"
+    return MuhatError("gram='blocks'", needed, "products with A alone", advice)
 
 
 def _stand_in(rule: Rule, filter: Shrinker, n: int) -> Rule | None:
     """Return the rule that chooses where the one asked for cannot, with the same grid."""
     if isinstance(rule, LeaveOneOut):
         if filter.needs == Access.PRODUCTS:
-            return KFold(
-                max(2, min(KFold.n_splits, n)), grid=rule.grid, bias_factor=rule.bias_factor
-            )
+            n_splits = max(2, min(KFold.n_splits, n))
+            return KFold(n_splits, grid=rule.grid, bias_factor=rule.bias_factor)
         return GCV(rule.grid)
-    return LeaveOneOut(rule.grid) if isinstance(rule, GCV) and filter.constant else None
+    if isinstance(rule, GCV) and filter.constant:
+        return LeaveOneOut(rule.grid)
+    return None

@@ -5,14 +5,12 @@ kernel that is never negative and 2κ for any other:
 
 - McDiarmid: ‖μ̂ − μ‖ changes by at most D/n with a row, and its mean is at most √(v/n):
   r = √(v/n) + D √(log(1/δ)/2n).
-- Bernstein, in a Hilbert space (Pinelis 1994; Wolfer and Alquier 2025, Theorem 2.1), with L =
-  log(2/δ):
-  r = √(2vL/n) + (4/3) κL/n.
-- Empirical Bernstein (Wolfer and Alquier 2025, Theorem 3.1): v̂, the mean of ‖k(x_i, ·) − k(x_j,
-  ·)‖²/2 over pairs, is
-  self-bounding, so that √v ≤ √v̂ + 2D √(log(2/δ)/n) but for δ/2 (Maurer 2006). Bernstein's radius
-  with it, for the other δ/2, is with L = log(4/δ)
-  r = √(2v̂L/n) + (2√2 D + (4/3) κ) L/n: for a kernel that is never negative, their 16/3 κL/n.
+- Bernstein in a Hilbert space (Pinelis 1994; Wolfer and Alquier 2025, Theorem 2.1):
+  r = √(2vL/n) + (4/3) κL/n with L = log(2/δ).
+- Empirical Bernstein (Wolfer and Alquier 2025, Theorem 3.1). v̂, the mean over pairs of
+  ‖k(x_i, ·) − k(x_j, ·)‖²/2, is self-bounding: √v ≤ √v̂ + 2D √(log(2/δ)/n) with probability
+  1 − δ/2 (Maurer 2006). With Bernstein's radius at the other δ/2, and L = log(4/δ),
+  r = √(2v̂L/n) + (2√2 D + (4/3) κ) L/n. For a nonnegative kernel the last term is their 16/3 κL/n.
 - Asymptotic: n‖μ̂ − μ‖² tends to Σ γ_k Z_k², γ_k the eigenvalues of the centred covariance
   operator.
 
@@ -39,20 +37,20 @@ from muhat.kernels import Kernel
 
 METHODS = ("empirical-bernstein", "bernstein", "mcdiarmid", "asymptotic")
 
-ROWS = 200
-"""Rows from which the shape of the limit law is learnt; its mean comes from all."""
+N_SPECTRUM_ROWS = 200
+"""Rows from which the shape of the limit law is estimated; its mean comes from all rows."""
 
-SMALL = 1e-4
-"""The share of all eigenvalues that those left out of the limit law have together; their law is nearly a constant."""
+DROPPED_SHARE = 1e-4
+"""Total share of the eigenvalues left out of the limit law, whose part is nearly constant."""
 
-REACH = 40.0
-"""What Σ γ_k Z_k², Σ γ_k = 1, exceeds with a probability below 1e-9."""
+MAX_QUADRATIC_FORM = 40.0
+"""Σ γ_k Z_k² with Σ γ_k = 1 exceeds this with a probability below 1e-9."""
 
-ACCURATE = 1e-6
-"""The error of a probability of the limit law."""
+PROBABILITY_TOL = 1e-6
+"""Error of a probability of the limit law."""
 
-MOST = 2**18
-"""Nodes of its integral, at most."""
+MAX_NODES = 2**18
+"""Maximum number of nodes of its integral."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ class SampleMean:
     """Σ p_i k(x_i, x_i), where the rows are not in memory."""
     gamma: Array | None = None
     mean: Array | None = None
-    """Eigenvalues of the features' covariance, and μ̂ in their basis, where the rows are not in memory."""
+    """Eigenvalues of the features' covariance and μ̂ in their basis, without rows in memory."""
 
     @cached_property
     def spread(self) -> float:
@@ -87,29 +85,27 @@ class SampleMean:
 
     @property
     def eigenvalues(self) -> Array:
-        """Those of the limit law, ascending, with sum v̂; without the small ones, so that their sum may be less."""
+        """Those of the limit law, ascending, with sum v̂ but for the small ones, left out."""
         if self.gamma is not None and self.mean is not None:
-            gamma, total = (
-                np.linalg.eigvalsh(np.diag(self.gamma) - np.outer(self.mean, self.mean)),
-                self.spread,
-            )
+            gamma = np.linalg.eigvalsh(np.diag(self.gamma) - np.outer(self.mean, self.mean))
+            total = self.spread
         else:
             assert isinstance(self.element, Embedding)
             X = self.element.points[self.element.weights > 0]
-            rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
+            rows = np.random.default_rng(0).permutation(len(X))[:N_SPECTRUM_ROWS]
             K = self.element.kernel(X[rows])
             K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
             gamma, total = np.linalg.eigvalsh(K), float(np.trace(K))
         if not total > 0:
             return np.zeros(0)
         gamma = np.maximum(gamma, 0) * (self.variance / total)
-        return gamma[np.cumsum(gamma) > SMALL * self.variance]
+        return gamma[np.cumsum(gamma) > DROPPED_SHARE * self.variance]
 
 
 def radius_of(
     mean: SampleMean, estimate: Element, confidence: Any, method: Any, variance: Any
 ) -> float:
-    """Return r with ‖estimate − μ‖ ≤ r at that confidence: that of μ̂, and how far the estimate is from it."""
+    """Return r with ‖estimate − μ‖ ≤ r at that confidence: that of μ̂ and ‖estimate − μ̂‖."""
     who = "KernelMean.radius"
     if not isinstance(method, str) or method not in METHODS:
         raise MuhatError(unknown_name(f"{who} method", str(method), METHODS))
@@ -123,10 +119,8 @@ def radius_of(
         got = f"{mean.n} row" if mean.n < 2 else "sample_weight"
         raise MuhatError(who, "at least 2 rows that all weigh the same are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
-        needed, advice = (
-            "the error of features in the norm of the RKHS is needed",
-            "use gram='nystrom' or 'dense'",
-        )
+        needed = "the error of features in the norm of the RKHS is needed"
+        advice = "use gram='nystrom' or 'dense'"
         raise MuhatError(who, needed, "random features, of which it is not known", advice)
     delta, kernel = 1 - share, mean.element.kernel
     if method == "asymptotic":
@@ -142,7 +136,7 @@ def radius_of(
 
 
 def _largest_distance(estimate: Element) -> float:
-    """Return how far any kernel mean can be from an estimate, by what the kernel allows; infinite without a bound.
+    """Return how far any kernel mean can be from an estimate; infinite without a bound of k.
 
     ‖μ‖ ≤ κ for every distribution. Where the kernel is never negative, ⟨k(x, ·), μ⟩ is between 0
     and κ², so that ‖e − μ‖² ≤ ‖e‖² + κ² + 2κ² Σ max(−β_i, 0) for an estimate e with the weights β:
@@ -179,7 +173,7 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     """Return the quantile of Σ γ_k Z_k² + (mean − Σ γ_k), Z_k independent standard normal.
 
     The distribution function is Imhof's integral by the trapezoidal rule (Davies 1973), whose error
-    is what the law has beyond ``REACH`` times its mean.
+    is what the law has beyond ``MAX_QUADRATIC_FORM`` times its mean.
 
     Examples
     --------
@@ -191,12 +185,11 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     total = float(gamma.sum())
     if not total:
         return mean
-    share, step = (
-        gamma[::-1] / total,
-        np.pi / REACH,
-    )  # 2π/step = 2·REACH, of which the quantile takes no half
+    share = gamma[::-1] / total
+    # 2π/step is twice the largest value, and the quantile is below half of it
+    step = np.pi / MAX_QUADRATIC_FORM
     count = 64
-    while count < MOST and _modulus(share, step * count) / count > ACCURATE:
+    while count < MAX_NODES and _modulus(share, step * count) / count > PROBABILITY_TOL:
         count *= 2
     u = step * (np.arange(count) + 0.5)
     size, phase = np.ones(count), np.zeros(count)
@@ -209,10 +202,10 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     def excess(x: float) -> float:
         return 0.5 - float(size @ np.sin(phase / 2 - u * x)) - level
 
-    if level > 1 - ACCURATE or excess(REACH) <= 0:
-        needed = f"the limit law is known up to a confidence of 1 − {ACCURATE:g}"
+    if level > 1 - PROBABILITY_TOL or excess(MAX_QUADRATIC_FORM) <= 0:
+        needed = f"the limit law is known up to a confidence of 1 − {PROBABILITY_TOL:g}"
         raise MuhatError("KernelMean.radius", needed, repr(level), "lower it")
-    place = 0.0 if excess(0) >= 0 else float(brentq(excess, 0, REACH, xtol=1e-10))
+    place = 0.0 if excess(0) >= 0 else float(brentq(excess, 0, MAX_QUADRATIC_FORM, xtol=1e-10))
     return max(mean - total, 0.0) + total * place
 
 
@@ -236,7 +229,7 @@ class HasRadius:
         method: str = "empirical-bernstein",
         variance: float | None = None,
     ) -> float:
-        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS, for rows drawn from P.
+        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS.
 
         It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and
         ``approximation_error_`` for one on landmarks; never more than the largest distance that the

@@ -55,7 +55,7 @@ def shortened(text: str, most: int = 80) -> str:
     return f"{text[:head]}…{text[len(text) - tail :]}"
 
 
-def listed(names: Sequence[str], most: int = MAX_LISTED) -> str:
+def listed(names: Sequence[str], most: int = MAX_LISTED, more: str = "more") -> str:
     """Return names with commas and an "and" before the last; of many, the first and how many more.
 
     Examples
@@ -65,7 +65,7 @@ def listed(names: Sequence[str], most: int = MAX_LISTED) -> str:
     """
     shown = list(names)
     if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1:,} more"]
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1:,} {more}"]
     if len(shown) == 1:
         return shown[0]
     return f"{', '.join(shown[:-1])} and {shown[-1]}"

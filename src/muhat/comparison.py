@@ -54,27 +54,34 @@ def compare(
     standardize: bool = True,
     gram: Any = "auto",
 ) -> Comparison:
-    """Compare filters on a sample, all on one decomposition: for each, what ``KernelMean(filter=...)`` chooses.
+    """Compare filters on a sample, all on one decomposition.
+
+    For each, what ``KernelMean(filter=...)`` chooses.
 
     Beside all filters, on rows in memory, is the stacked mean, ``StackedMean``.
 
     Parameters
     ----------
     X : array or data frame of shape (n, d), also of dask, or batches of them
-        The sample, of at least 2 points; one dimension is one column. Batches must be such that can be iterated anew,
-        as a list or ``muhat.open_batches("big.parquet")``: they are passed over up to four times (to standardize, to
-        draw landmarks and bandwidth, to sum up and to leave points out), and never held at once if they are many.
+        The sample, of at least 2 points; one dimension is one column. Batches must be such that can
+        be iterated anew, as a list or ``muhat.open_batches("big.parquet")``: they are passed over
+        up to four times (to standardize, to draw landmarks and bandwidth, to sum up and to leave
+        points out), and never held at once if they are many.
     kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
-        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note says which stood in.
+        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note
+        says which stood in.
     filters : sequence of str or Shrinker, default=None
-        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all are measured
-        against, always takes part.
+        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all
+        are measured against, always takes part.
     standardize : bool, default=True
-        Whether every feature is brought to mean 0 and variance 1, as in the paper, constant features to 0. For kernels
-        that are no function of x − y, whose mean that would make zero, features are scaled and not centred.
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by features, which takes
-        any number. The scores are then the exact leave-one-out scores of the approximated kernel.
+        Whether every feature is brought to mean 0 and variance 1, as in the paper, constant
+        features to 0. For kernels that are no function of x − y, whose mean that would make zero,
+        features are scaled and not centred.
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'nystrom', 'random-features'.
+        How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by
+        features, which takes any number. The scores are then the exact leave-one-out scores of the
+        approximated kernel.
 
     Returns
     -------
@@ -94,22 +101,26 @@ def compare(
     parts = _parts(kernel, filters, selection, gram)
     rows = _rows(parts, X)
     if standardize:
-        source = rows if isinstance(rows, Source) else ArraySource(rows)
-        moments = source.total(ColumnMoments.from_batch)
+        moments = _as_source(rows).total(ColumnMoments.from_batch)
         transform = partial(moments.standardized, center=parts.kernel.translation_invariant)
         if isinstance(parts.gram, Approximation):
             example = np.zeros((1, len(moments.mean)))
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
         rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
     if isinstance(rows, Source):
-        return replace(
-            Comparison.from_solution(solve_source(parts, rows), parts), standardize=standardize
-        )
+        comparison = Comparison.from_solution(solve_source(parts, rows), parts)
+        return replace(comparison, standardize=standardize)
     solution = solve(parts, rows, checked_masses("compare", None, len(rows)))
     comparison = replace(Comparison.from_solution(solution, parts), standardize=standardize)
     if filters is not None or solution.accumulated is not None:
         return comparison
     return replace(comparison, stacked=StackedMean(kernel=solution.kernel).fit(rows))
+
+
+def _as_source(rows: Any) -> Source:
+    if isinstance(rows, Source):
+        return rows
+    return ArraySource(rows)
 
 
 def passes(filters: Any = None, standardize: bool = True) -> tuple[str, ...]:
@@ -164,7 +175,10 @@ def _rows(parts: Parts, X: Any) -> Array | Source:
 
 
 def _one_column(X: Any) -> Any:
-    """Return what has one dimension, as a Series or a list of numbers, as one column; anything else as it is."""
+    """Return what has one dimension, as a Series or a list of numbers, as one column.
+
+    Anything else as it is.
+    """
     X = as_frame(X)
     if isinstance(X, range) or (
         isinstance(X, list | tuple) and all(isinstance(each, Real) for each in X)
@@ -172,12 +186,17 @@ def _one_column(X: Any) -> Any:
         X = np.asarray(X)
     if len(getattr(X, "shape", ())) != 1:
         return X
-    return X.to_frame() if hasattr(X, "to_frame") else X[:, None]
+    if hasattr(X, "to_frame"):
+        return X.to_frame()
+    return X[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One filter of a comparison: its name, the parameter that was chosen for it, and how it does."""
+    """One filter of a comparison.
+
+    Its name, the parameter that was chosen for it, and how it does.
+    """
 
     name: str
     filter: Shrinker
@@ -195,28 +214,44 @@ class Row:
     strengths: Array
     scores: Array | None
     improvements: Array | None
-    """The strength and leave-one-out score of each candidate, and its gain 100 (LOO_KME − LOO)/R, in percent of KME's
-    estimated risk R: computed as a gain, not as a difference of scores. An estimate may be above 100, the gain is not.
-    Scores are None where they would take a refit for each of too many points."""
+    """The strength, leave-one-out score and gain of each candidate.
+
+    The gain is 100 (LOO_KME − LOO)/R, in percent of KME's estimated risk R, computed as a gain and
+    not as a difference of scores. An estimate may be above 100, the gain is not. Scores are None
+    where they would take a refit for each of too many points.
+    """
     standard_error: float | None
-    """That of the chosen parameter's improvement, in percent too: from the n differences to KME of which the score is
-    the mean, or from a thousand of them. The improvement of the estimate on this very sample may be off by it."""
+    """That of the chosen parameter's improvement, in percent too.
+
+    From the n differences to KME of which the score is the mean, or from a thousand of them. The
+    improvement of the estimate on this very sample may be off by it.
+    """
     shrinkage: Array
     """s of every component, for the chosen parameter."""
 
     @property
     def score(self) -> float | None:
         """The leave-one-out score of the chosen parameter."""
-        return None if self.scores is None else float(self.scores[self.index])
+        if self.scores is None:
+            return None
+        return float(self.scores[self.index])
 
     @property
     def improvement(self) -> float | None:
-        """The chosen parameter's estimate of 100 (R − R_λ)/R; optimistic where the parameter was chosen by it."""
-        return None if self.improvements is None else float(self.improvements[self.index])
+        """The chosen parameter's estimate of 100 (R − R_λ)/R.
+
+        Optimistic where the parameter was chosen by it.
+        """
+        if self.improvements is None:
+            return None
+        return float(self.improvements[self.index])
 
     @property
     def gain_text(self) -> str:
-        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'; '–' without one."""
+        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'.
+
+        '–' without one.
+        """
         return gain_text(self.improvement, self.standard_error)
 
     @property
@@ -232,10 +267,14 @@ class Row:
     @property
     def label(self) -> str:
         """The name as sentences have it: S-KMSE for s-kmse."""
-        return self.name.upper() if self.name.endswith(("kme", "kmse")) else self.name
+        if self.name.endswith(("kme", "kmse")):
+            return self.name.upper()
+        return self.name
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.setting})" if self.symbol else self.name
+        if self.symbol:
+            return f"{self.name} ({self.setting})"
+        return self.name
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row in JSON's types, None for what is not finite."""
@@ -264,7 +303,8 @@ class Comparison(Reportable, HtmlReprMixin):
     best : Row
         The one with the least leave-one-out score; of equal ones, the one that shrinks least.
     risk : float
-        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what leave-one-out leaves.
+        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what
+        leave-one-out leaves.
     eigenvalues : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
     kernel, selection : Kernel and str
@@ -274,18 +314,21 @@ class Comparison(Reportable, HtmlReprMixin):
     gram, gram_reason : str
         How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
     n_components, kept : int and float
-        The number of features it is approximated by, zero where it is not; and the share of Σ k(x_i, x_i) they keep.
+        The number of features it is approximated by, zero where it is not; and the share of Σ
+        k(x_i, x_i) they keep.
     approximation_error, error_unit : float and str
         What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
     stacked : StackedMean or None
-        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a Gram matrix.
+        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a
+        Gram matrix.
     standardize : bool
         Whether every feature was brought to mean 0 and variance 1.
     threshold : float
-        How many of its standard errors the best gain must exceed to be clear, as the largest of all candidates' gains.
+        How many of its standard errors the best gain must exceed to be clear, as the largest of all
+        candidates' gains.
     default : Row or None
-        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that does no harm; none
-        where rows are not held in a Gram matrix.
+        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that
+        does no harm; none where rows are not held in a Gram matrix.
     """
 
     rows: tuple[Row, ...]
@@ -306,17 +349,18 @@ class Comparison(Reportable, HtmlReprMixin):
     standardize: bool = False
     threshold: float = 2.0
     extra_bias: float = 0.0
-    """What a strength of one adds to the squared bias where it is counted more than once, in percent of the risk."""
+    """What a strength of one adds to the squared bias, in percent of the risk.
+
+    It is zero unless the squared bias is counted more than once.
+    """
     default: Row | None = None
 
     @classmethod
     def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
         """Score every choice by leave-one-out and measure it against KME, the first."""
-        problem, choices, rule = (
-            cast(SpectralProblem, solution.problem),
-            solution.choices,
-            LeaveOneOut(),
-        )
+        problem = cast(SpectralProblem, solution.problem)
+        choices = solution.choices
+        rule = LeaveOneOut()
         for choice in choices:
             warn_of_open_end(choice)
         scored = _by_leave_one_out(problem, choices)
@@ -356,15 +400,16 @@ class Comparison(Reportable, HtmlReprMixin):
 
     @classmethod
     def from_estimator(cls, estimator: KernelMean) -> Comparison:
-        """Return the comparison of all filters that a ``KernelMean`` has tried, fitted without target and weights."""
+        """Return the comparison of all filters that a ``KernelMean`` has tried.
+
+        It must be fitted without target and weights.
+        """
         check_is_fitted(estimator)
         if estimator.gram_ != "dense":
             needed = "an estimator that holds its Gram matrix is needed"
-            got = (
-                "one fitted by products"
-                if estimator.features_ is None
-                else "one fitted by features"
-            )
+            got = "one fitted by features"
+            if estimator.features_ is None:
+                got = "one fitted by products"
             raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
         filters = [choice.filter for choice in estimator.choices_]
         is_auto = isinstance(estimator.filter, str) and estimator.filter == "auto"
@@ -376,11 +421,8 @@ class Comparison(Reportable, HtmlReprMixin):
         weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
-            needed, got = (
-                "an estimator fitted without target and sample_weight is needed",
-                "one fitted with",
-            )
-            raise MuhatError("Comparison", needed, got, "use muhat.compare(X)")
+            needed = "an estimator fitted without target and sample_weight is needed"
+            raise MuhatError("Comparison", needed, "one fitted with", "use muhat.compare(X)")
         return cls.from_solution(solution, parts)
 
     @property
@@ -388,35 +430,48 @@ class Comparison(Reportable, HtmlReprMixin):
         """What a reader of the table has to know, a sentence each."""
         notes = []
         if self.n_components:
-            how = f"The Gram matrix is approximated by {self.n_components} features ({self.gram}; {self.gram_reason})"
-            error = f"on {min(self.n, ERROR_ROWS)} rows their mean is off by {self.approximation_error:.2g}"
+            how = (
+                f"The Gram matrix is approximated by {self.n_components} features "
+                f"({self.gram}; {self.gram_reason})"
+            )
+            error = (
+                f"on {min(self.n, ERROR_ROWS)} rows their mean is off by "
+                f"{self.approximation_error:.2g}"
+            )
             notes.append(f"{how}: {error} in {self.error_unit}.")
             if self.kept < 1 - MISSED:
                 kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
                 notes.append(
-                    f"{kept}: scores and risk are of that part alone. More features, or a wider kernel, keep more."
+                    f"{kept}: scores and risk are of that part alone. More features, or a "
+                    "wider kernel, keep more."
                 )
         stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append(
-                "Estimates above 100 % rank the estimators; no more than all of KME's risk can be gained."
+                "Estimates above 100 % rank the estimators; no more than all of KME's risk "
+                "can be gained."
             )
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = " and ".join(filter(None, (", ".join(unscored[:-1]), unscored[-1])))
             price = f"{self.n} eigendecompositions"
             notes.append(
-                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it takes {price}."
+                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it "
+                f"takes {price}."
             )
         for row in self.rows:
             if row.selection not in ("", self.selection):
                 notes.append(
-                    f"The parameter of {row.name} is chosen by {row.selection}, not {self.selection}."
+                    f"The parameter of {row.name} is chosen by {row.selection}, not "
+                    f"{self.selection}."
                 )
         return tuple(notes)
 
     def default_verdict(self) -> str:
-        """Return one sentence on what ``KernelMean()`` takes of these rows; empty where that is not known."""
+        """Return one sentence on what ``KernelMean()`` takes of these rows.
+
+        Empty where that is not known.
+        """
         default = self.default
         if default is None or default.improvement is None:
             return ""
@@ -429,18 +484,18 @@ class Comparison(Reportable, HtmlReprMixin):
     def helps(self) -> bool:
         """Whether the best filter is clearly better than the plain average.
 
-        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")`` counts it, must exceed
-        ``threshold`` standard errors: two, corrected for the number of candidates. And what ``KernelMean()`` takes,
-        which is not the largest of many scores, must gain more than one standard error too.
+        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
+        counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
+        candidates. And what ``KernelMean()`` takes, which is not the largest of many scores, must
+        gain more than one standard error too.
         """
         best, default = self.best, self.default
         if best.improvement is None or best.strength == 0:
             return False
         if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
             return False
-        excess = (
-            best.strength**2 * self.extra_bias
-        )  # infinite where the variance is that of two components or fewer
+        # Infinite where the variance is that of two components or fewer.
+        excess = best.strength**2 * self.extra_bias
         return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
 
     @property
@@ -449,42 +504,55 @@ class Comparison(Reportable, HtmlReprMixin):
         return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
 
     def verdict(self) -> str:
-        """Return whether a filter is clearly better than the plain average, which and by how much, in one sentence."""
+        """Return in one sentence if a filter beats the plain average, which, and by how much."""
         best, on = self.best, f"these {self.n:,} rows"
-        among = "" if all(row.scores is not None for row in self.rows) else " of those scored"
+        n_candidates = 0
+        among = ""
+        for row in self.rows:
+            if row.scores is None:
+                among = " of those scored"
+            else:
+                n_candidates += len(row.grid)
         if best.improvement is None:
-            return "All rows are equal to the kernel: the plain average is exact, and there is nothing to improve."
+            return (
+                "All rows are equal to the kernel: the plain average is exact, and there is "
+                "nothing to improve."
+            )
         if self.n < LEAST_ROWS:
             return (
                 f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
             )
         if best.improvement <= 0:
-            return f"No filter{among} is better than the plain average on {on}: shrinkage does not help here."
+            return (
+                f"No filter{among} is better than the plain average on {on}: shrinkage does "
+                "not help here."
+            )
         if self.helps and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, which shrinks it to zero, "
+                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, "
+                "which shrinks it to zero, "
                 "is estimated to save all of the plain average's risk."
             )
-        gain, tried = (
-            f"{best.gain_text} %",
-            sum(len(row.grid) for row in self.rows if row.scores is not None),
-        )
-        many = f"best of {tried:,} tried{among}" if tried > 2 else f"{best}{among}"  # KME is one
-        edge = ""
-        if best.at_edge:
-            side = "strongest" if best.strength >= best.strengths.max() else "weakest"
-            edge = f" The parameter of {best.label} is at the edge of its grid, the {side} shrinkage tried."
+        gain = f"{best.gain_text} %"
+        many = f"{best}{among}"
+        if n_candidates > 2:  # KME is one
+            many = f"best of {n_candidates:,} tried{among}"
+        edge = _edge_sentence(best)
         if self.helps:
             found = f"{best.label} lowers the estimated risk of the kernel mean of {on} by {gain}"
             return f"Shrinkage helps: {found} (± one standard error; {many}).{edge}"
         is_chance = best.improvement <= self.threshold * (best.standard_error or 0.0)
         sure = "within chance" if is_chance else "not enough to be sure once its bias is counted"
-        return f"Shrinkage does not detectably improve the kernel mean of {on} ({many}: {gain}, {sure}).{edge}"
+        return (
+            f"Shrinkage does not detectably improve the kernel mean of {on} ({many}: {gain}, "
+            f"{sure}).{edge}"
+        )
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""
-        none = self.stacked is None or self.best.improvement is None
-        return "" if none else self.stacked.verdict(self.best.improvement)  # type: ignore[union-attr, arg-type]
+        if self.stacked is None or self.best.improvement is None:
+            return ""
+        return self.stacked.verdict(self.best.improvement)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""
@@ -529,49 +597,71 @@ class Comparison(Reportable, HtmlReprMixin):
         return {row.name: row for row in self.rows}[name]
 
     def __repr__(self) -> str:
-        return f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, best: {self.best})"
+        return (
+            f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, "
+            f"best: {self.best})"
+        )
+
+
+def _edge_sentence(row: Row) -> str:
+    """Return a sentence for a parameter at the edge of its grid, after a space; else nothing."""
+    if not row.at_edge:
+        return ""
+    side = "strongest" if row.strength >= row.strengths.max() else "weakest"
+    return f" The parameter of {row.label} is at the edge of its grid, the {side} shrinkage tried."
 
 
 def _rows_of(
     solution: Solution, choices: Sequence[Choice], scored: Sequence[Choice | None], risk: float
 ) -> tuple[tuple[Row, ...], float]:
-    """Return a row for each choice, gains being shares of KME's risk, and how many errors make the best one clear."""
-    problem, names = (
-        cast(SpectralProblem, solution.problem),
-        [name_of(choice.filter) for choice in choices],
-    )
+    """Return a row for each choice, and the number of errors that makes the best one clear.
+
+    Gains are shares of KME's risk.
+    """
+    problem = cast(SpectralProblem, solution.problem)
+    names = [name_of(choice.filter) for choice in choices]
     is_risk = risk > GAIN_ROUNDING * float(problem.trace) * problem.mass_range[1]
-    errors, threshold = _errors(solution, scored) if is_risk else ([None] * len(choices), np.inf)
-    rows = (
-        Row(
-            name=name if names.count(name) == 1 else repr(choice.filter),
+    errors: Sequence[float | None] = [None] * len(choices)
+    threshold = np.inf
+    if is_risk:
+        errors, threshold = _errors(solution, scored)
+    rows = []
+    for name, choice, own, error in zip(names, choices, scored, errors, strict=True):
+        row = Row(
+            name=name,
             filter=choice.filter,
             parameter=choice.parameter,
-            selection="" if choice.filter.parameterless else name_of_rule(choice.rule),
+            selection="",
             strength=choice.strength,
             at_edge=choice.at_edge,
             index=choice.index,
             grid=choice.grid,
             strengths=choice.strengths,
-            scores=None if own is None else own.scores,
-            improvements=None if own is None or not is_risk else 100 * own.gains / risk,
-            standard_error=None if error is None else 100 * error / risk,
+            scores=None,
+            improvements=None,
+            standard_error=None,
             shrinkage=choice.shrinkage(problem),
         )
-        for name, choice, own, error in zip(names, choices, scored, errors, strict=True)
-    )
+        if names.count(name) > 1:
+            row = replace(row, name=repr(choice.filter))
+        if not choice.filter.parameterless:
+            row = replace(row, selection=name_of_rule(choice.rule))
+        if own is not None:
+            row = replace(row, scores=own.scores)
+            if is_risk:
+                row = replace(row, improvements=100 * own.gains / risk)
+        if error is not None:
+            row = replace(row, standard_error=100 * error / risk)
+        rows.append(row)
     return tuple(rows), threshold
 
 
 def _default_row(solution: Solution, risk: float) -> Row:
-    """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out as all others are."""
-    problem, rule = (
-        cast(SpectralProblem, solution.problem),
-        cast(LeaveOneOut, without_harm(LeaveOneOut())),
-    )
-    filters = [
-        each.bounded_by(problem.kappa2(solution.kernel.bound)) for each in as_filters(list(AUTO))
-    ]
+    """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out."""
+    problem = cast(SpectralProblem, solution.problem)
+    rule = cast(LeaveOneOut, without_harm(LeaveOneOut()))
+    kappa2 = problem.kappa2(solution.kernel.bound)
+    filters = [each.bounded_by(kappa2) for each in as_filters(list(AUTO))]
     choice = rule.best(problem, rule.choices(problem, filters))
     rows, _ = _rows_of(solution, [choice], _by_leave_one_out(problem, [choice]), risk)
     return rows[0]
@@ -580,7 +670,10 @@ def _default_row(solution: Solution, risk: float) -> Row:
 def _errors(
     solution: Solution, scored: Sequence[Choice | None]
 ) -> tuple[list[float | None], float]:
-    """Return the standard error of each gain, from at most a thousand rows, None without a score; and the threshold."""
+    """Return the standard error of each gain, and the threshold for the largest gain.
+
+    At most a thousand rows are used. A choice without a score has None.
+    """
     problem = solution.problem
     if isinstance(problem, FeatureProblem):
         assert solution.drawn is not None
@@ -596,7 +689,10 @@ def _errors(
 
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
-    """Return each choice with its leave-one-out gains: known where that rule chose, None where they are too dear."""
+    """Return each choice with its leave-one-out gains.
+
+    Known where that rule chose, None where they are too dear.
+    """
     scored: list[Choice | None] = [each if _is_plain(each.rule) else None for each in choices]
     others = {
         place: Candidates(choices[place].filter, choices[place].grid)
@@ -625,7 +721,9 @@ def _json_safe(value: Any) -> Any:
         return {name: _json_safe(each) for name, each in value.items()}
     if isinstance(value, np.ndarray):
         return [_json_safe(each) for each in value.tolist()]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
 
 
 def fit_best(
@@ -669,7 +767,9 @@ def fit_best(
     if feature_names is not None:
         first = mean if scaler is None else scaler
         first.feature_names_in_ = np.array(feature_names, dtype=object)
-    return mean if scaler is None else make_pipeline(scaler, mean)
+    if scaler is None:
+        return mean
+    return make_pipeline(scaler, mean)
 
 
 def _best_mean(comparison: Comparison, selection: Any, gram: Any) -> Any:

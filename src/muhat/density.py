@@ -32,20 +32,24 @@ from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.kernels._base import terms
 from muhat.mean import KernelMean
 
-WIDEST, MARGIN = 1e3, 1.0
-"""The largest variance of a component, and how far its mean may lie outside the box of the points, in units of their
-spread: what is wider is flat to the kernel, and what is further away no point attracts."""
+MAX_VARIANCE = 1e3
+"""Largest variance of a component, in units of the spread: a wider one is flat to the kernel."""
 
-LARGEST = 1e150
-"""Largest spread of points, and one over the smallest, whose squares stay in the range of floats."""
+MAX_MEAN_OFFSET = 1.0
+"""Largest distance of a mean from the box of the points, in units of the spread."""
 
-WINDOW, MEMORY = 20, 100
-"""Steps of the solver over which ``tol`` is measured, as single ones are small where the path bends; and from which it
-learns curvature: where components overlap, ten take ten times the steps."""
+MAX_SPREAD = 1e150
+"""Largest spread of the points, and inverse of the smallest, whose squares stay finite."""
+
+TOL_WINDOW = 20
+"""Steps of the solver over which ``tol`` is measured: single steps are small in bends."""
+
+CURVATURE_MEMORY = 100
+"""Steps from which the solver learns curvature; with ten it takes ten times as many steps."""
 
 
 class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
-    """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean μ_Q is nearest to an estimate of the sample's.
+    """The density Q = Σ_j π_j N(θ_j, σ_j² I) whose kernel mean is nearest to an estimate.
 
     ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the
     simplex), the means θ and the variances σ² with exact gradients, starting at the best of many
@@ -181,7 +185,9 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
             "maxfun": 10 * self.max_iter,
             "gtol": 0.0,
         }
-        options |= {"ftol": 0.0, "maxcor": MEMORY} if stop else {"ftol": self.early_stopping}
+        options |= (
+            {"ftol": 0.0, "maxcor": CURVATURE_MEMORY} if stop else {"ftol": self.early_stopping}
+        )
         with BLAS_ON_ONE_THREAD:
             solution = minimize(
                 objective,
@@ -202,7 +208,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         self.embedding_ = embedding
         self.squared_distance_ = max(value, 0.0) * objective.squared_norm
         self.n_iter_ = int(solution.nit)
-        # Status 0 is a stop by ftol, 2 a failed line search: rounding is why, where values show no more descent.
+        # Status 0 is a stop by ftol, 2 a failed line search, by rounding if values do not descend.
         flat = bool(-gradient @ downhill <= max(self.tol * value, rounding(downhill)))
         early = self.early_stopping is not None and solution.status == 0
         by_tol = solution.status == 0 or (stop is not None and stop.reached)
@@ -299,7 +305,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
 def kmeans_start(
     X: Array, n_components: int, n_init: int = 50, random_state: Any = None
 ) -> Mixture:
-    """Return the mixture of the best of many K-means runs: a component for each cluster, with its share and variance.
+    """Return the mixture of the best of many K-means runs, one component for each cluster.
 
     Where points coincide there may be fewer clusters than asked for; those left over count as one
     point.
@@ -323,7 +329,7 @@ def kmeans_start(
 
 
 class _Stop:
-    """Stops the solver where its last steps together have lowered the objective by less than a share of it."""
+    """Stops the solver once its last steps lowered the objective by less than a share."""
 
     def __init__(self, tol: float) -> None:
         self.tol = tol
@@ -333,14 +339,17 @@ class _Stop:
     def __call__(self, intermediate_result: OptimizeResult) -> None:
         value = float(intermediate_result.fun)
         self.values.append(value)
-        if len(self.values) > WINDOW and self.values[-1 - WINDOW] - value <= self.tol * value:
+        if (
+            len(self.values) > TOL_WINDOW
+            and self.values[-1 - TOL_WINDOW] - value <= self.tol * value
+        ):
             self.reached = True
             raise StopIteration
 
 
 @dataclass(frozen=True)
 class _Objective:
-    """‖μ_Q − μ‖²/‖μ‖² with its gradient, for μ = Σ_i β_i k(x_i, ·) and k = Σ_g a_g exp(−‖x−y‖²/2τ_g).
+    """‖μ_Q − μ‖²/‖μ‖² and its gradient: μ = Σ_i β_i k(x_i, ·), k = Σ_g a_g exp(−‖x−y‖²/2τ_g).
 
     The points are components of no variance and of mass −β, so that μ_Q − μ is the kernel mean of
     Σ_a b_a N(y_a, w_a I) with (b, y, w) = (−β_i, x_i, 0) and (π_j, θ_j, v_j), and ‖μ_Q − μ‖² = Σ_ae
@@ -380,10 +389,9 @@ class _Objective:
             size * float(np.sqrt((moved / size).var(axis=0).mean())) if 0 < size < np.inf else size
         )
         unit = spread or min(sigma for _, sigma in gaussians)
-        if not 1 / LARGEST < unit < LARGEST:
-            needed = (
-                f"points must vary by {1 / LARGEST:g} to {LARGEST:g}, for variances to be numbers"
-            )
+        if not 1 / MAX_SPREAD < unit < MAX_SPREAD:
+            allowed = f"{1 / MAX_SPREAD:g} to {MAX_SPREAD:g}"
+            needed = f"points must vary by {allowed}, for variances to be numbers"
             raise MuhatError("MatchedMixture", needed, f"{unit:.3g}", "rescale X")
         terms = [(factor, (sigma / unit) ** 2) for factor, sigma in gaussians]
         middle = moved.mean(axis=0)
@@ -418,10 +426,10 @@ class _Objective:
         ).ravel()
 
     def bounds(self, n_components: int, min_variance: float) -> Bounds:
-        """Return the solver's bounds: weights above rounding, means near the points, variances of a sensible size."""
+        """Return the solver's bounds of weights, means and variances."""
         smallest = np.log(rounding(self.points))
-        low = [smallest, *(self.points.min(axis=0) - MARGIN), np.log(min_variance)]
-        high = [-smallest, *(self.points.max(axis=0) + MARGIN), np.log(WIDEST)]
+        low = [smallest, *(self.points.min(axis=0) - MAX_MEAN_OFFSET), np.log(min_variance)]
+        high = [-smallest, *(self.points.max(axis=0) + MAX_MEAN_OFFSET), np.log(MAX_VARIANCE)]
         return Bounds(np.tile(low, n_components), np.tile(high, n_components))
 
 
@@ -437,7 +445,7 @@ def _on_points(embedding: Any) -> Embedding:
 
 
 def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) -> Array:
-    """Return the solver's vector: of each component log π, θ and log v, in the objective's units."""
+    """Return the solver's vector: log π, θ and log v of each component."""
     variances = np.trace(mixture.covariances, axis1=1, axis2=2) / mixture.means.shape[1]
     with np.errstate(divide="ignore"):  # the bounds make zeros finite
         columns = (
@@ -449,7 +457,7 @@ def _vector(mixture: Mixture, centre: Array | float = 0.0, unit: float = 1.0) ->
 
 
 def _gaussians(kernel: Kernel) -> list[tuple[float, Gaussian]]:
-    """Return a kernel as a sum of multiples of Gaussians: their factors and themselves, or refuse it."""
+    """Return the factors and Gaussians whose sum a kernel is; raise MuhatError for others."""
     others = [part for _, part in terms(kernel) if not isinstance(part, Gaussian)]
     if others:
         needed = "a Gaussian kernel, or a sum or multiple of Gaussians, is needed"

@@ -39,7 +39,7 @@ class Element(ABC):
 
     @abstractmethod
     def loss(self, P: Mixture) -> float:
-        """Return the paper's loss ‖f − μ_P‖² for a distribution P with a kernel mean in closed form."""
+        """Return the paper's loss ‖f − μ_P‖² for a P with a kernel mean in closed form."""
 
     @abstractmethod
     def _check_same_space(self, other: Element) -> None: ...
@@ -138,7 +138,7 @@ class Embedding(Element):
         return float(self.weights @ self.kernel.product(self.points, other.weights, other.points))
 
     def squared_norm(self) -> float:
-        """Return ‖f‖² in double, as gains are differences of norms; zero where rounding would make it negative."""
+        """Return ‖f‖² in float64, as gains are differences of norms; never negative."""
         points = self.points.astype(
             np.float64 if self.points.dtype.kind == "f" else self.points.dtype
         )
@@ -163,7 +163,8 @@ class Embedding(Element):
         return max(self.squared_norm() - 2 * cross + P.inner(self.kernel, P), 0.0)
 
     def __repr__(self) -> str:
-        return f"Embedding({self.kernel!r}, {len(self.points)} points, weights sum to {self.weights.sum():.6g})"
+        total = f"weights sum to {self.weights.sum():.6g}"
+        return f"Embedding({self.kernel!r}, {len(self.points)} points, {total})"
 
     def _plus(self, other: Any) -> Any:
         if other.absorbs_point_embeddings:
@@ -181,7 +182,8 @@ class Embedding(Element):
             other._check_same_space(self)
             return
         if not isinstance(other, Embedding):
-            advice = "carry this one over with the other's features: features.embedding(features.coordinates(f))"
+            carried = "features.embedding(features.coordinates(f))"
+            advice = f"carry this one over with the other's features: {carried}"
             raise MuhatError(
                 "Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice
             )

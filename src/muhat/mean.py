@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, update_wrapper
+from functools import partial
 from itertools import chain
 from os import PathLike
-from types import MethodType
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
@@ -61,12 +61,15 @@ from muhat.selection import Choice, KFold, Rule
 from muhat.selection._base import unscored_choice
 
 MAX_WEIGHT_RATIO = 1e30
-"""Weights up to which, and down to one over which, sums of their squares stay in the range of a float."""
+"""Largest weight, and 1/(smallest), whose sums of squares stay in the float range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A sample's problem and every filter's choice: what an estimator, or a comparison, is made from."""
+    """A sample's problem and every filter's choice.
+
+    What an estimator, or a comparison, is made from.
+    """
 
     kernel: Kernel
     plan: Plan
@@ -84,7 +87,9 @@ class Solution:
     @property
     def features(self) -> FeatureMap | None:
         """The features, where the Gram operator is held by these."""
-        return None if self.accumulated is None else self.accumulated.features
+        if self.accumulated is None:
+            return None
+        return self.accumulated.features
 
     @property
     def best(self) -> Choice:
@@ -98,7 +103,10 @@ class Solution:
 
     @property
     def spread(self) -> tuple[Any, ...]:
-        """Whether all rows weigh the same; of features also Σ p_i k(x_i, x_i), and μ̂ in the kernel PCA basis."""
+        """Whether all rows weigh the same.
+
+        Of features also Σ p_i k(x_i, x_i), and μ̂ in the kernel PCA basis.
+        """
         are_equal = self.problem.mass_range[0] == self.problem.mass_range[1]
         if not isinstance(self.problem, FeatureProblem):
             return (are_equal,)
@@ -128,7 +136,8 @@ class Solution:
 def solve(parts: Parts, X: Array, masses: Array) -> Solution:
     """Hold the Gram operator of rows in memory as planned, and choose a parameter for each filter.
 
-    X are validated rows, or the Gram matrix of a precomputed kernel; a row of mass zero does not take part.
+    X are validated rows, or the Gram matrix of a precomputed kernel; a row of mass zero does not
+    take part.
     """
     present = masses > 0
     n = int(present.sum())
@@ -168,10 +177,11 @@ def solve_source(
     points: Array | None = None,
     present: Array | None = None,
 ) -> Solution:
-    """Sum up the features of rows that can be passed over again, and choose a parameter for each filter.
+    """Sum up features of rows that can be read again, and choose each filter's parameter.
 
-    Without a plan, rows that turn out so few that all were drawn in the first pass are held in memory instead.
-    ``points`` are all rows, where they are in memory, for a target of weights on them; those ``present`` have a mass.
+    Without a plan, rows that turn out so few that all were drawn in the first pass are held in
+    memory instead. ``points`` are all rows, where they are in memory, for a target of weights on
+    them; those ``present`` have a mass.
     """
     approximation = (plan_one_pass(parts.gram) if plan is None else plan).gram
     assert isinstance(approximation, Approximation)
@@ -221,7 +231,9 @@ def _solve_dense(
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:
     """Return how rows are to be split as they are summed up, so that the rules can choose."""
     rule = next((rule for rule in rules if isinstance(rule, KFold)), None)
-    return Folds() if rule is None else Folds(rule.n_splits, rule.random_state)
+    if rule is None:
+        return Folds()
+    return Folds(rule.n_splits, rule.random_state)
 
 
 def target_weights(
@@ -255,7 +267,10 @@ def _held(
 def _chosen(
     parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array
 ) -> list[Choice]:
-    """Return the choice for each filter; one that has nothing to choose needs no score of too few rows."""
+    """Return the choice for each filter.
+
+    One that has nothing to choose needs no score of too few rows.
+    """
     check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
     filters = [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
     if parts.has_choice or problem.n >= rules[0].least_points:
@@ -266,70 +281,70 @@ def _chosen(
 def warn_of_open_end(choice: Choice) -> None:
     """Warn of a choice at the end of a grid that was too dear to widen."""
     if choice.stopped_at_grid_end:
-        place = f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
+        place = (
+            f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to "
+            f"{choice.grid[-1]:.3g}"
+        )
         advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
         warnings.warn(
             f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4
         )
 
 
-class _AvailableForBatches:
-    """A method that is there where rows may come in batches, and says why where they may not."""
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.method = method
-        update_wrapper(self, method)  # type: ignore[arg-type]
-
-    def __get__(self, estimator: Any, owner: Any = None) -> Any:
-        if estimator is None:
-            return self.method
-        try:
-            check_batches(
-                as_gram(estimator.gram), as_kernel(estimator.kernel), type(estimator).__name__
-            )
-        except (TypeError, ValueError) as problem:
-            raise AttributeError(str(problem)) from None
-        return MethodType(self.method, estimator)
+def _takes_batches(estimator: Any) -> bool:
+    """Whether an estimator's rows may come in batches; raise MuhatError that says why not."""
+    check_batches(as_gram(estimator.gram), as_kernel(estimator.kernel), type(estimator).__name__)
+    return True
 
 
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
-    """The mean of a distribution in a reproducing kernel Hilbert space, estimated better than by the plain average.
+    """The kernel mean of a sample, estimated better than by the plain average.
 
-    The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component of the kernel PCA
-    basis: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*), by a filter s_λ whose parameter is chosen from the data.
+    The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component
+    of the kernel PCA basis: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*), by a filter s_λ whose parameter is chosen
+    from the data.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are fitted by the median rule by default.
+        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are fitted by the median
+        rule by default.
     filter : str, Shrinker or list of these, default='auto'
-        ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``, ``'landweber'``,
-        ``'nu-method'`` (or ``'accelerated-landweber'``), ``'showalter'``, ``'tsvd'``,
-        ``'componentwise'``, or an object. Of a list, the best is taken. ``'auto'`` is F-KMSE, or the plain average where no λ gains: chosen by
-        ``LeaveOneOut(bias_factor="auto")``, which was below the plain average in none of 189 cells (docs/selection.md).
+        ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``,
+        ``'landweber'``, ``'nu-method'`` (or ``'accelerated-landweber'``), ``'showalter'``,
+        ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the best is taken. ``'auto'`` is
+        F-KMSE, or the plain average where no λ gains: chosen by
+        ``LeaveOneOut(bias_factor="auto")``, which was below the plain average in none of 189 cells
+        (docs/selection.md).
     selection : str or Rule, default='loo'
-        How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``, ``'kfold'``,
-        ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1, 1])``. Where a rule cannot choose
-        for a filter, or would take a refit for each of many rows, another stands in, named by ``rule_``.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact products with it in
-        memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)`` by so many features of each row, for any
-        number of rows. ``'auto'`` is dense up to 5000 rows, if they fit in memory, and beyond as exact as the data
-        deserve: on landmarks, as many as KME's standard error asks for, or with the exact mean (docs/scale.md).
-        ``gram_reason_`` says which, why, and what it costs.
+        How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``,
+        ``'kfold'``, ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1,
+        1])``. Where a rule cannot choose for a filter, or would take a refit for each of many rows,
+        another stands in, named by ``rule_``.
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
+        How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact
+        products with it in memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)``
+        by so many features of each row, for any number of rows. ``'auto'`` is dense up to 5000
+        rows, if they fit in memory, and beyond as exact as the data deserve: on landmarks, as many
+        as KME's standard error asks for, or with the exact mean (docs/scale.md). ``gram_reason_``
+        says which, why, and what it costs.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
 
     Attributes
     ----------
     weights_ : array of shape (n,) or (m,)
-        β, the weights of the estimate on the sample; on the m landmarks or features where it is held by these.
+        β, the weights of the estimate on the sample; on the m landmarks or features where it is
+        held by these.
     embedding_ : Embedding or FeatureEmbedding
         The estimate: a function that can be called, measured, added and compared.
     filter_, rule_ : Shrinker and Rule
-        The filter, the winner if there were several, and the rule that chose: the one asked for, or its stand-in.
+        The filter, the winner if there were several, and the rule that chose: the one asked for, or
+        its stand-in.
     choice_, choices_ : Choice and list of Choice
-        Its parameter, with the grid it was chosen from and the scores of all; and those of all filters that were tried.
+        Its parameter, with the grid it was chosen from and the scores of all; and those of all
+        filters that were tried.
     kernel_ : Kernel
         The kernel, every parameter a number.
     eigenvalues_ : array of shape (n,) or (r,)
@@ -339,8 +354,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     features_ : FeatureMap
         The features, where it is held by these; else None.
     approximation_error_ : float
-        What their mean misses, measured on 2000 rows: Nyström's in the RKHS, random features' as the root mean square
-        of the values; zero where the mean is exact.
+        What their mean misses, measured on 2000 rows: Nyström's in the RKHS, random features' as
+        the root mean square of the values; zero where the mean is exact.
     n_samples_seen_, n_features_in_ : int
         The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)
@@ -382,11 +397,12 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), also of dask
-            The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its workers, of which
-            only sums reach this process, and the rows that are drawn to learn features from.
+            The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its
+            workers, of which only sums reach this process, and the rows that are drawn to learn
+            features from.
         sample_weight : array of shape (n,), default=None
-            Masses of the points, not negative; equal by default. A point of mass zero does not take part. The bandwidth
-            is that of the points that do, whatever their masses.
+            Masses of the points, not negative; equal by default. A point of mass zero does not take
+            part. The bandwidth is that of the points that do, whatever their masses.
         """
         parts = self._parts()
         self._stream = None
@@ -404,9 +420,10 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is passed over three
-            times: to draw landmarks and bandwidth from all rows, to sum up, and to leave rows out. An iterator is
-            passed over once, as by ``partial_fit``, with its first some thousand rows together.
+            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is
+            passed over three times: to draw landmarks and bandwidth from all rows, to sum up, and
+            to leave rows out. An iterator is passed over once, as by ``partial_fit``, with its
+            first some thousand rows together.
         """
         parts = self._parts()
         parts.check_batches(rows_again=not isinstance(batches, Iterator))
@@ -415,10 +432,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
             or isinstance(batches, str | PathLike)
             or not isinstance(batches, Iterable)
         ):
-            needed, got = (
-                "batches must be an iterable of arrays or data frames",
-                f"a {type(batches).__name__}",
-            )
+            needed = "batches must be an iterable of arrays or data frames"
+            got = f"a {type(batches).__name__}"
             advice = "give an array to fit, and a path to muhat.open_batches"
             raise MuhatError("KernelMean.fit_batches", needed, got, advice)
         self._stream = None
@@ -427,16 +442,20 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         self._learn_names(batches)
         return self._keep(solve_source(parts, StreamSource(batches)))
 
-    @_AvailableForBatches
+    @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, which is not held: only what its features sum up to is; y is ignored.
+        """Add rows to the sample, which is not held: only what its features sum up to is.
 
-        The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel and features from its
-        rows, and measures ``approximation_error_`` on them: give the bandwidth as a number, and the landmarks as an
-        array, where these should not depend on which rows come first. While there are fewer rows than k-fold takes, or
-        one where the bandwidth is fitted, they are kept, fitted from together, and averaged without shrinkage. As rows
-        come once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows of a call in
-        turn; and S-KMSE chooses from parameters around the best one for equal weights, whatever the weights are.
+        Y is ignored.
+
+        The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel
+        and features from its rows, and measures ``approximation_error_`` on them: give the
+        bandwidth as a number, and the landmarks as an array, where these should not depend on which
+        rows come first. While there are fewer rows than k-fold takes, or one where the bandwidth is
+        fitted, they are kept, fitted from together, and averaged without shrinkage. As rows come
+        once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows
+        of a call in turn; and S-KMSE chooses from parameters around the best one for equal weights,
+        whatever the weights are.
 
         Parameters
         ----------
@@ -462,7 +481,10 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
             if not 1 / MAX_WEIGHT_RATIO < weights.min() <= weights.max() < MAX_WEIGHT_RATIO:
-                needed = f"weights must be between {1 / MAX_WEIGHT_RATIO:g} and {MAX_WEIGHT_RATIO:g}, or zero, to be added up"
+                needed = (
+                    f"weights must be between {1 / MAX_WEIGHT_RATIO:g} and "
+                    f"{MAX_WEIGHT_RATIO:g}, or zero, to be added up"
+                )
                 raise MuhatError(
                     "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
                 )
@@ -475,10 +497,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """
         mine, its = (getattr(each, "_stream", None) for each in (self, other))
         if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
-            needed, got = (
-                "both estimators must be fitted by partial_fit",
-                "one that was not, or to very few rows",
-            )
+            needed = "both estimators must be fitted by partial_fit"
+            got = "one that was not, or to very few rows"
             raise MuhatError("KernelMean.merge", needed, got, "fit both so")
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
@@ -491,18 +511,21 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._values(checked_sample(self, X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate: the larger, the better.
+        """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate.
 
-        It compares filters and their parameters, never kernels or bandwidths: as σ → ∞ all points are one to the kernel
-        and the score tends to 0, so that a grid search over bandwidths always takes the largest. Choose the bandwidth
-        by what the mean is for, such as the power of a test or the loss of a prediction, or leave it to the median
-        rule (docs/selection.md).
+        The larger, the better.
+
+        It compares filters and their parameters, never kernels or bandwidths: as σ → ∞ all points
+        are one to the kernel and the score tends to 0, so that a grid search over bandwidths always
+        takes the largest. Choose the bandwidth by what the mean is for, such as the power of a test
+        or the loss of a prediction, or leave it to the median rule (docs/selection.md).
 
         Parameters
         ----------
         X : array or data frame of shape (m, d)
-            The points; for a precomputed kernel, the matrix k(x, x_i) to the sample. As that does not say what k(x, x)
-            is, its mean is then left out: a constant, which no comparison of estimates depends on.
+            The points; for a precomputed kernel, the matrix k(x, x_i) to the sample. As that does
+            not say what k(x, x) is, its mean is then left out: a constant, which no comparison of
+            estimates depends on.
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)
@@ -518,7 +541,10 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         parameter = "" if self.choice_.parameter is None else f" at {self.choice_.parameter:.4g}"
         moved = f"{100 * self.choice_.strength:.3g} % shrunk"
         how = "" if self.features_ is None else f" by {self.features_.size} features"
-        return f"{text} fitted to {self.n_samples_seen_} points{how}: {self.filter_!r}{parameter}, {moved}"
+        return (
+            f"{text} fitted to {self.n_samples_seen_} points{how}: "
+            f"{self.filter_!r}{parameter}, {moved}"
+        )
 
     def _summary(self) -> Summary:
         kernel = four_digits(repr(self.kernel_))
@@ -547,10 +573,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """Fit to a dask array or data frame, whose rows stay where they are."""
         parts.check_batches(rows_again=True)
         if sample_weight is not None:
-            needed, advice = (
-                "rows on a cluster all weigh the same",
-                "repeat rows, or fit with weights in memory",
-            )
+            needed = "rows on a cluster all weigh the same"
+            advice = "repeat rows, or fit with weights in memory"
             raise MuhatError(parts.who, needed, "sample_weight", advice)
         source = DaskSource.from_collection(X)
         checked_sample(self, source.example, reset=True)  # learns the names of the features
@@ -581,7 +605,10 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(stream)
 
     def _learn_names(self, batches: Iterable[Any]) -> Any:
-        """Return the first batch, of which the names of the features are fitted; a file is not left open."""
+        """Return the first batch, of which the names of the features are fitted.
+
+        A file is not left open.
+        """
         remaining = iter(batches)
         first = next((frame for frame in map(as_frame, remaining) if not is_empty(frame)), None)
         if first is None:
@@ -602,22 +629,16 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """Keep the estimate of the best choice."""
         choice, features = solution.best, solution.features
         warn_of_open_end(choice)
-        self.kernel_, self.gram_, self.gram_reason_ = (
-            solution.kernel,
-            solution.plan.gram,
-            solution.plan.reason,
-        )
+        self.kernel_ = solution.kernel
+        self.gram_ = solution.plan.gram
+        self.gram_reason_ = solution.plan.reason
         self.choices_, self.choice_ = solution.choices, choice
-        self.filter_, self.rule_, self.n_samples_seen_ = (
-            choice.filter,
-            choice.rule,
-            solution.problem.n,
-        )
-        self.embedding_, self._mean, self._spread = (
-            solution.embedding(choice),
-            solution.mean,
-            solution.spread,
-        )
+        self.filter_ = choice.filter
+        self.rule_ = choice.rule
+        self.n_samples_seen_ = solution.problem.n
+        self.embedding_ = solution.embedding(choice)
+        self._mean = solution.mean
+        self._spread = solution.spread
         self.weights_ = self.embedding_.weights
         if features is not None and solution.target is not None:
             self.weights_ = features.embedding(
@@ -634,16 +655,16 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self
 
     def _values(self, X: Array) -> Array:
-        return (
-            X @ self.embedding_.weights
-            if isinstance(self.kernel_, Precomputed)
-            else self.embedding_(X)
-        )
+        if isinstance(self.kernel_, Precomputed):
+            return X @ self.embedding_.weights
+        return self.embedding_(X)
 
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """Rows that come once: the arguments, resolved at the first, and what the rows so far sum up to.
+    """The state of a fit to rows that come once.
+
+    It has the arguments, resolved at the first row, and what the rows so far sum up to.
 
     Until there are as many as the rule takes, the rows themselves are kept.
     """

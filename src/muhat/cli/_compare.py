@@ -53,17 +53,21 @@ from muhat.kernels import KERNELS, Kernel
 from muhat.plots import comparison_figure, save
 from muhat.selection import RULES
 
-OF_POINTS = [name for name in KERNELS if name != "precomputed"]
+POINT_KERNELS = [name for name in KERNELS if name != "precomputed"]
+"""Kernels that a command can take: functions of two points."""
+
 GRAMS = ("auto", "dense", *APPROXIMATIONS)
+"""Ways to hold the Gram matrix that ``compare`` takes."""
+
 DEFAULT_FIGURE = Path("muhat-compare.png")
 
 DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
 
-SHARE_OF_MEMORY = 0.25
+MAX_MEMORY_SHARE = 0.25
 """A text file is read at once if it takes at most this share of memory, as parsing is slow."""
 
-QUIET_UP_TO = 1000
-"""Up to this number of rows a comparison takes about a second, and no progress is shown."""
+MAX_QUIET_ROWS = 1000
+"""Rows up to which a comparison takes about a second, and no progress is shown."""
 
 Bandwidth = Annotated[
     str | None,
@@ -108,7 +112,9 @@ def compare_command(
     ] = None,
     kernel: Annotated[
         str,
-        Option(metavar="NAME", help=f"The kernel: {', '.join(OF_POINTS)}, or one of scikit-learn."),
+        Option(
+            metavar="NAME", help=f"The kernel: {', '.join(POINT_KERNELS)}, or one of scikit-learn."
+        ),
     ] = "gaussian",
     bandwidth: Bandwidth = None,
     selection: Annotated[
@@ -211,7 +217,7 @@ def _compared(
         with ProgressBatches(sample, titles, shown=shown) as batches:
             return compare(batches, **options)
     with spinner(
-        f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > QUIET_UP_TO
+        f"comparing on {len(sample.data):,} rows", shown=shown and len(sample.data) > MAX_QUIET_ROWS
     ):
         return compare(sample.data, **options)
 
@@ -253,7 +259,7 @@ def _sample(batches: FileBatches, gram: str, shown: bool) -> DataSet | FileBatch
     if gram == "dense" or (gram == "auto" and batches.most_rows <= MAX_ROWS_DENSE):
         return batches.read()
     size = 8 * batches.most_rows * len(batches.columns)
-    if batches.is_text and size <= SHARE_OF_MEMORY * available_memory():
+    if batches.is_text and size <= MAX_MEMORY_SHARE * available_memory():
         with ProgressBatches(batches, ["reading"], shown=shown) as rows:
             values = np.concatenate(list(rows))
         return DataSet(

@@ -46,7 +46,7 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import readings_of, sample_names, show_notes
+from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
 from muhat.errors import MuhatError
@@ -145,13 +145,7 @@ def drift_command(
     check_outputs([*files, resume], out=out, report=report)
     # a state may be saved to the file that it was resumed from
     check_outputs(files, out=out, report=report, save=save_to)
-    reading = {
-        "drop": tuple(drop or ()),
-        "only_numeric": only_numeric,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading = reading_options(drop, only_numeric, separator, missing, decimal)
     if resume is None:
         if len(files) < 2:
             needed = "a reference and at least one new file are needed"

@@ -43,7 +43,7 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import readings_of, sample_names
+from muhat.cli._reading import reading_options, readings_of, sample_names
 from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
 from muhat.cli._testing import checked_level
 from muhat.data import DataSet
@@ -114,13 +114,7 @@ def groups_command(
     level = checked_level(fail_below, permutations)
     check_model_file(save_to)
     check_outputs(files, save=save_to)
-    reading = {
-        "drop": tuple(drop or ()),
-        "only_numeric": only_numeric,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading = reading_options(drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
     if by is None:

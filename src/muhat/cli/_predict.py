@@ -50,6 +50,7 @@ from muhat.cli._reading import (
     check_names,
     open_like,
     read_with_target,
+    reading_options,
     readings_of,
     row_numbers,
     sample_names,
@@ -131,14 +132,8 @@ def predict_command(
     outputs = {"out": out, "report": report, "save": save_to, "save_predictions": save_predictions}
     check_outputs([file, new], **outputs)
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
-    reading = {
-        "drop": tuple(drop or ()),
-        "only_numeric": only_numeric,
-        "separator": separator,
-        "one_hot": one_hot,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading["one_hot"] = one_hot
     files = [file] if new is None else [file, new]
     readings = readings_of(files, reading)
     with noted_warnings() as warned:

@@ -65,6 +65,23 @@ def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
     return short  # a file is given twice
 
 
+def reading_options(
+    drop: Sequence[str] | None,
+    only_numeric: bool,
+    separator: str | None,
+    missing: str,
+    decimal: str,
+) -> dict[str, Any]:
+    """Return how files are read, as keyword arguments of ``open_batches``."""
+    return {
+        "drop": tuple(drop or ()),
+        "only_numeric": only_numeric,
+        "separator": separator,
+        "missing": missing,
+        "decimal": decimal,
+    }
+
+
 def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str, Any]]:
     """Return how each file is read: its ``drop`` has only columns that the file has.
 

@@ -13,7 +13,7 @@ import numpy as np
 from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import lacks_columns
-from muhat.cli._compare import SHARE_OF_MEMORY
+from muhat.cli._compare import MAX_MEMORY_SHARE
 from muhat.cli._reading import row_numbers, show_notes
 from muhat.data import (
     ColumnMoments,
@@ -94,7 +94,7 @@ def are_large(files: Sequence[Path]) -> bool:
         for path in file.iterdir() if file.is_dir() else [file]:
             if path.is_file():
                 size += path.stat().st_size
-    return MAX_GROWTH * size > SHARE_OF_MEMORY * available_memory()
+    return MAX_GROWTH * size > MAX_MEMORY_SHARE * available_memory()
 
 
 def opened(

@@ -20,7 +20,7 @@ from muhat._arrays import Array
 from muhat._messages import is_at_floor, listed_names, rows_text, shift_text
 from muhat._python_lines import independence_lines, two_files_lines, two_groups_lines
 from muhat.cli._command_line import errors_named, standard_output
-from muhat.cli._compare import QUIET_UP_TO
+from muhat.cli._compare import MAX_QUIET_ROWS
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -50,7 +50,13 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import left_out_text, readings_of, sample_names, show_notes
+from muhat.cli._reading import (
+    left_out_text,
+    reading_options,
+    readings_of,
+    sample_names,
+    show_notes,
+)
 from muhat.cli._samples import (
     LargeSample,
     ReadSample,
@@ -75,6 +81,9 @@ from muhat.testing import (
 
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
+
+MIN_ROWS_TOGETHER = 3
+"""The fewest rows of two samples together: with two, no permutation changes the statistic."""
 
 MAX_LISTED = 10
 """The most features in a table."""
@@ -125,13 +134,7 @@ def two_samples_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
-    reading = {
-        "drop": tuple(drop or ()),
-        "only_numeric": only_numeric,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading = reading_options(drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -382,7 +385,7 @@ def _finish(
 
 
 def _spinner(rows: int) -> AbstractContextManager[Any]:
-    return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > QUIET_UP_TO)
+    return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > MAX_QUIET_ROWS)
 
 
 def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) -> _SamplePair:
@@ -402,6 +405,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
         tables.append(replace(table, name=name))
         dropped.append((name, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
         columns += sample.not_numbers
+    _check_sizes(str(files[0]), tables)
     numbers = samples[0].numbers, samples[1].numbers
     return _SamplePair(tables[0], tables[1], numbers, left_out_text(columns, dropped))
 
@@ -426,9 +430,16 @@ def _one_file(
         rows = np.flatnonzero(labels == group)
         tables.append(replace(table, name=_group_name(by, group), data=table.data[rows]))
         numbers.append(sample.numbers[rows])
+    _check_sizes(tables[0].name, tables)
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
     left_out = left_out_text(sample.not_numbers, [dropped])
     return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
+
+
+def _check_sizes(who: str, tables: Sequence[DataSet]) -> None:
+    """Raise MuhatError for two samples of one row each, which no permutation changes."""
+    if sum(len(each.data) for each in tables) < MIN_ROWS_TOGETHER:
+        raise MuhatError(who, "it must have at least 2 rows", "1 row")
 
 
 def groups_in_order(labels: Sequence[str]) -> list[str]:

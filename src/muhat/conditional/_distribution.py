@@ -1,4 +1,7 @@
-"""A conditional distribution: the outputs of the sample, with weights that make it a true distribution at each x."""
+"""A conditional distribution.
+
+The outputs of the sample, with weights that make it a true distribution at each x.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ class ConditionalDistribution:
     probabilities : array of shape (m, n)
         Those of each y_i at each x: not negative, with sum one.
     moved : array of shape (m,)
-        How much probability was moved to make weights of any sign these: half of Σ_i |probability_i − weight_i|, which
-        is the distance in total variation where the weights are probabilities.
+        How much probability was moved to make weights of any sign these: half of Σ_i |probability_i
+        − weight_i|, which is the distance in total variation where the weights are probabilities.
     """
 
     outputs: Array
@@ -33,20 +36,28 @@ class ConditionalDistribution:
 
     @classmethod
     def from_weights(cls, outputs: Array, weights: Array) -> ConditionalDistribution:
-        """Return the distributions whose probabilities are nearest to the weights, of shape (m, n), by Euclid."""
+        """Return the distributions with the probabilities nearest to the weights, shape (m, n).
+
+        Nearest is by Euclidean distance.
+        """
         probabilities = nearest_probabilities(weights)
         return cls(outputs, probabilities, np.abs(probabilities - weights).sum(axis=1) / 2)
 
     def __repr__(self) -> str:
         m, n = self.probabilities.shape
-        return f"ConditionalDistribution({m} on {n} outputs, {self.moved.mean():.3g} of the probability moved)"
+        return (
+            f"ConditionalDistribution({m} on {n} outputs, {self.moved.mean():.3g} of the "
+            "probability moved)"
+        )
 
     def mean(self) -> Array:
         """Return the mean of y at each x, of shape (m, n_outputs)."""
         return self.probabilities @ self.outputs
 
     def quantiles(self, q: Any) -> Array:
-        """Return the least y_i with probability at least q of y ≤ y_i: shape (m, n_outputs, quantiles).
+        """Return the least y_i with probability at least q of y ≤ y_i.
+
+        Shape (m, n_outputs, quantiles).
 
         Each output has quantiles of its own. As long as there is no tie, q is between zero and one.
         """
@@ -61,9 +72,12 @@ class ConditionalDistribution:
         return found
 
     def crps(self, y: Any) -> Array:
-        """Return the continuous ranked probability score of each distribution at what was observed: (m, n_outputs).
+        """Return the continuous ranked probability score of each distribution at what was observed.
 
-        It is E|Y − y| − E|Y − Y'|/2, in the unit of y and the less the better; of a single value, the absolute error.
+        (m, n_outputs).
+
+        It is E|Y − y| − E|Y − Y'|/2, in the unit of y and the less the better; of a single value,
+        the absolute error.
 
         Parameters
         ----------
@@ -101,7 +115,9 @@ class ConditionalDistribution:
 
 
 def nearest_probabilities(weights: Array) -> Array:
-    """Return, for each row, the probabilities nearest to its weights: max(w_i − θ, 0), with θ for a sum of one.
+    """Return, for each row, the probabilities nearest to its weights.
+
+    These are max(w_i − θ, 0), with the θ that makes their sum one.
 
     Near is meant by the Euclidean distance of weights.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Real
@@ -32,6 +30,18 @@ from muhat._validation import (
 )
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
 from muhat.conditional._fits import Fit, RegressionRows, SpectralFit, choices_by_leaving_out
+from muhat.conditional._inputs import (
+    as_real_numbers,
+    check_masses,
+    check_outputs,
+    has_copies,
+    joined_on_cluster,
+    leading_columns,
+    reordered,
+    rows_taken,
+    split_columns,
+    standardized_rows,
+)
 from muhat.conditional._intervals import (
     INTERVALS,
     QUANTILES,
@@ -45,7 +55,6 @@ from muhat.conditional._intervals import (
 from muhat.conditional._streams import JointSource
 from muhat.data import (
     ColumnMoments,
-    DaskSource,
     SampleBatch,
     Source,
     StreamSource,
@@ -68,19 +77,6 @@ BANDWIDTH_FACTORS = 2.0 ** np.arange(-3, 4)
 ROWS_PER_BLOCK = 1024
 """New points whose kernel values to the sample are held at once."""
 
-MAX_OUTPUT = 1e140
-"""Largest |y|, and one over the smallest spread, whose sums of squares stay in the range of floats."""
-
-MIN_MASS_SHARE = 1e-30
-"""The least mass of a row beside the largest: below, its part in eigenvectors is rounding."""
-
-
-MIN_COPY_AGREEMENT = 0.9
-"""The share of rows equal in x, or in y where these are fewer, that are equal in both where copies are taken as one."""
-
-MIN_AMBIGUOUS_ROWS = 20
-"""Different rows from which on it is not plain why each of them is there five times or more."""
-
 
 class ConditionalMean(
     UnsavedCaches,
@@ -91,58 +87,68 @@ class ConditionalMean(
     RegressorMixin,
     BaseEstimator,
 ):
-    """The mean of y given x, of any function of y, and its distribution: the conditional mean embedding.
+    """The mean of y given x, of any function of y, and its distribution.
 
-    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the linear kernel on y
-    this is regression, of several outputs; Tikhonov's filter is then kernel ridge regression with the ridge nλ, and
-    others do not saturate where it does. Filter and parameter are chosen by exact leave-one-out, from one
-    eigendecomposition. Everything is computed in double precision.
+    The conditional mean embedding.
+
+    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the
+    linear kernel on y this is regression, of several outputs; Tikhonov's filter is then kernel
+    ridge regression with the ridge nλ, and others do not saturate where it does. Filter and
+    parameter are chosen by exact leave-one-out, from one eigendecomposition. Everything is computed
+    in double precision.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel on x, as for ``KernelMean``.
     kernel_y : str, Kernel, scikit-learn kernel or callable, default='linear'
-        The kernel on y, in whose RKHS leave-one-out measures errors. ``'gaussian'`` chooses for the whole distribution
-        of y rather than for its mean; ``predict`` is then not available.
+        The kernel on y, in whose RKHS leave-one-out measures errors. ``'gaussian'`` chooses for the
+        whole distribution of y rather than for its mean; ``predict`` is then not available.
     filter : str, Filter or list of these, default='auto'
-        ``'tikhonov'`` (or ``'f-kmse'``), ``'iterated-tikhonov'``, ``'landweber'``, ``'nu-method'``, ``'tsvd'``, or an
-        object. Of a list, the best is taken; ``'auto'`` is the list of all but truncated SVD.
+        ``'tikhonov'`` (or ``'f-kmse'``), ``'iterated-tikhonov'``, ``'landweber'``, ``'nu-method'``,
+        ``'tsvd'``, or an object. Of a list, the best is taken; ``'auto'`` is the list of all but
+        truncated SVD.
     selection : {'loo', 'gcv'}, LeaveOneOut, GCV, Fixed or Rate, default='loo'
-        How the parameter is chosen. For truncated SVD, and filters that jump, a point is left out by a refit, up to
-        300 points; beyond, generalised cross-validation stands in.
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
+        How the parameter is chosen. For truncated SVD, and filters that jump, a point is left out
+        by a refit, up to 300 points; beyond, generalised cross-validation stands in.
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'nystrom', 'random-features'.
         How the Gram matrix is held: dense up to 5,000 rows, and by Nyström's features beyond.
     fit_intercept : bool, default=True
-        Whether what the weights α_i(x) lack to one goes to the mean of y, so that predictions move along with y and
-        far from all data are its mean. Without, they shrink towards zero, as scikit-learn's ``KernelRidge``.
+        Whether what the weights α_i(x) lack to one goes to the mean of y, so that predictions move
+        along with y and far from all data are its mean. Without, they shrink towards zero, as
+        scikit-learn's ``KernelRidge``.
     bandwidth : None, float, 'median' or 'loo', default=None
-        None takes the kernel's own bandwidth, by default of the median rule; a number or 'median' stands in its place;
-        'loo' also tries an eighth to eight times the kernel's own and takes the one with the least leave-one-out score,
-        an eigendecomposition each.
+        None takes the kernel's own bandwidth, by default of the median rule; a number or 'median'
+        stands in its place; 'loo' also tries an eighth to eight times the kernel's own and takes
+        the one with the least leave-one-out score, an eigendecomposition each.
     standardize : bool, default=True
-        Whether each column of X is brought to mean 0 and variance 1 first (y never is), by the moments of the rows that
-        are fitted, weighted if they are; constant columns become 0. Bandwidths are then in standard deviations.
-        Leave-one-out takes the scaling as given. It does not apply to a precomputed kernel.
+        Whether each column of X is brought to mean 0 and variance 1 first (y never is), by the
+        moments of the rows that are fitted, weighted if they are; constant columns become 0.
+        Bandwidths are then in standard deviations. Leave-one-out takes the scaling as given. It
+        does not apply to a precomputed kernel.
 
     Attributes
     ----------
-    choice_, choices_ : ConditionalChoice and list of ConditionalChoice
+    choice_, choices_ : Choice and list of Choice
         The choice that was taken, and those of every filter, with all scores.
     filter_, kernel_, kernel_y_ : Filter, Kernel and Kernel
         The filter that was taken, and the kernels with every parameter a number.
     bandwidths_, bandwidth_scores_ : arrays
-        With ``bandwidth="loo"``, the bandwidths that were tried and the least score of each; else None.
+        With ``bandwidth="loo"``, the bandwidths that were tried and the least score of each; else
+        None.
     loo_predictions_, loo_residuals_ : arrays of the shape of y
         What is predicted for each row without it, and y minus that; for the linear kernel on y.
     scaling_ : ColumnMoments or None
         The means and variances that X is standardized by; None without.
     loo_score_ : float
-        The share of the variance of y, in its RKHS, that is predicted without each row: R² by leave-one-out.
+        The share of the variance of y, in its RKHS, that is predicted without each row: R² by
+        leave-one-out.
     n_copies_ : int or None
-        Rows that are exact copies, in x and y, of one before them. All copies of a row are left out together, so that
-        scores and intervals are those of the different rows; 0 where rows are equal because few values are possible,
-        None for rows in batches, of which copies are not known.
+        Rows that are exact copies, in x and y, of one before them. All copies of a row are left out
+        together, so that scores and intervals are those of the different rows; 0 where rows are
+        equal because few values are possible, None for rows in batches, of which copies are not
+        known.
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
         The number of features, and their names if X had any.
 
@@ -194,8 +200,8 @@ class ConditionalMean(
         y : array of shape (n,) or (n, n_outputs)
             The y_i.
         sample_weight : array of shape (n,), default=None
-            Masses of the rows, not negative; equal by default. A row of mass zero does not take part. The median
-            bandwidth does not look at weights.
+            Masses of the rows, not negative; equal by default. A row of mass zero does not take
+            part. The median bandwidth does not look at weights.
 
         Returns
         -------
@@ -204,20 +210,23 @@ class ConditionalMean(
         """
         parts, kernel_y = self._parts(), self._kernel_y()
         if is_dask(X):
-            return self._fit_source(parts, *_joined_on_cluster(self, X, y, sample_weight))
+            return self._fit_source(parts, *joined_on_cluster(self, X, y, sample_weight))
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
         y = checked_target("ConditionalMean", y, len(X))
         masses = checked_masses("ConditionalMean", sample_weight, len(X))
-        _check_masses(masses)
+        check_masses(masses)
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
     def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
-        """Fit to rows that come in batches, of any number, by features of each: Nyström's or random ones.
+        """Fit to rows that come in batches, of any number, by features of each.
 
-        Batches are passed over five times: to draw landmarks and bandwidth from all rows, for means and variances of
-        columns (not with ``standardize=False``), to sum up, to score every filter and parameter by exact leave-one-out
-        of the approximated kernel, and to leave rows out. Of each row only its outputs and its left-out prediction are
-        kept; methods that take every output's weight are not available.
+        Nyström's or random ones.
+
+        Batches are passed over five times: to draw landmarks and bandwidth from all rows, for means
+        and variances of columns (not with ``standardize=False``), to sum up, to score every filter
+        and parameter by exact leave-one-out of the approximated kernel, and to leave rows out. Of
+        each row only its outputs and its left-out prediction are kept; methods that take every
+        output's weight are not available.
 
         Parameters
         ----------
@@ -232,10 +241,8 @@ class ConditionalMean(
             The fitted estimator.
         """
         parts = self._parts()
-        who, needed = (
-            "ConditionalMean.fit_batches",
-            "batches must be an iterable of arrays that can be iterated anew",
-        )
+        who = "ConditionalMean.fit_batches"
+        needed = "batches must be an iterable of arrays that can be iterated anew"
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"
@@ -244,14 +251,14 @@ class ConditionalMean(
         if first is None:
             raise MuhatError("batches", "at least one batch is needed", "none")
         names = getattr(batches, "columns", getattr(first, "columns", range(first.shape[1])))
-        order, outputs = _split(who, [*names], target)
+        order, outputs = split_columns(who, [*names], target)
         x = (
             first.iloc[:, order[:-outputs]]
             if hasattr(first, "iloc")
             else checked_batch(first, 0)[:, order[:-outputs]]
         )
         checked_sample(self, x, reset=True)
-        source = TransformedSource(StreamSource(batches), partial(_reordered, order))
+        source = TransformedSource(StreamSource(batches), partial(reordered, order))
         return self._fit_source(
             parts, source, outputs, is_flat=not isinstance(target, list | tuple)
         )
@@ -260,45 +267,48 @@ class ConditionalMean(
         """Fit to validated rows in memory."""
         taken = masses > 0
         self._rows: tuple[Array, Array, Array] | None = (X, y, masses)
-        X, masses = _rows(parts.kernel, X, taken), masses[taken]
+        X, masses = rows_taken(parts.kernel, X, taken), masses[taken]
         outputs = y.reshape(len(y), -1)[taken]
-        _check_variation(outputs)
+        check_outputs(outputs)
         kernel_y = kernel_y.resolve(outputs)
         equal = EqualRows.from_pairs(X, outputs)
-        is_copied = _is_copied(equal)
+        is_copied = has_copies(equal)
         n = len(equal.first) if is_copied else len(X)
         plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
         rules = parts.rules(plan.access, n)
         parts.check_enough(rules, n)
-        self.scaling_ = None
-        if isinstance(parts.kernel, Precomputed):
-            kernel: Kernel = Precomputed(checked_gram("ConditionalMean", X))
-        else:
-            self.scaling_ = self._moments(X, masses)
-            X = self._scaled(X)
-            check_range("ConditionalMean", X)
-            kernel = parts.kernel.resolve(X)
-        different, self._copied = outputs, None
+        kernel, X = self._resolve_kernel(parts.kernel, X, masses)
+        different, self._copied, self.n_copies_ = outputs, None, 0
         if is_copied:  # one row of their mass has the same estimate, and is left out as a whole
-            first, groups, every = equal.first, equal.groups, masses
-            masses = np.bincount(groups, every)
-            self._copied = first, groups, every / masses[groups]
-            different = outputs[first]
+            self.n_copies_ = equal.n_copies
+            merged = np.bincount(equal.groups, masses)
+            self._copied = equal.first, equal.groups, masses / merged[equal.groups]
+            different, masses = outputs[equal.first], merged
             if isinstance(kernel, Precomputed):
-                kernel = Precomputed(kernel(first[:, None]))
-            X = _rows(kernel, X, np.isin(np.arange(len(X)), first))
+                kernel = Precomputed(kernel(equal.first[:, None]))
+            X = rows_taken(kernel, X, np.isin(np.arange(len(X)), equal.first))
         rows = RegressionRows(X, masses, different, kernel_y, bool(self.fit_intercept))
-        fits = [
-            SpectralFit.from_rows(
-                each, rows, plan, partial(choices_by_leaving_out, parts, each, rules)
-            )
-            for each in self._ladder(kernel)
-        ]
-        self.n_copies_ = equal.n_copies if is_copied else 0
+        fits = []
+        for each in self._kernels_to_try(kernel):
+            choose = partial(choices_by_leaving_out, parts, each, rules)
+            fits.append(SpectralFit.from_rows(each, rows, plan, choose))
         return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
 
+    def _resolve_kernel(self, kernel: Kernel, X: Array, masses: Array) -> tuple[Kernel, Array]:
+        """Return the kernel with every parameter a number, and x as it sees it."""
+        self.scaling_ = None
+        if isinstance(kernel, Precomputed):
+            return Precomputed(checked_gram("ConditionalMean", X)), X
+        self.scaling_ = self._moments(X, masses)
+        X = self._scaled(X)
+        check_range("ConditionalMean", X)
+        return kernel.resolve(X), X
+
     def _moments(self, X: Array, masses: Array) -> ColumnMoments | None:
-        """Return the moments that columns are standardized by; a row of weight two counts as two rows."""
+        """Return the moments that columns are standardized by.
+
+        A row of weight two counts as two rows.
+        """
         if not self.standardize:
             return None
         weights = None if masses.min() == masses.max() else masses * len(masses)
@@ -306,29 +316,32 @@ class ConditionalMean(
 
     def _scaled(self, X: Array) -> Array:
         """Return x as the kernel sees it."""
-        return X if self.scaling_ is None else self.scaling_.standardized(X)
+        if self.scaling_ is None:
+            return X
+        return self.scaling_.standardized(X)
 
     def _fit_source(self, parts: Parts, source: Source, outputs: int, is_flat: bool) -> Self:
-        """Fit to rows [x, y] that can be passed over again; so few that one decomposition serves are read at once."""
+        """Fit to rows [x, y] that can be passed over again.
+
+        So few that one decomposition serves are read at once.
+        """
         parts.check_batches(rows_again=True)
         kernel_y = self._kernel_y()
         if not isinstance(kernel_y, Linear):
-            needed, advice = (
-                "rows in batches take kernel_y='linear'",
-                "fit an array for other kernels on y",
-            )
+            needed = "rows in batches take kernel_y='linear'"
+            advice = "fit an array for other kernels on y"
             raise MuhatError("ConditionalMean", needed, repr(kernel_y), advice)
         plan = plan_one_pass(parts.gram)
         rows = JointSource.from_source(source, self.n_features_in_, parts, plan)
-        _check_variation(rows.y)
+        check_outputs(rows.y)
         if parts.gram == "auto" and plan_in_memory("auto", parts.kernel, rows.n, 8).gram == "dense":
             y = rows.y[:, 0] if is_flat else rows.y
             return self._fit_rows(parts, kernel_y, rows.X, y, np.full(rows.n, 1 / rows.n))
         self.scaling_ = None
         if self.standardize:
-            x = TransformedSource(source, partial(_leading, self.n_features_in_))
+            x = TransformedSource(source, partial(leading_columns, self.n_features_in_))
             self.scaling_ = x.total(ColumnMoments.from_batch)
-            rows = rows.transformed(partial(_standardized, self.scaling_))
+            rows = rows.transformed(partial(standardized_rows, self.scaling_))
         assert isinstance(plan.gram, Approximation)
         rules = parts.rules(
             plan.access | plan_in_memory(plan.gram, parts.kernel, rows.n, 8).access, rows.n
@@ -337,7 +350,7 @@ class ConditionalMean(
         settings = plan.gram, rules, bool(self.fit_intercept)
         fits: list[Fit] = [
             rows.fit(parts, kernel, *settings)
-            for kernel in self._ladder(parts.kernel.resolve(rows.X))
+            for kernel in self._kernels_to_try(parts.kernel.resolve(rows.X))
         ]
         self._rows = self._copied = self.n_copies_ = None
         taken = np.broadcast_to(True, rows.n)
@@ -363,12 +376,10 @@ class ConditionalMean(
         self.bandwidth_scores_ = (
             np.array([fit.choice.score for fit in fits]) if has_ladder else None
         )
-        self.kernel_, self.kernel_y_, self.gram_, self.gram_reason_ = (
-            best.kernel,
-            kernel_y,
-            plan.gram,
-            plan.reason,
-        )
+        self.kernel_ = best.kernel
+        self.kernel_y_ = kernel_y
+        self.gram_ = plan.gram
+        self.gram_reason_ = plan.reason
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration: tuple[ConditionalMean, Any, Array] | None = None
@@ -376,7 +387,9 @@ class ConditionalMean(
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the mean of y at new points, of shape (m,) or (m, n_outputs): for the linear kernel on y.
+        """Return the mean of y at new points, of shape (m,) or (m, n_outputs).
+
+        For the linear kernel on y.
 
         Parameters
         ----------
@@ -387,26 +400,31 @@ class ConditionalMean(
         return self._shaped(self._by_chunks(X, self._fit.predictions))
 
     def predict_interval(self, X: Any, confidence: float = 0.9, method: str = "residuals") -> Array:
-        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2): lower and upper ends.
+        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2).
 
-        ``"residuals"``: from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``predict_quantiles``: the
-        prediction plus quantiles of left-out residuals, wider where errors nearby are larger. In simulations it holds
-        y about as often as asked for; nothing is proven.
+        Lower and upper ends.
 
-        ``"jackknife+"``: from all left-out predictions ŷ_(−i)(x) at the new point and all left-out residuals R_i, the
-        interval goes from the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) − |R_i| to the
-        ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of one weight it holds y with
-        probability at least 2·confidence − 1, whatever their distribution (Barber, Candès, Ramdas and Tibshirani 2021),
-        and in practice about ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
-        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the left-out
-        predictions at x are not known and the prediction itself is taken for each: this is the plain jackknife, for
-        which no coverage is proven.
+        ``"residuals"``: from the quantile (1 − confidence)/2 to (1 + confidence)/2 of
+        ``predict_quantiles``: the prediction plus quantiles of left-out residuals, wider where
+        errors nearby are larger. In simulations it holds y about as often as asked for; nothing is
+        proven.
 
-        ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds of the rows, and its
-        residuals on the others calibrate the interval (split conformal; Lei et al. 2018): for exchangeable rows it
-        holds y with probability at least ``confidence``, whatever their distribution. It costs one more fit, the first
-        time it is asked for, and is a little wider. What stands before the model in a pipeline has seen the rows that
-        calibrate, and is not part of the promise.
+        ``"jackknife+"``: from all left-out predictions ŷ_(−i)(x) at the new point and all left-out
+        residuals R_i, the interval goes from the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) −
+        |R_i| to the ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of
+        one weight it holds y with probability at least 2·confidence − 1, whatever their
+        distribution (Barber, Candès, Ramdas and Tibshirani 2021), and in practice about
+        ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
+        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the
+        left-out predictions at x are not known and the prediction itself is taken for each: this is
+        the plain jackknife, for which no coverage is proven.
+
+        ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds
+        of the rows, and its residuals on the others calibrate the interval (split conformal; Lei et
+        al. 2018): for exchangeable rows it holds y with probability at least ``confidence``,
+        whatever their distribution. It costs one more fit, the first time it is asked for, and is a
+        little wider. What stands before the model in a pipeline has seen the rows that calibrate,
+        and is not part of the promise.
 
         Parameters
         ----------
@@ -447,17 +465,15 @@ class ConditionalMean(
         return self._shaped(self._by_chunks(X, interval))
 
     def _calibrated(self, level: float) -> tuple[ConditionalMean, Any, Array]:
-        """Return the model of two thirds of the rows, what it takes of X, and the others' absolute residuals."""
+        """Return a model of two thirds of the rows, its columns of X, and others' |residuals|."""
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
             needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
             raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
-            needed, advice = (
-                "conformal intervals take rows that all weigh the same",
-                "use 'jackknife+'",
-            )
+            needed = "conformal intervals take rows that all weigh the same"
+            advice = "use 'jackknife+'"
             raise MuhatError(who, needed, "sample_weight", advice)
         groups = None if self._copies is None else self._copies[1]
         check_calibration(who, level, self._fit.n)
@@ -468,15 +484,18 @@ class ConditionalMean(
         return self._calibration
 
     def predict_quantiles(self, X: Any, q: Any, method: str | None = None) -> Array:
-        """Return quantiles of y at new points, of shape (m, quantiles) or (m, n_outputs, quantiles).
+        """Return quantiles of y at new points.
 
-        ``"residuals"``: the prediction plus quantiles of left-out residuals. These are scaled by the size of
-        errors near x, where the kernel says which rows are near: Gaussian, Laplacian, Matérn, rational
-        quadratic and inverse multiquadric ones do. The quantiles 0.05 and 0.95 are the ends of the 90 %
-        interval. At most 1,000 rows calibrate.
+        Their shape is (m, quantiles), or (m, n_outputs, quantiles) if y had two dimensions.
 
-        ``"weights"``: the quantiles of ``distribution_at(X)``, for distributions whose form changes with x. They are
-        wider, and the prediction, a mean by weights of any sign, may lie outside of them.
+        ``"residuals"``: the prediction plus quantiles of left-out residuals. These are scaled by
+        the size of errors near x, where the kernel says which rows are near: Gaussian, Laplacian,
+        Matérn, rational quadratic and inverse multiquadric ones do. The quantiles 0.05 and 0.95 are
+        the ends of the 90 % interval. At most 1,000 rows calibrate.
+
+        ``"weights"``: the quantiles of ``distribution_at(X)``, for distributions whose form changes
+        with x. They are wider, and the prediction, a mean by weights of any sign, may lie outside
+        of them.
 
         Parameters
         ----------
@@ -485,7 +504,8 @@ class ConditionalMean(
         q : float or list of floats
             The levels, between 0 and 1, such as ``[0.05, 0.5, 0.95]``.
         method : {'residuals', 'weights'}, default=None
-            How they are made: by default from residuals, and from weights where ``kernel_y`` is not linear.
+            How they are made: by default from residuals, and from weights where ``kernel_y`` is not
+            linear.
         """
         who = "ConditionalMean.predict_quantiles"
         levels = checked_levels(who, q)
@@ -523,7 +543,9 @@ class ConditionalMean(
         return self._shaped(self._by_chunks(X, quantiles))
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Return draws of y from ``distribution_at(X)``, of shape (m, n_samples) or (m, n_samples, n_outputs).
+        """Return draws of y from ``distribution_at(X)``.
+
+        Their shape is (m, n_samples), or (m, n_samples, n_outputs) if y had two dimensions.
 
         Parameters
         ----------
@@ -535,10 +557,14 @@ class ConditionalMean(
             The generator's seed; None draws anew each time.
         """
         drawn = self.distribution_at(X).sample(n_samples, random_state)
-        return drawn[..., 0] if self._is_flat else drawn
+        if self._is_flat:
+            return drawn[..., 0]
+        return drawn
 
     def distribution_at(self, X: Any) -> ConditionalDistribution:
-        """Return the distribution of y at new points: the probabilities nearest to ``weights_at(X)``.
+        """Return the distribution of y at new points.
+
+        The probabilities nearest to ``weights_at(X)``.
 
         Its attribute ``moved`` says how much probability was moved to make these of the weights.
         """
@@ -567,14 +593,14 @@ class ConditionalMean(
         Parameters
         ----------
         function : callable
-            Takes the sample's outputs, as an array of the shape that y had in ``fit``, and returns a number or a row
-            for each.
+            Takes the sample's outputs, as an array of the shape that y had in ``fit``, and returns
+            a number or a row for each.
         X : array or data frame of shape (m, d)
             The points.
         """
         check_is_fitted(self, "choice_")
         outputs = self._outputs
-        values = _real_numbers(function(outputs[:, 0] if self._is_flat else outputs))
+        values = as_real_numbers(function(outputs[:, 0] if self._is_flat else outputs))
         if values.ndim not in (1, 2) or len(values) != len(outputs):
             needed = (
                 f"the function must return a number or a row for each of {len(outputs)} outputs"
@@ -583,7 +609,10 @@ class ConditionalMean(
         return self.weights_at(X)[:, self._taken] @ values
 
     def embedding_at(self, x: Any) -> Embedding:
-        """Return μ_{Y|x} at one new point, of shape (d,) or (1, d), as an element of the RKHS of y."""
+        """Return μ_{Y
+
+        x} at one point, of shape (d,) or (1, d), in the RKHS of y.
+        """
         weights = self.weights_at(np.atleast_2d(x) if not hasattr(x, "columns") else x)
         if len(weights) != 1:
             needed, advice = "one point is needed", "take the rows one by one"
@@ -591,26 +620,28 @@ class ConditionalMean(
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 
     def mmd_at(self, X: Any, other: ConditionalMean) -> Array:
-        """Return how far two conditional distributions are apart at new points: ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
+        """Return how far two conditional distributions are apart at new points.
 
-        With a linear kernel on y it is the distance of the two means; with a Gaussian one, of whole distributions.
+        ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
+
+        With a linear kernel on y it is the distance of the two means; with a Gaussian one, of whole
+        distributions.
 
         Parameters
         ----------
         X : array or data frame of shape (m, d)
             The points.
         other : ConditionalMean
-            Another fitted model with the same kernel on y, every parameter a number: ``kernel_y=Gaussian(1.0)``.
+            Another fitted model with the same kernel on y, every parameter a number:
+            ``kernel_y=Gaussian(1.0)``.
         """
         if not isinstance(other, ConditionalMean):
             needed, got = "another ConditionalMean is needed", f"a {type(other).__name__}"
             raise MuhatError("ConditionalMean.mmd_at", needed, got, "fit it to other rows")
         mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
         if self.kernel_y_ != other.kernel_y_:
-            needed, advice = (
-                f"both models must have the kernel_y {self.kernel_y_!r}",
-                "give its bandwidth as a number",
-            )
+            needed = f"both models must have the kernel_y {self.kernel_y_!r}"
+            advice = "give its bandwidth as a number"
             raise MuhatError("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice)
         weights = np.hstack([mine, -its])
         L = self.kernel_y_(np.concatenate([self._outputs, other._outputs]))
@@ -631,7 +662,10 @@ class ConditionalMean(
 
     @property
     def loo_distribution_(self) -> ConditionalDistribution:
-        """The distribution of y at each x_i by the model made without row i, for rows that have a mass."""
+        """The distribution of y at each x_i by the model made without row i.
+
+        Rows of mass zero are left out.
+        """
         check_is_fitted(self, "choice_")
         weights = self._fit.left_out_weights()
         if self._copies is not None:
@@ -639,9 +673,12 @@ class ConditionalMean(
         return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def loo_coverage(self, confidence: float = 0.9) -> Any:
-        """Return the share of rows whose y lies between the quantiles (1 ± confidence)/2 of ``loo_distribution_``.
+        """Return the share of rows whose y lies inside their left-out central interval.
 
-        These are the quantiles of weights. A number, or one for each output; rows count by their weights.
+        It goes from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``loo_distribution_``.
+
+        These are the quantiles of weights. A number, or one for each output; rows count by their
+        weights.
         """
         level = checked_confidence("ConditionalMean.loo_coverage", confidence)
         low, high = np.moveaxis(
@@ -650,7 +687,10 @@ class ConditionalMean(
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
     def loo_crps(self) -> Any:
-        """Return the mean CRPS of the distributions predicted for each row without it: a number, or one an output."""
+        """Return the mean CRPS of the distributions predicted for each row without it.
+
+        A number, or one an output.
+        """
         return self._averaged(self.loo_distribution_.crps(self._outputs))
 
     @property
@@ -687,10 +727,8 @@ class ConditionalMean(
         parts = Parts.from_arguments("ConditionalMean", **arguments, auto=CONDITIONAL_AUTO)
         for filter in parts.filters:
             if not isinstance(filter, Filter) or filter.constant:
-                needed, name = (
-                    "a filter that inverts, γ g_λ(γ) → 1, is needed",
-                    type(filter).__name__,
-                )
+                needed = "a filter that inverts, γ g_λ(γ) → 1, is needed"
+                name = type(filter).__name__
                 raise MuhatError(
                     "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
                 )
@@ -707,7 +745,7 @@ class ConditionalMean(
         return self._with_bandwidth(parts)
 
     def _with_bandwidth(self, parts: Parts) -> Parts:
-        """Return the parts with the bandwidth that was given, or refuse it."""
+        """Return the parts with the bandwidth that was given; raise MuhatError if it is invalid."""
         bandwidth = self.bandwidth
         if bandwidth is None:
             return parts
@@ -738,7 +776,7 @@ class ConditionalMean(
             raise MuhatError("ConditionalMean", needed, "'precomputed'", advice)
         return kernel
 
-    def _ladder(self, kernel: Kernel) -> Sequence[Kernel]:
+    def _kernels_to_try(self, kernel: Kernel) -> Sequence[Kernel]:
         if self.bandwidth != "loo":
             return [kernel]
         narrowed: Any = kernel  # checked to have a bandwidth
@@ -748,7 +786,10 @@ class ConditionalMean(
         return ladder
 
     def _by_chunks(self, X: Any, function: Callable[[Array], Array]) -> Array:
-        """Return a function of new points, of so many at a time that their pairs with the sample fit in memory."""
+        """Return a function of new points, computed for a block of them at a time.
+
+        The kernel values of a block to the sample fit in memory.
+        """
         check_is_fitted(self, "choice_")
         X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
         if isinstance(self.kernel_, Precomputed):
@@ -760,7 +801,10 @@ class ConditionalMean(
 
     @property
     def _copies(self) -> tuple[Array, Array, Array] | None:
-        """The rows that stand for their copies; for each row which of them does, and its share of their mass."""
+        """The rows that stand for their copies.
+
+        For each row which of them does, and its share of their mass.
+        """
         return getattr(
             self, "_copied", None
         )  # models that were saved by earlier versions have none
@@ -785,147 +829,18 @@ class ConditionalMean(
     def _averaged(self, values: Array) -> Any:
         """Return the mean over rows of a value for each output."""
         means = self._shared(self._fit.masses[None])[0] @ values
-        return float(means[0]) if self._is_flat else means
+        if self._is_flat:
+            return float(means[0])
+        return means
 
     def _check_linear(self, method: str) -> None:
         check_is_fitted(self, "choice_")
         if not isinstance(self.kernel_y_, Linear):
-            needed, advice = (
-                "kernel_y must be 'linear' for the mean of y",
-                "use expect, predict_quantiles or sample",
-            )
+            needed = "kernel_y must be 'linear' for the mean of y"
+            advice = "use expect, predict_quantiles or sample"
             raise MuhatError(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice)
 
     def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if self._is_flat else values
-
-
-def _real_numbers(returned: Any) -> Array:
-    """Return what a function of y returned as numbers, or refuse it."""
-    try:
-        values = np.asarray(returned)
-    except ValueError:  # rows of different lengths
-        values = np.empty(0, object)
-    if values.dtype == object and values.size:  # numbers that came as objects
-        with suppress(TypeError, ValueError):
-            values = values.astype(np.float64)
-    if values.dtype.kind not in "fiub":
-        kinds = {"U": "text", "S": "text", "c": "complex ones"}
-        needed = "the function must return real numbers, as many for each output"
-        got = kinds.get(values.dtype.kind, f"a {type(returned).__name__} of other things")
-        raise MuhatError("ConditionalMean.expect", needed, got)
-    return values.astype(np.float64, copy=False)
-
-
-def _is_copied(equal: EqualRows) -> bool:
-    """Return whether equal rows are copies, and not values that repeat; say so where it cannot be told."""
-    if not equal.n_copies or equal.agreement < MIN_COPY_AGREEMENT:
-        return False
-    if equal.recur and len(equal.first) >= MIN_AMBIGUOUS_ROWS:
-        message = (
-            f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact copies of others and are "
-            "taken for observations of their own, on which leave-one-out scores and intervals rest; if they are not, "
-            "drop the copies or give their counts as sample_weight."
-        )
-        warnings.warn(message, UserWarning, stacklevel=5)
-    return not equal.recur
-
-
-def _rows(kernel: Kernel, X: Array, taken: Array) -> Array:
-    """Return the rows that take part; of a Gram matrix, their columns too."""
-    if taken.all():
-        return X
-    return X[np.ix_(taken, taken)] if isinstance(kernel, Precomputed) else X[taken]
-
-
-def _check_variation(outputs: Array) -> None:
-    """Refuse outputs that are all the same, where there is nothing to predict, or of a scale that has no squares."""
-    if len(outputs) > 1 and (outputs == outputs[0]).all():
-        got = (
-            f"{outputs[0, 0]:g} in every row"
-            if outputs.shape[1] == 1
-            else "the same row everywhere"
-        )
-        raise MuhatError("ConditionalMean", "y must vary", got)
-    largest = float(np.abs(outputs).max())
-    if largest > MAX_OUTPUT:
-        needed = f"y must be at most {MAX_OUTPUT:g} in size, for its squares to be numbers"
-        raise MuhatError("ConditionalMean", needed, f"{largest:.3g}", "rescale y")
-    spread = float(np.ptp(outputs, axis=0).max())
-    if len(outputs) > 1 and spread < 1 / MAX_OUTPUT:
-        needed = f"y must vary by at least {1 / MAX_OUTPUT:g}, for its squares to be numbers"
-        raise MuhatError("ConditionalMean", needed, f"{spread:.3g}", "rescale y")
-
-
-def _split(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
-    """Return the numbers of all columns, those of y last, and how many these are."""
-    wanted = list(target) if isinstance(target, list | tuple) else [target]
-    places = []
-    for each in wanted:
-        is_number = isinstance(each, int) and -len(names) <= each < len(names)
-        if each not in names and not is_number:
-            listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
-            raise MuhatError(who, f"target must be columns, of {listed}", repr(each))
-        places.append(names.index(each) if each in names else each % len(names))
-    others = [place for place in range(len(names)) if place not in places]
-    if not others or not places or len(set(places)) < len(places):
-        needed = "target must name at least one column, each once, and leave others for x"
-        raise MuhatError(who, needed, repr(target))
-    return [*others, *places], len(places)
-
-
-def _check_masses(masses: Array) -> None:
-    """Refuse rows that weigh so little beside others that their part is rounding."""
-    least = float(masses[masses > 0].min() / masses.max())
-    if least < MIN_MASS_SHARE:
-        needed = f"sample_weight must be zero or at least {MIN_MASS_SHARE:g} of the largest"
-        raise MuhatError(
-            "ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero"
-        )
-
-
-def _leading(columns: int, rows: Array) -> Array:
-    return np.ascontiguousarray(
-        rows[:, :columns]
-    )  # sums of columns are rounded as those of an array of x alone
-
-
-def _standardized(moments: ColumnMoments, rows: Array) -> Array:
-    """Return rows [x, y] with x standardized."""
-    columns = len(moments.mean)
-    return np.hstack(
-        [moments.standardized(rows[:, :columns].astype(np.float64)), rows[:, columns:]]
-    )
-
-
-def _reordered(order: list[int], X: Array) -> Array:
-    return X[:, order]
-
-
-def _joined_on_cluster(
-    model: ConditionalMean, X: Any, y: Any, sample_weight: Any
-) -> tuple[Source, int, bool]:
-    """Return the rows [x, y] of dask's collections, how many outputs there are, and whether y has one dimension."""
-    who = "ConditionalMean"
-    if sample_weight is not None:
-        needed, advice = (
-            "rows on a cluster all weigh the same",
-            "repeat rows, or fit with weights in memory",
-        )
-        raise MuhatError(who, needed, "sample_weight", advice)
-    if not is_dask(y) or (type(X).__name__ == "Array") != (type(y).__name__ == "Array"):
-        needed = "X and y must both be dask arrays, or both dask data frames or series"
-        raise MuhatError(who, needed, f"{type(X).__name__} and {type(y).__name__}")
-    checked_sample(model, DaskSource.from_collection(X).example, reset=True)
-    is_flat = y.ndim == 1
-    if hasattr(X, "columns"):
-        outputs = [y.rename("y")] if is_flat else [y[name] for name in y.columns]
-        joined = X.assign(**{f"output {number}": each for number, each in enumerate(outputs)})
-        return DaskSource.from_collection(joined), len(outputs), is_flat
-    from dask.array import concatenate
-
-    if len(X) != len(y):
-        raise MuhatError(who, "X and y must have as many rows", f"{len(X)} and {len(y)}")
-    y = y[:, None] if is_flat else y
-    joined = concatenate([X, y.rechunk((X.chunks[0], -1))], axis=1)
-    return DaskSource.from_collection(joined), y.shape[1], is_flat
+        if self._is_flat:
+            return values[:, 0]
+        return values

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import p_value_text
+from muhat._text import listed
 from muhat._validation import ColumnFrame
 from muhat.data import ReservoirSample, SampleBatch
 from muhat.embedding import Embedding
@@ -139,15 +140,7 @@ def listed_columns(columns: Sequence[str]) -> str:
     >>> listed_columns(["x1", "x2", "colour = red", "colour = blue"]), listed_columns("abcdef")
     ('x1, x2 and colour', 'a, b, c and 3 more columns')
     """
-    names = source_columns(columns)
-    if len(names) > MAX_NAMED_COLUMNS:
-        names = [
-            *names[: MAX_NAMED_COLUMNS - 1],
-            f"{len(names) - MAX_NAMED_COLUMNS + 1} more columns",
-        ]
-    if len(names) == 1:
-        return names[0]
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(source_columns(columns), MAX_NAMED_COLUMNS, "more columns")
 
 
 def r2_text(value: float) -> str:

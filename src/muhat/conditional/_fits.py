@@ -1,4 +1,7 @@
-"""Conditional means of rows in memory: a decomposition, each filter's choice, and what follows from both."""
+"""Conditional means of rows in memory.
+
+A decomposition, each filter's choice, and what follows from both.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -16,18 +19,28 @@ from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenp
 from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._validation import check_scale, check_semidefinite
-from muhat.conditional._left_out import LeaveOneOutSmoother, Regression
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula
 from muhat.gram import Approximation, DenseGram, FeatureMap
 from muhat.gram._plan import Plan
+from muhat.gram._problem import kappa2_of
 from muhat.kernels import Kernel, Linear, Precomputed
-from muhat.selection import GCV, LeaveOneOut, ParameterRule, Rule
-from muhat.selection._base import Candidates, check_rest, checked_grid
+from muhat.selection import GCV, Choice, LeaveOneOut, ParameterRule, Rule
+from muhat.selection._base import (
+    Candidates,
+    candidates_of,
+    check_rest,
+    least_score_choice,
+)
+from muhat.selection._regression import Regression
+from muhat.selection._smoother import LeaveOneOutSmoother
 
 MIN_LAMBDA_SHARE = 1e-9
-"""The least λ of a grid, in units of γ_max: below it, rounding of the eigenvalues shows in predictions."""
+"""The least λ of a grid, in units of γ_max.
+
+Below it, rounding of the eigenvalues shows in predictions.
+"""
 
 MAX_STEPS = 128
 """The most iterations of a grid for filters that are computed step by step."""
@@ -39,61 +52,17 @@ MAX_CALIBRATION_ROWS = 1000
 """The most rows whose left-out residuals calibrate quantiles."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ConditionalChoice:
-    """A filter's parameter for a conditional mean, and what it was chosen from.
-
-    Attributes
-    ----------
-    rule, filter : Rule and Filter
-        The rule that chose, and for what.
-    parameter, score, index : float or int, float, and int
-        λ or the number of iterations t, its score and its place in the grid.
-    grid, scores : arrays of shape (parameters,)
-        The candidates and the score of each: by leave-one-out, the weighted mean of ‖y_i − ŷ_i‖² in the space of y; NaN
-        where the parameter was given.
-    at_edge : bool
-        Whether it is the first or last of several candidates.
-    """
-
-    rule: Rule
-    filter: Filter
-    grid: Array
-    scores: Array
-
-    @property
-    def index(self) -> int:
-        """The place of the least score."""
-        return 0 if np.isnan(self.scores).all() else int(np.nanargmin(self.scores))
-
-    @property
-    def parameter(self) -> Any:
-        """The chosen λ or t."""
-        return self.grid[self.index].item()
-
-    @property
-    def score(self) -> float:
-        """Its score."""
-        return float(self.scores[self.index])
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether it is the first or last of several."""
-        return len(self.grid) > 1 and self.index in (0, len(self.grid) - 1)
-
-    def __repr__(self) -> str:
-        edge = ", at_edge=True" if self.at_edge else ""
-        return f"ConditionalChoice({self.filter!r}, parameter={self.parameter!r}, score={self.score:.6g}{edge})"
-
-
 class Fit(ABC):
     """A conditional mean on one kernel, with each filter's choice."""
 
     kernel: Kernel
-    choices: list[ConditionalChoice]
+    choices: list[Choice]
     n: int
     residuals: Array
-    """Each row's outputs minus what is predicted for them by the smoother made without it: shape (n, columns)."""
+    """Each row's outputs minus what is predicted for them by the smoother made without it.
+
+    Shape (n, columns).
+    """
 
     @property
     def masses(self) -> Array:
@@ -108,13 +77,16 @@ class Fit(ABC):
         """
 
     @cached_property
-    def choice(self) -> ConditionalChoice:
+    def choice(self) -> Choice:
         """The choice with the least score."""
-        return (
-            min(self.choices, key=lambda choice: choice.score)
-            if len(self.choices) > 1
-            else self.choices[0]
-        )
+        if len(self.choices) > 1:
+            return min(self.choices, key=lambda choice: choice.score)
+        return self.choices[0]
+
+    @property
+    def filter(self) -> Filter:
+        """The chosen filter; only filters that invert are accepted."""
+        return cast(Filter, self.choice.filter)
 
     @abstractmethod
     def predictions(self, X: Array) -> Array:
@@ -122,7 +94,10 @@ class Fit(ABC):
 
     @abstractmethod
     def left_out_values(self, X: Array) -> Array:
-        """Return what the smoother made without each row predicts at new points: shape (columns, m, n or 1)."""
+        """Return what the smoother made without each row predicts at new points.
+
+        Shape (columns, m, n or 1).
+        """
 
     def weights(self, X: Array) -> Array:
         """Return the weights of the outputs at new points: shape (m, n)."""
@@ -158,7 +133,10 @@ class RegressionRows(UnsavedCaches):
 
     @cached_property
     def targets(self) -> Array:
-        """What is regressed: the y_i, or rows of a factor of their Gram matrix for a kernel that is not linear."""
+        """What is regressed, of shape (n, columns).
+
+        The y_i, or rows of a factor of their Gram matrix for a kernel that is not linear.
+        """
         return factor_of(self.kernel_y, self.outputs)
 
     @property
@@ -171,17 +149,21 @@ class RegressionRows(UnsavedCaches):
 class SpectralFit(Fit):
     """A regression in the eigenbasis of the Gram matrix, every row of it in memory.
 
-    Predictions and residuals take n numbers an output. The eigenvectors, n × n numbers, are for what needs each row's
-    weight; a model that was loaded from a file computes them again when they are first asked for.
+    Predictions and residuals take n numbers an output. The eigenvectors, n × n numbers, are for
+    what needs each row's weight; a model that was loaded from a file computes them again when they
+    are first asked for.
     """
 
     kernel: Kernel
     rows: RegressionRows
     features: FeatureMap | None
     """The feature map of an approximated kernel."""
-    choices: list[ConditionalChoice]
+    choices: list[Choice]
     coefficients: Array | None
-    """β of shape (n or features, n_outputs): predictions are k(x, X) β, or z(x) β, beside the mean."""
+    """β of shape (n or features, n_outputs).
+
+    Predictions are k(x, X) β, or z(x) β, beside the mean.
+    """
     mean: Array
     left_out: Array | None = None
     """What is predicted for each row without it, once it was asked for."""
@@ -192,9 +174,9 @@ class SpectralFit(Fit):
         kernel: Kernel,
         rows: RegressionRows,
         plan: Plan,
-        choose: Callable[[Regression], list[ConditionalChoice]],
+        choose: Callable[[Regression], list[Choice]],
     ) -> SpectralFit:
-        """Decompose the Gram matrix of a kernel, held as planned, and choose each filter's parameter."""
+        """Decompose the Gram matrix of a kernel and choose each filter's parameter."""
         features = (
             plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
         )
@@ -239,13 +221,15 @@ class SpectralFit(Fit):
     @cached_property
     def inverse(self) -> Array:
         """g_λ(γ) of every component."""
-        return self.choice.filter.inverse(self.regression.gamma, self.choice.parameter)
+        return self.filter.inverse(self.regression.gamma, self.choice.parameter)
 
     def _values(self, X: Array) -> Array:
         """Return k(x, X) or z(x) of new points, in rows; of a precomputed kernel, what is given."""
         if self.features is not None:
             return self.features(X)
-        return X if isinstance(self.kernel, Precomputed) else self.kernel(X, self.rows.X)
+        if isinstance(self.kernel, Precomputed):
+            return X
+        return self.kernel(X, self.rows.X)
 
     def coordinates(self, X: Array) -> Array:
         """Return UᵀD k(X, x) of new points, in rows."""
@@ -258,15 +242,13 @@ class SpectralFit(Fit):
 
     @cached_property
     def _functions(self) -> Array:
-        return LeaveOneOutSmoother(self.regression).functions(
-            self.choice.filter, self.choice.parameter
-        )
+        return LeaveOneOutSmoother(self.regression).functions(self.filter, self.choice.parameter)
 
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
             self.left_out = LeaveOneOutSmoother(self.regression).predictions(
-                self.choice.filter, self.choice.parameter
+                self.filter, self.choice.parameter
             )
         return self.left_out
 
@@ -283,7 +265,9 @@ class SpectralFit(Fit):
     def calibrating_rows(self) -> tuple[Array | None, Array]:
         """Return x of rows in memory, and their numbers."""
         is_matrix = isinstance(self.kernel, Precomputed)
-        return (None, np.arange(self.n)) if is_matrix else evenly_spaced(self.rows.X)
+        if is_matrix:
+            return (None, np.arange(self.n))
+        return evenly_spaced(self.rows.X)
 
     def left_out_values(self, X: Array) -> Array:
         """Return what each left-out smoother predicts at new points."""
@@ -300,9 +284,7 @@ class SpectralFit(Fit):
 
     def left_out_weights(self) -> Array:
         """Return the weights of the others in each row's left-out prediction."""
-        return LeaveOneOutSmoother(self.regression).weights(
-            self.choice.filter, self.choice.parameter
-        )
+        return LeaveOneOutSmoother(self.regression).weights(self.filter, self.choice.parameter)
 
     def share_explained(self) -> float:
         """Return the share of the outputs' variance that is predicted without each row."""
@@ -313,7 +295,10 @@ class SpectralFit(Fit):
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """The eigenbasis of A = DKD, D = diag(√p), with the rows in it, and how new points come into it."""
+    """The eigenbasis of A = DKD with the rows in it, and the map of new points into it.
+
+    D = diag(√p).
+    """
 
     regression: Regression
     basis: Array
@@ -324,7 +309,9 @@ class Decomposition:
         cls, kernel: Kernel, rows: RegressionRows, features: FeatureMap | None
     ) -> Decomposition:
         """Decompose the Gram matrix, or the covariance of features."""
-        return cls._dense(kernel, rows) if features is None else cls._on_features(features, rows)
+        if features is None:
+            return cls._dense(kernel, rows)
+        return cls._on_features(features, rows)
 
     @classmethod
     def _dense(cls, kernel: Kernel, rows: RegressionRows) -> Decomposition:
@@ -348,15 +335,15 @@ class Decomposition:
 
 
 def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]:
-    """Return at most as many rows as calibrate quantiles, evenly spaced in their order, and their numbers."""
+    """Return the rows that calibrate quantiles, evenly spaced, and their numbers."""
     numbers = np.arange(len(X)) if numbers is None else numbers
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_CALIBRATION_ROWS)).astype(int))
     return X[some], numbers[some]
 
 
 def bounded(parts: Parts, kernel: Kernel, largest_value: float) -> list[Any]:
-    """Return the filters for kernels with k(x, x) ≤ κ², which is the largest of the sample where there is no bound."""
-    kappa2 = kernel.bound if np.isfinite(kernel.bound) else largest_value or 1.0
+    """Return the filters for kernels with k(x, x) ≤ κ²."""
+    kappa2 = kappa2_of(kernel.bound, largest_value)
     return [filter.bounded_by(kappa2) for filter in parts.filters]
 
 
@@ -374,7 +361,7 @@ class Coordinates:
 
 def choices_by_leaving_out(
     parts: Parts, kernel: Kernel, rules: Sequence[Rule], regression: Regression
-) -> list[ConditionalChoice]:
+) -> list[Choice]:
     """Return each filter's choice on rows in memory."""
     filters = bounded(parts, kernel, regression.largest_value)
     return choices_of(regression, rules, filters, LeaveOneOutSmoother(regression).scores)
@@ -385,49 +372,47 @@ def choices_of(
     rules: Sequence[Rule],
     filters: Sequence[Any],
     left_out_scores: Callable[[list[Candidates]], list[Array]],
-) -> list[ConditionalChoice]:
-    """Return each filter's choice by its rule; what filters have in common by leave-one-out is computed once."""
-    largest = float(regression.gamma.max(initial=0.0))
-    candidates = [
-        candidates_of(largest, regression.n, *each) for each in zip(rules, filters, strict=True)
-    ]
-    scores = [np.full(len(each.grid), np.nan) for each in candidates]
+) -> list[Choice]:
+    """Return each filter's choice by its rule.
+
+    What filters have in common by leave-one-out is computed once.
+    """
+    candidates = []
+    scores = []
+    for rule, filter in zip(rules, filters, strict=True):
+        if isinstance(rule, ParameterRule):
+            own = Candidates(filter, rule.parameter(filter, regression.n))
+        else:
+            own = candidates_of(rule, filter, regression, regression_grid)
+        candidates.append(own)
+        scores.append(np.full(len(own.grid), np.nan))
+        if isinstance(rule, GCV):
+            scores[-1] = regression.gcv(own)
     left_out = [place for place, rule in enumerate(rules) if isinstance(rule, LeaveOneOut)]
     if left_out:
         check_rest(1 - float(regression.masses.max()))
         found = left_out_scores([candidates[place] for place in left_out])
-        for place, each in zip(left_out, found, strict=True):
-            scores[place] = each
-    for place, rule in enumerate(rules):
-        if isinstance(rule, GCV):
-            scores[place] = regression.gcv(candidates[place])
-    return [
-        ConditionalChoice(rule, each.filter, each.grid, own)  # type: ignore[arg-type]
-        for rule, each, own in zip(rules, candidates, scores, strict=True)
-    ]
+        for place, own_scores in zip(left_out, found, strict=True):
+            scores[place] = own_scores
+    return list(map(least_score_choice, rules, candidates, scores))
 
 
-def candidates_of(largest: float, n: int, rule: Any, filter: Filter) -> Candidates:
-    """Return a filter with the parameters to choose from: those given, or from hardly any regularisation to all.
-
-    ``largest`` is γ_max.
-    """
-    if isinstance(rule, ParameterRule):
-        return Candidates(filter, rule.parameter(filter, n))
-    if rule.grid is not None:
-        return Candidates(filter, checked_grid(rule, filter, rule.grid))
-    largest = largest or 1.0
-    if isinstance(filter, Iteration):
-        last = filter.from_lambda(MIN_LAMBDA_SHARE * largest)
-        last = last if isinstance(filter, Formula) else min(last, MAX_STEPS)
-        return Candidates(
-            filter, np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
-        )
-    return Candidates(filter, np.geomspace(MIN_LAMBDA_SHARE * largest, 10 * largest, GRID_SIZE))
+def regression_grid(filter: Filter, regression: Regression) -> Array:
+    """Return the parameters to choose from: from hardly any regularisation to all of it."""
+    largest = float(regression.gamma.max(initial=0.0)) or 1.0
+    if not isinstance(filter, Iteration):
+        return np.geomspace(MIN_LAMBDA_SHARE * largest, 10 * largest, GRID_SIZE)
+    last = filter.from_lambda(MIN_LAMBDA_SHARE * largest)
+    if not isinstance(filter, Formula):
+        last = min(last, MAX_STEPS)
+    return np.unique(np.geomspace(1, last, GRID_SIZE).round().astype(np.int64))
 
 
 def factor_of(kernel: Kernel, outputs: Array) -> Array:
-    """Return Z with ZZᵀ the Gram matrix of the outputs: these themselves, or a pivoted Cholesky factor."""
+    """Return Z with ZZᵀ the Gram matrix of the outputs.
+
+    These themselves, or a pivoted Cholesky factor.
+    """
     if isinstance(kernel, Linear):
         return outputs
     L = kernel(outputs)

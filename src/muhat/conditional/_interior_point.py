@@ -1,12 +1,15 @@
-"""Minimise vᵀKv − 2bᵀv over 0 ≤ v_i ≤ most with Σ v_i = 1, from products with K: an interior point method.
+"""Minimise vᵀKv − 2bᵀv over 0 ≤ v_i ≤ most with Σ v_i = 1, from products with K.
 
-With multipliers θ of the sum and z, w of the bounds, the minimum is the end, τ → 0, of the path on which
+An interior point method.
+
+With multipliers θ of the sum and z, w of the bounds, the minimum is the end, τ → 0, of the path on
+which
 
     2(Kv − b) − θ1 − z + w = 0,   v_i z_i = τ,   (most − v_i) w_i = τ.
 
-Newton steps towards ever smaller τ (Nocedal and Wright 2006, section 16.6) solve (2K + D) x = r, D = diag(z/v + w/(most
-− v)), by conjugate gradients. They are preconditioned by the same matrix with FFᵀ, and what this lacks of K's diagonal,
-in place of K, F being a pivoted partial Cholesky factor.
+Newton steps towards ever smaller τ (Nocedal and Wright 2006, section 16.6) solve (2K + D) x = r, D
+= diag(z/v + w/(most − v)), by conjugate gradients. They are preconditioned by the same matrix with
+FFᵀ, and what this lacks of K's diagonal, in place of K, F being a pivoted partial Cholesky factor.
 """
 
 from __future__ import annotations
@@ -29,12 +32,18 @@ CENTERING = 0.1
 """The τ that a step aims at, next to the present one."""
 
 STEP_TO_BOUNDARY, MIN_STEP = 0.99, 1e-10
-"""The share of the way to the nearest bound that a step takes at most; and what is lost in rounding, of a step."""
+"""The share of the way to the nearest bound that a step takes at most.
+
+And what is lost in rounding, of a step.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Weights of sum one, the objective, a bound on how far above its minimum that is, and the products they took."""
+    """Weights of sum one, the objective, its distance bound, and the number of products.
+
+    The bound says how far the objective is above its minimum at most.
+    """
 
     v: Array
     value: float
@@ -106,7 +115,10 @@ class QuadraticProgram:
         return replace(best, products=self.products)
 
     def _at(self, v: Array, Kv: Array) -> Minimum:
-        """Return what is known at v: it is no further above the minimum than ∇ᵀ(v − s), s the weights of least ∇ᵀs."""
+        """Return what is known at v.
+
+        It is no further above the minimum than ∇ᵀ(v − s), s the weights of least ∇ᵀs.
+        """
         gradient = 2 * (Kv - self.b)
         order, full = np.argsort(gradient), min(int(1 / self.most), len(v) - 1)
         s = (
@@ -116,7 +128,10 @@ class QuadraticProgram:
         return Minimum(v, float(v @ (Kv - 2 * self.b)), float(gradient @ v - s), self.products)
 
     def _solved(self, D: Array, R: Array, products: int) -> Array:
-        """Return X with (2K + D)X ≈ R, by conjugate gradients on all columns at once; NaN where rounding forbids it."""
+        """Return X with (2K + D)X ≈ R, by conjugate gradients on all columns at once.
+
+        NaN where rounding forbids it.
+        """
         A = self.F / (D + 2 * self.lacking)[:, None]
         inner = self.F.T @ A + np.eye(self.F.shape[1]) / 2
         try:

@@ -1,4 +1,7 @@
-"""Intervals with a promise of coverage: which left-out residual they reach to, and the rows that calibrate them."""
+"""Intervals with a promise of coverage.
+
+Which left-out residual they reach to, and the rows that calibrate them.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,23 @@ QUANTILES = ("residuals", "weights")
 """How quantiles are made."""
 
 PRIOR_ROWS = 5.0
-"""How many rows of average error are added to those near x when the size of errors at x is estimated."""
+"""Rows of average error that are added to those near x to estimate the size of errors."""
 
 NEARNESS = 4
-"""The power of k(x, x_i) that says which rows are near x: for the Gaussian kernel, half of its bandwidth."""
+"""The power of k(x, x_i) that says which rows are near x.
+
+For the Gaussian kernel, half of its bandwidth.
+"""
 
 CALIBRATED = 1 / 3
 """The share of rows that conformal intervals are calibrated on."""
 
 
 def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float:
-    """Return a confidence between 0 and 1, or refuse it; of n rows, also one that these do not reach."""
+    """Return a confidence between 0 and 1; raise MuhatError if it is invalid.
+
+    Of n rows, also one that these do not reach.
+    """
     is_number = isinstance(confidence, Real) and not isinstance(confidence, bool)
     if not is_number or not 0 < float(confidence) < 1:
         is_percent = is_number and 10 <= float(confidence) < 100
@@ -49,7 +58,10 @@ def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float
 
 
 def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
-    """Return ⌈level (n + 1)⌉, which of n values in rising order is exceeded with probability 1 − level at most."""
+    """Return ⌈level (n + 1)⌉, the place of the conformal quantile among n ascending values.
+
+    It is exceeded with probability 1 − level at most.
+    """
     place = ceil(round(level * (n + 1), 9))
     if place > n:
         needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
@@ -59,7 +71,7 @@ def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
 
 
 def check_calibration(who: str, level: float, n: int) -> None:
-    """Refuse so few rows that the share of them that calibrates cannot give intervals of that level."""
+    """Raise MuhatError if too few rows are left for calibration at that level."""
     held_out = floor(CALIBRATED * n)
     checked_place(who, level, held_out, f"{n} rows, of which {held_out} calibrate")
 
@@ -67,17 +79,16 @@ def check_calibration(who: str, level: float, n: int) -> None:
 def calibrated(
     model: Any, X: Array, y: Array, is_pairwise: bool = False, groups: Array | None = None
 ) -> tuple[Any, Array | None, Array]:
-    """Return a model of two thirds of the rows, what it takes of X's columns, and the others' absolute residuals.
+    """Return a model of two thirds of the rows, its columns of X, and the others' |residuals|.
 
-    The model is a clone of an estimator or pipeline, of which no part sees the rows that calibrate. Rows of a group,
-    which are copies of each other, are held out together, and one of them calibrates.
+    The model is a clone of an estimator or pipeline, of which no part sees the rows that calibrate.
+    Rows of a group, which are copies of each other, are held out together, and one of them
+    calibrates.
     """
     groups = np.arange(len(X)) if groups is None else groups
     _, first = np.unique(groups, return_index=True)
-    order, held_out = (
-        np.random.default_rng(0).permutation(len(first)),
-        floor(CALIBRATED * len(first)),
-    )
+    order = np.random.default_rng(0).permutation(len(first))
+    held_out = floor(CALIBRATED * len(first))
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
     columns = rest if is_pairwise else None
     taken = slice(None) if columns is None else columns
@@ -90,21 +101,28 @@ def calibrated(
 
 
 def reach_of(who: str, level: float, gaps: Array) -> Array:
-    """Return how far conformal intervals go to both sides, for each output, by the residuals of rows that calibrate."""
+    """Return the half width of conformal intervals for each output, from residuals.
+
+    These are the residuals of the rows that calibrate.
+    """
     place = checked_place(who, level, len(gaps)) - 1
     return np.partition(gaps, place, axis=0)[place]
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuantiles:
-    """Quantiles of y around a prediction: those of left-out residuals, scaled by the size of errors near x.
+    """Quantiles of y around a prediction.
+
+    Those of left-out residuals, scaled by the size of errors near x.
 
     With the absolute residual a_i of row i, the size of errors at x is a mean of the a_i near x,
 
-        s(x) = (Σ_i v_i a_i + c ā)/(Σ_i v_i + c),  v_i = n p_i (k(x, x_i)/k(x, x))^4,  c = 5 rows of average size ā,
+        s(x) = (Σ_i v_i a_i + c ā)/(Σ_i v_i + c),  v_i = n p_i (k(x, x_i)/k(x, x))^4,  c = 5 rows of
+        average size ā,
 
-    and the quantile q of y at x is the prediction plus s(x) times the quantile q of R_i/s_(−i)(x_i), where s_(−i) does
-    not know row i. Kernels that may be negative say nothing of nearness: for these s is one.
+    and the quantile q of y at x is the prediction plus s(x) times the quantile q of
+    R_i/s_(−i)(x_i), where s_(−i) does not know row i. Kernels that may be negative say nothing of
+    nearness: for these s is one.
     """
 
     kernel: Kernel | None
@@ -132,7 +150,10 @@ class ResidualQuantiles:
         return cls(kernel, points, sizes, masses, scaled)
 
     def around(self, X: Array, levels: Array) -> Array:
-        """Return quantiles of y minus the prediction at new points: shape (m, n_outputs, levels)."""
+        """Return quantiles of y minus the prediction at new points.
+
+        Shape (m, n_outputs, levels).
+        """
         quantiles = np.stack([self._quantile(level) for level in levels], axis=-1)
         if self.kernel is None:
             return np.broadcast_to(quantiles, (len(X), *quantiles.shape))
@@ -140,7 +161,7 @@ class ResidualQuantiles:
         return scales[:, :, None] * quantiles
 
     def check_levels(self, who: str, levels: Array) -> None:
-        """Refuse levels so near zero or one that the rows do not reach them."""
+        """Raise MuhatError for levels so near zero or one that the rows do not reach them."""
         extreme = float(np.minimum(levels, 1 - levels).min())
         if floor(round(extreme * (self._n + 1), 9)) < 1:
             low = (levels <= 0.5) & (np.minimum(levels, 1 - levels) == extreme)
@@ -158,7 +179,8 @@ class ResidualQuantiles:
     def _quantile(self, level: float) -> Array:
         """Return a quantile of the scaled residuals for each output, rounded away from the median.
 
-        Of n rows of one mass, the ⌊level (n + 1)⌋-th smallest below the median and the ⌈level (n + 1)⌉-th above.
+        Of n rows of one mass, the ⌊level (n + 1)⌋-th smallest below the median and the ⌈level (n +
+        1)⌉-th above.
         """
         if level < 0.5:
             return -self._upper(-self.scaled, 1 - level)
@@ -182,7 +204,10 @@ def _nearness(kernel: Kernel, X: Array, points: Array) -> Array:
 
 
 def _scales(near: Array, sizes: Array, masses: Array) -> Array:
-    """Return the size of errors at points, of shape (points, n_outputs), given how near all rows are."""
+    """Return the size of errors at points: shape (points, n_outputs).
+
+    ``near`` says how near all rows are.
+    """
     counts = near * (masses * len(masses))
     return (counts @ sizes + PRIOR_ROWS * (masses @ sizes)) / (
         counts.sum(axis=1, keepdims=True) + PRIOR_ROWS

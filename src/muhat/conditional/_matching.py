@@ -28,9 +28,10 @@ ROWS = 8192
 class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """Weights on a source sample whose kernel mean is nearest to that of a target sample.
 
-    They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the kernel mean of the
-    target, by an interior point method that takes products with the Gram matrix only. What is trained or averaged with
-    them as ``sample_weight`` is so for the target's distribution, as far as the source covers it.
+    They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the
+    kernel mean of the target, by an interior point method that takes products with the Gram matrix
+    only. What is trained or averaged with them as ``sample_weight`` is so for the target's
+    distribution, as far as the source covers it.
 
     Parameters
     ----------
@@ -38,11 +39,13 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         The kernel; a bandwidth is learnt from the rows of source and target together.
     bound : float, default=10.0
         The largest weight, above 1; None is none. Without one, few rows may get all the weight.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks, drawn from source and
-        target, beyond; ``'blocks'`` not at all, by exact products.
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
+        How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks,
+        drawn from source and target, beyond; ``'blocks'`` not at all, by exact products.
     tol : float, default=1e-8
-        The solver stops when the objective is proven to be within this share of ‖μ‖² of its minimum.
+        The solver stops when the objective is proven to be within this share of ‖μ‖² of its
+        minimum.
     max_iter : int, default=10000
         The most products with the Gram matrix; some dozens to a few hundred are usual.
 
@@ -53,13 +56,15 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     effective_size_ : float
         (Σ w_i)²/Σ w_i²: as many rows of equal weight would average as well.
     distance_ : float
-        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (the MMD) that is left; on features where the kernel is held by these.
+        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (the MMD) that is left; on features where the
+        kernel is held by these.
     gap_ : float
         A bound on how far the squared distance is from the least that is possible: the duality gap.
     gram_ : str or Approximation
         How the Gram matrix was held.
     n_iter_, converged_, kernel_ : int, bool and Kernel
-        The products that were taken, whether ``gap_`` is within ``tol``, and the kernel with every parameter a number.
+        The products that were taken, whether ``gap_`` is within ``tol``, and the kernel with every
+        parameter a number.
 
     Examples
     --------
@@ -120,18 +125,19 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         accepted = tol * squared_norm
         found = program.solve(accepted, most)
 
-        self.kernel_, self.gram_, self.gap_, self.n_iter_ = (
-            mu.kernel,
-            way,
-            found.gap,
-            found.products,
-        )
+        self.kernel_ = mu.kernel
+        self.gram_ = way
+        self.gap_ = found.gap
+        self.n_iter_ = found.products
         self.weights_ = found.v * len(X)
         self.effective_size_ = float(1 / (found.v @ found.v))
         self.distance_ = float(np.sqrt(max(found.value + squared_norm, 0.0)))
         self.converged_ = found.gap <= accepted
         if not self.converged_:
-            message = f"KernelMeanMatching: not converged after {self.n_iter_} products; raise max_iter or tol."
+            message = (
+                f"KernelMeanMatching: not converged after {self.n_iter_} products; raise "
+                "max_iter or tol."
+            )
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 
@@ -156,7 +162,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         return Summary(f"{len(self.weights_):,} weighted rows; {size}.", ("", ""), rows)
 
     def _check_columns(self, target: Any) -> None:
-        """Refuse a target of other columns than those of X, or in another order."""
+        """Raise MuhatError unless the target has the columns of X, in the same order."""
         who = "KernelMeanMatching"
         shape: tuple[int, ...] = getattr(target, "shape", ())
         if len(shape) == 2 and shape[1] != self.n_features_in_:
@@ -169,10 +175,8 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         if not mine or not its or mine == its:
             return
         if sorted(map(str, mine)) == sorted(map(str, its)):
-            needed, advice = (
-                "target must have the columns of X in the same order",
-                "take target[list(X.columns)]",
-            )
+            needed = "target must have the columns of X in the same order"
+            advice = "take target[list(X.columns)]"
             raise MuhatError(who, needed, "another order", advice)
         others = ", ".join(repr(name) for name in its if name not in mine)
         if others:
@@ -182,7 +186,10 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
 def _program(
     mu: Embedding, X: Array, way: str | Approximation, most: float
 ) -> tuple[QuadraticProgram, float]:
-    """Return the program of a target μ, and ‖μ‖²; on features, those of its projection onto them."""
+    """Return the program of a target μ, and ‖μ‖².
+
+    On features, those of its projection onto them.
+    """
     if isinstance(way, Approximation):
         learnt = way.resolve(
             mu.kernel, np.concatenate([X, np.asarray(mu.points, dtype=np.float64)])

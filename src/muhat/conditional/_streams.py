@@ -1,7 +1,9 @@
-"""Conditional means of rows that are not in memory: sums of features in one pass, exact leave-one-out in the next.
+"""Conditional means of rows that are not in memory.
 
-Rows come as [x, y]. With p = 1/n, features z and the covariance Σ p z zᵀ = VΓVᵀ, a row of U is √p Γ^(−1/2) Vᵀ z: with
-the sums over all rows, every batch can be left out row by row on its own.
+Sums of features in one pass, exact leave-one-out in the next.
+
+Rows come as [x, y]. With p = 1/n, features z and the covariance Σ p z zᵀ = VΓVᵀ, a row of U is √p
+Γ^(−1/2) Vᵀ z: with the sums over all rows, every batch can be left out row by row on its own.
 """
 
 from __future__ import annotations
@@ -16,29 +18,30 @@ import numpy as np
 
 from muhat._arrays import Array, quotient, significant_eigenpairs
 from muhat._parts import Parts
-from muhat._validation import check_finite, check_scale
+from muhat._validation import check_scale
 from muhat.conditional._fits import (
-    ConditionalChoice,
     Coordinates,
     Fit,
     bounded,
     choices_of,
     evenly_spaced,
 )
-from muhat.conditional._left_out import LeaveOneOutSmoother, RegressionBatch, RegressionTotals
 from muhat.data import ReservoirSample, SampleBatch, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.filters import Filter
-from muhat.gram import Approximation, FeatureMap
+from muhat.gram import Approximation, FeatureMap, FeatureSums, Folds
+from muhat.gram._feature_problem import checked_features
 from muhat.kernels import Kernel
-from muhat.selection import Rule
+from muhat.selection import Choice, Rule
 from muhat.selection._base import Candidates
 from muhat.selection._poles import Poles
+from muhat.selection._regression import RegressionBatch, RegressionTotals
+from muhat.selection._smoother import LeaveOneOutSmoother
 
 
 @dataclass(frozen=True, eq=False)
 class JointSource:
-    """Rows [x, y] in batches, the last columns being the outputs, with some drawn from all to learn a kernel from."""
+    """Rows [x, y] in batches, outputs last, and a reservoir sample to learn a kernel from."""
 
     source: Source
     columns: int
@@ -83,10 +86,12 @@ class JointSource:
         rules: Sequence[Rule],
         has_intercept: bool,
     ) -> StreamFit:
-        """Sum up features and outputs, choose each filter's parameter in a second pass, leave rows out in a third."""
+        """Sum up, choose each filter's parameter, and leave rows out: a pass over the rows each."""
         features, offset = approximation.resolve(kernel, self.X), self.y.mean(axis=0)
         sums = self.source.total(
-            partial(_Sums.from_batch, features=features, columns=self.columns, offset=offset)
+            partial(
+                _RegressionSums.from_batch, features=features, columns=self.columns, offset=offset
+            )
         )
         if sums.n != self.n:
             needed, got = "the same rows must come in every pass", f"{self.n} and then {sums.n}"
@@ -99,10 +104,8 @@ class JointSource:
         def scores(candidates: list[Candidates]) -> list[Array]:
             poles = LeaveOneOutSmoother(nothing).poles(candidates)
             if len(poles) < len(candidates):
-                needed, advice = (
-                    "rows in batches take a smooth filter",
-                    "choose a smoother one or a shorter grid",
-                )
+                needed = "rows in batches take a smooth filter"
+                advice = "choose a smoother one or a shorter grid"
                 raise MuhatError(
                     "leave-one-out", needed, "a filter that is no sum of resolvents", advice
                 )
@@ -121,11 +124,14 @@ class JointSource:
 
 @dataclass(eq=False)
 class StreamFit(Fit):
-    """A regression on features of rows that are gone; of each, its outputs and its left-out prediction are kept."""
+    """A regression on features of rows that are gone.
+
+    Of each, its outputs and its left-out prediction are kept.
+    """
 
     kernel: Kernel
     basis: _Basis
-    choices: list[ConditionalChoice]
+    choices: list[Choice]
     left_out: Array | None = None
     outputs: Array | None = None
     """None for a filter that is not smooth, whose rows are left out by refits only."""
@@ -140,7 +146,7 @@ class StreamFit(Fit):
 
     def predictions(self, X: Array) -> Array:
         """Return what is predicted at new points."""
-        inverse = self.choice.filter.inverse(self.basis.gamma, self.choice.parameter)
+        inverse = self.filter.inverse(self.basis.gamma, self.choice.parameter)
         whole = self.basis.whole
         return self.basis.coordinates(X) @ (inverse[:, None] * whole.projected[:, :-1]) + whole.mean
 
@@ -166,7 +172,10 @@ class StreamFit(Fit):
         return self.drawn, self.numbers
 
     def left_out_values(self, X: Array) -> Array:
-        """Return full-sample predictions: with this many rows, leaving one out changes next to nothing."""
+        """Return full-sample predictions.
+
+        With this many rows, leaving one out changes next to nothing.
+        """
         return self.predictions(X).T[..., None]
 
     def share_explained(self) -> float:
@@ -175,47 +184,52 @@ class StreamFit(Fit):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums over rows, outputs measured from an offset; those of two samples add up."""
+class _RegressionSums:
+    """Sums over rows of features and outputs; those of two samples add up.
 
-    n: int
-    covariance: Array
-    """Σ z zᵀ."""
+    Outputs are measured from an offset, near their mean, so that no digits are lost.
+    """
+
+    features: FeatureSums
+    """Σ z and Σ z zᵀ, and the number of rows."""
     crossed: Array
-    """Σ z [y, 1]ᵀ."""
+    """Σ z yᵀ, of shape (r, n_outputs)."""
     outputs: Array
+    """Σ y."""
     squares: Array
+    """Σ y²."""
     largest_value: float
+    """max ‖z‖², which stands for k(x, x)."""
 
     @classmethod
     def from_batch(
         cls, batch: SampleBatch, features: FeatureMap, columns: int, offset: Array
-    ) -> _Sums:
-        """Sum up a batch."""
+    ) -> _RegressionSums:
+        """Sum up a batch of rows [x, y]."""
         rows = batch.X.astype(np.float64)
-        y = rows[:, columns:] - offset
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
-            Z, own = features(rows[:, :columns]), features.kernel.diagonal(rows[:, :columns])
-            check_finite((Z**2).sum() + own.sum(), features.kernel)
-        crossed = Z.T @ np.column_stack([y, np.ones(len(y))])
+        x, y = rows[:, :columns], rows[:, columns:] - offset
+        Z = checked_features(features, x)
         return cls(
-            len(y),
-            Z.T @ Z,
-            crossed,
-            y.sum(axis=0),
-            (y**2).sum(axis=0),
-            float((Z**2).sum(axis=1).max()),
+            features=FeatureSums.from_features(SampleBatch(x, 0, None), Z, features, Folds()),
+            crossed=Z.T @ y,
+            outputs=y.sum(axis=0),
+            squares=(y**2).sum(axis=0),
+            largest_value=float((Z**2).sum(axis=1).max()),
         )
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.n + other.n,
-            self.covariance + other.covariance,
+    def __add__(self, other: _RegressionSums) -> _RegressionSums:
+        return _RegressionSums(
+            self.features + other.features,
             self.crossed + other.crossed,
             self.outputs + other.outputs,
             self.squares + other.squares,
             max(self.largest_value, other.largest_value),
         )
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.features.n
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,21 +247,24 @@ class _Basis:
 
     @classmethod
     def from_sums(
-        cls, features: FeatureMap, columns: int, sums: _Sums, offset: Array, has_intercept: bool
+        cls,
+        features: FeatureMap,
+        columns: int,
+        sums: _RegressionSums,
+        offset: Array,
+        has_intercept: bool,
     ) -> _Basis:
         """Decompose the covariance."""
-        n = sums.n
-        gamma, V = significant_eigenpairs(sums.covariance / n)
-        moved = (
-            sums.outputs / n if has_intercept else -offset
-        )  # from the offset to what is measured from
-        crossed = np.column_stack(
-            [sums.crossed[:, :-1] - sums.crossed[:, -1:] * moved, sums.crossed[:, -1]]
-        )
-        spread = float((sums.squares / n - 2 * moved * sums.outputs / n + moved**2).sum())
+        n, mean = sums.n, sums.outputs / sums.n
+        gamma, V = significant_eigenpairs(sums.features.covariance[0] / n)
+        # Outputs are measured from the offset in the sums, and from their mean, or zero, here.
+        moved = mean if has_intercept else -offset
+        ones = sums.features.mean[0][:, None]
+        crossed = np.hstack([sums.crossed - ones * moved, ones])
         projected = quotient(V.T @ crossed / n, np.sqrt(gamma)[:, None])
+        spread = float((sums.squares / n - 2 * moved * mean + moved**2).sum())
         whole = RegressionTotals(n, offset + moved, projected, spread, sums.largest_value)
-        variance = float((sums.squares / n - (sums.outputs / n) ** 2).sum())
+        variance = float((sums.squares / n - mean**2).sum())
         return cls(features, columns, gamma, V, has_intercept, whole, variance)
 
     @property

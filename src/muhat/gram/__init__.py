@@ -1,4 +1,7 @@
-"""How the Gram matrix is held: dense, matrix-free blocks, Nyström or random features; and the plan that chooses."""
+"""How the Gram matrix is held: dense, matrix-free blocks, Nyström or random features.
+
+And the plan that chooses.
+"""
 
 from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSums, Folds
 from muhat.gram._features import Approximation, FeatureMap

@@ -1,4 +1,7 @@
-"""The problem of a sample of any size, from sums of its features; rows are passed over again only to be left out."""
+"""The problem of a sample of any size, from sums of its features.
+
+Rows are passed over again only to be left out.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ ERROR_ROWS = 2000
 
 @dataclass(frozen=True)
 class Folds:
-    """How rows are split into folds: by a hash of each row, so that it does not matter in which batch it comes."""
+    """How rows are split into folds.
+
+    By a hash of each row, so that it does not matter in which batch it comes.
+    """
 
     n_splits: int = 1
     random_state: int = 0
@@ -42,7 +48,10 @@ class Folds:
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sums over the rows of each fold, w_i being the weights and z_i the features; those of two samples add up."""
+    """Sums over the rows of each fold, w_i being the weights and z_i the features.
+
+    Those of two samples add up.
+    """
 
     folds: Folds
     count: Array
@@ -65,30 +74,33 @@ class FeatureSums:
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
         """Sum up a batch; its features are in the type of the rows, all sums in float64."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
-            Z, own = features(batch.X), features.kernel.diagonal(batch.X)
-            check_finite((Z**2).sum() + own.sum(), features.kernel)
-        weights = np.ones(len(Z)) if batch.weights is None else batch.weights.astype(np.float64)
-        # With many rows filters differ in small eigenvalues only, which products in float32 do not have.
-        Z = (
-            Z.astype(np.float64, copy=False)
-            if batch.weights is None
-            else Z * np.sqrt(weights)[:, None]
-        )
-        number = (
-            folds_of(batch.X, folds.n_splits, folds.random_state) if folds.n_splits > 1 else None
-        )
-        members = [
-            slice(None) if number is None else number == fold for fold in range(folds.n_splits)
-        ]
-        parts = [(np.sqrt(weights[each]), Z[each]) for each in members]
+        return cls.from_features(batch, checked_features(features, batch.X), features, folds)
+
+    @classmethod
+    def from_features(
+        cls, batch: SampleBatch, Z: Array, features: FeatureMap, folds: Folds
+    ) -> FeatureSums:
+        """Sum up a batch whose features Z, of shape (rows, r), are known."""
+        own = features.kernel.diagonal(batch.X)
+        # With many rows filters differ in small eigenvalues only, which products in float32 do not
+        # have.
+        if batch.weights is None:
+            weights = np.ones(len(Z))
+            Z = Z.astype(np.float64, copy=False)
+        else:
+            weights = batch.weights.astype(np.float64)
+            Z = Z * np.sqrt(weights)[:, None]
+        members: list[Any] = [slice(None)]
+        if folds.n_splits > 1:
+            fold_of_row = folds_of(batch.X, folds.n_splits, folds.random_state)
+            members = [fold_of_row == fold for fold in range(folds.n_splits)]
         return cls(
             folds,
-            count=np.array([len(rows) for _, rows in parts]),
+            count=np.array([len(Z[each]) for each in members]),
             mass=np.array([weights[each].sum() for each in members]),
             squared_masses=np.array([(weights[each] ** 2).sum() for each in members]),
-            mean=np.stack([q @ rows for q, rows in parts]),
-            covariance=np.stack([rows.T @ rows for _, rows in parts]),
+            mean=np.stack([np.sqrt(weights[each]) @ Z[each] for each in members]),
+            covariance=np.stack([Z[each].T @ Z[each] for each in members]),
             own=float(weights @ own),
             weight_range=(float(weights.min()), float(weights.max())),
             largest_value=float(own.max()),
@@ -112,6 +124,14 @@ class FeatureSums:
     def total_mass(self) -> float:
         """Σ w_i over all rows."""
         return float(self.mass.sum())
+
+
+def checked_features(features: FeatureMap, X: Array) -> Array:
+    """Return z(x_i) in rows; raise MuhatError if they, or k(x_i, x_i), are not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = features(X)
+        check_finite((Z**2).sum() + features.kernel.diagonal(X).sum(), features.kernel)
+    return Z
 
 
 @dataclass(eq=False)
@@ -138,16 +158,12 @@ class FeatureProblem(SpectralProblem):
         self.mass_range = sums.weight_range[0] / mass, sums.weight_range[1] / mass
         self.mean_weights = sums.mean.sum(axis=0) / mass
         gamma, self.V = significant_eigenpairs(sums.covariance.sum(axis=0) / mass)
-        mean, effective_size = (
-            self.V.T @ self.mean_weights,
-            mass**2 / float(sums.squared_masses.sum()),
-        )
+        mean = self.V.T @ self.mean_weights
+        effective_size = mass**2 / float(sums.squared_masses.sum())
         self.spectrum = Eigenvalues(gamma, quotient(mean, np.sqrt(gamma)), effective_size)
-        self.trace, self.has_target, self.target_squared_norm = (
-            self.spectrum.trace,
-            target is not None,
-            0.0,
-        )
+        self.trace = self.spectrum.trace
+        self.has_target = target is not None
+        self.target_squared_norm = 0.0
         self.spread = self.trace - self.spectrum.squared_norm
         inside = np.zeros_like(self.mean_weights)
         if target is not None:
@@ -157,7 +173,10 @@ class FeatureProblem(SpectralProblem):
 
     @cached_property
     def left_out(self) -> ConstantFilterScores:  # type: ignore[override]
-        """What is left without each point, summed over all; of rows that are gone, as if their masses were equal."""
+        """What is left without each point, summed over all.
+
+        Of rows that are gone, as if their masses were equal.
+        """
         least, largest = self.mass_range
         if self.source is not None and (least < largest or self.target_weights is not None):
             return ConstantFilterScores(*self.sum_over_rows(_left_out))
@@ -245,7 +264,10 @@ class Accumulation:
     def from_rows(
         cls, kernel: Kernel, approximation: Approximation, folds: Folds, rows: Array
     ) -> Accumulation:
-        """Return an accumulation without rows: kernel and features are learnt from these, and an error measured."""
+        """Return an accumulation without rows.
+
+        Kernel and features are learnt from these, and an error measured.
+        """
         features = approximation.resolve(kernel.resolve(rows), rows)
         with np.errstate(
             over="ignore", invalid="ignore"
@@ -257,15 +279,16 @@ class Accumulation:
         return self.add_source(ArraySource(X, weights))
 
     def add_source(self, source: Source, drawn: ReservoirSample | None = None) -> Accumulation:
-        """Return the accumulation of a source's rows too, in one pass over them; as many as were drawn from before."""
+        """Return the accumulation of a source's rows too, in one pass over them.
+
+        As many as were drawn from before.
+        """
         sums = source.total(
             partial(FeatureSums.from_batch, features=self.features, folds=self.folds)
         )
         if drawn is not None and drawn.count != sums.n:
-            needed, got = (
-                "the same rows must come in every pass",
-                f"{drawn.count} and then {sums.n}",
-            )
+            needed = "the same rows must come in every pass"
+            got = f"{drawn.count} and then {sums.n}"
             raise MuhatError(
                 "batches", needed, got, "give a list, or an iterator, which is passed over once"
             )
@@ -292,5 +315,7 @@ class Accumulation:
             got = f"{self.folds!r} and {other.folds!r}"
             raise MuhatError("KernelMean.merge", "both estimators must have the same folds", got)
         if self.sums is None or other.sums is None:
-            return other if self.sums is None else self
+            if self.sums is None:
+                return other
+            return self
         return replace(self, sums=self.sums + other.sums)

@@ -18,8 +18,9 @@ from muhat.kernels import Kernel
 class FeatureMap(ABC):
     """x ↦ z(x), a vector of r features with ⟨z(x), z(y)⟩ ≈ k(x, y).
 
-    A map is never changed once it is made. It can be pickled, and sent to other machines so that all have the same; two
-    maps are equal if they have the same kernel, type and landmarks or frequencies.
+    A map is never changed once it is made. It can be pickled, and sent to other machines so that
+    all have the same; two maps are equal if they have the same kernel, type and landmarks or
+    frequencies.
     """
 
     kernel: Kernel
@@ -27,7 +28,7 @@ class FeatureMap(ABC):
     dtype: np.dtype[Any]
     """The type of the points that the map was made for."""
     precision: np.dtype[Any]
-    """The type that functions on the features have, so that what these lose to rounding is not seen."""
+    """The type of functions on the features, precise enough to hide their rounding."""
     n_components: int
     """The number m of landmarks or random features that were asked for."""
     size: int
@@ -37,7 +38,10 @@ class FeatureMap(ABC):
     made_from: ClassVar[str]
     """The attribute that has the landmarks or frequencies."""
     projects: ClassVar[bool] = True
-    """Whether z(x) are the coordinates of k(x, ·) projected onto a part of its RKHS; else z has a space of its own."""
+    """Whether z(x) are the coordinates of k(x, ·) projected onto a part of its RKHS.
+
+    Else z has a space of its own.
+    """
 
     @abstractmethod
     def _features(self, X: Array) -> Array:
@@ -53,24 +57,34 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def coordinates(self, embedding: Element) -> Array:
-        """Return the coordinates of the function of the map's space that is nearest to the one given."""
+        """Return the coordinates of the nearest function in the space of the map."""
 
     def compatible(self, embedding: Element) -> Element:
-        """Return a function in the space where those of ``embedding`` live: nearest to the one given, or itself."""
-        return embedding if self.projects else self.embedding(self.coordinates(embedding))
+        """Return a function in the space where those of ``embedding`` live.
+
+        Nearest to the one given, or itself.
+        """
+        if self.projects:
+            return embedding
+        return self.embedding(self.coordinates(embedding))
 
     def outside(self, embedding: Element) -> float:
-        """Return ‖f‖² − ‖P f‖², what the projection P leaves out; nothing where the features do not project."""
+        """Return ‖f‖² − ‖P f‖², what the projection P leaves out.
+
+        Nothing where the features do not project.
+        """
         if not self.projects:
             return 0.0
         inside = self.coordinates(embedding)
         return max(embedding.squared_norm() - float(inside @ inside), 0.0)
 
     def error(self, X: Array) -> float:
-        """Return how far the mean μ̂ of k(x_i, ·) over the rows of X is from the map's, at the price of their pairs.
+        """Return the distance between the mean of k(x_i, ·) and that of the features.
 
-        That is ‖μ̂ − P μ̂‖, of which rounding makes √ε where it is zero; where the features do not project, the root mean
-        square of the difference of the values at these rows.
+        It takes the kernel values of all pairs of rows of X.
+
+        That is ‖μ̂ − P μ̂‖, of which rounding makes √ε where it is zero; where the features do not
+        project, the root mean square of the difference of the values at these rows.
         """
         X = self._points(X).astype(np.float64)
         mean = Embedding(self.kernel, X, np.full(len(X), 1 / len(X)))
@@ -100,7 +114,9 @@ class FeatureMap(ABC):
         if X.ndim != 2 or X.shape[1] != self.dimension:
             needed = f"points in rows of {self.dimension} features are needed"
             raise MuhatError(type(self).__name__, needed, f"shape {X.shape}")
-        return X if X.dtype.kind == "f" else X.astype(np.float64)
+        if X.dtype.kind == "f":
+            return X
+        return X.astype(np.float64)
 
     def _check_coordinates(self, coordinates: Array) -> Array:
         coordinates = np.asarray(coordinates)
@@ -125,12 +141,18 @@ class Approximation(BaseEstimator, ABC):
         return 20_000
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Self:
-        """Return this for transformed rows, of which X are some: what it holds of them is transformed too."""
+        """Return this for transformed rows, of which X are some.
+
+        What it holds of them is transformed too.
+        """
         return self
 
     @abstractmethod
     def check(self, kernel: Kernel) -> None:
-        """Refuse parameters, or a kernel, that no features can be made with: before the first row is read."""
+        """Raise MuhatError for parameters, or a kernel, that features cannot be made with.
+
+        Before the first row is read.
+        """
 
     @abstractmethod
     def resolve(self, kernel: Kernel, X: Array) -> FeatureMap:

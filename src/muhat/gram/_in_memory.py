@@ -26,8 +26,11 @@ from muhat.gram._problem import (
 )
 from muhat.kernels import Kernel
 
-MAX_ROWS_FULL_SEARCH, MIN_SEARCH_VECTORS = 64, 10
-"""Rows up to which leading eigenpairs come from all of them, and the fewest vectors that they are looked for in."""
+MAX_ROWS_FULL_SEARCH = 64
+"""Most rows for which leading eigenpairs are taken from a full decomposition."""
+
+MIN_SEARCH_VECTORS = 10
+"""Fewest vectors in which leading eigenpairs are searched."""
 
 ROWS_PER_BLOCK = 512
 """Rows of a matrix that are brought to a higher precision together."""
@@ -45,11 +48,9 @@ class InMemoryProblem(Problem):
         own = self.gram.diagonal()
         self.masses: Array = self.gram.masses
         self.n = self.rank = len(self.masses)
-        self.dtype, self.batch, self.trace = (
-            own.dtype,
-            own.shape[:-1],
-            own.sum(axis=-1, dtype=np.float64),
-        )
+        self.dtype = own.dtype
+        self.batch = own.shape[:-1]
+        self.trace = own.sum(axis=-1, dtype=np.float64)
         self.largest_value = float((own / self.masses).max())
         self.mass_range = float(self.masses.min()), float(self.masses.max())
         self.mean_weights = self.masses.astype(self.dtype)
@@ -94,7 +95,10 @@ class InMemoryProblem(Problem):
 
 @dataclass(frozen=True)
 class DenseGram:
-    """A = D K D as a matrix of shape (..., n, n); leading dimensions are a batch of samples of one size."""
+    """A = D K D as a matrix of shape (..., n, n).
+
+    Leading dimensions are a batch of samples of one size.
+    """
 
     matrix: Array
     masses: Array
@@ -102,7 +106,7 @@ class DenseGram:
     @classmethod
     def from_sample(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> DenseGram:
         """Return the Gram operator of a sample; equal masses by default."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             K = kernel(X)
         check_values(K, kernel)
         if masses is None:
@@ -114,7 +118,10 @@ class DenseGram:
         return cls(K, masses)
 
     def product(self, vectors: Array) -> Array:
-        """Return A @ vectors, a matrix of a lower precision than the vectors some rows at a time."""
+        """Return A @ vectors, in the precision of the vectors.
+
+        A matrix of a lower precision is converted some rows at a time.
+        """
         if np.can_cast(vectors.dtype, self.matrix.dtype):
             return self.matrix @ vectors
         chunks = slices(0, self.matrix.shape[-2], ROWS_PER_BLOCK)
@@ -128,7 +135,10 @@ class DenseGram:
         return np.diagonal(self.matrix, axis1=-2, axis2=-1)
 
     def spectrum(self) -> Spectrum:
-        """Return all eigenpairs of A, in double; rounding below zero is zero, a negative eigenvalue is refused."""
+        """Return all eigenpairs of A, in double.
+
+        Rounding below zero is zero, a negative eigenvalue is refused.
+        """
         gamma, U = np.linalg.eigh(self.matrix.astype(np.float64, copy=False))
         check_semidefinite(gamma.astype(self.matrix.dtype))
         gamma = without_rounding(gamma, self.matrix.shape[-1], unit=rounding(self.matrix))
@@ -137,7 +147,10 @@ class DenseGram:
 
 @dataclass(eq=False)
 class DenseProblem(InMemoryProblem, SpectralProblem):
-    """The problem of a sample whose Gram matrix is in memory; eigenpairs are computed once, when first asked for."""
+    """The problem of a sample whose Gram matrix is in memory.
+
+    Eigenpairs are computed once, when first asked for.
+    """
 
     access = Access.PRODUCTS | Access.LEADING | Access.SPECTRUM | Access.ROWS
     gram: DenseGram
@@ -149,7 +162,10 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
 
     @cached_property
     def components(self) -> Components:  # type: ignore[override]
-        """μ̂ and f* in the kernel PCA basis: ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i."""
+        """μ̂ and f* in the kernel PCA basis.
+
+        ⟨μ̂, v_i⟩ = √γ_i (Uᵀq)_i and ⟨f*, v_i⟩ = (UᵀDf*(X))_i / √γ_i.
+        """
         root = np.sqrt(self.spectrum.gamma)
         target = quotient(self.spectrum.project(self.target_values), root)
         mean = root * self.spectrum.coordinates
@@ -168,8 +184,8 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
         """Return β, the weights on the sample.
 
-        s(Ĉ)μ̂ has the weights D s(A) q. With h(γ) = (s(γ) − s(0))/γ, s(Ĉ)f* is s(0) f* plus the weights D h(A) D f*(X),
-        so that (1 − s(0)) f* remains beside the sample.
+        s(Ĉ)μ̂ has the weights D s(A) q. With h(γ) = (s(γ) − s(0))/γ, s(Ĉ)f* is s(0) f* plus the
+        weights D h(A) D f*(X), so that (1 − s(0)) f* remains beside the sample.
         """
         x = self.spectrum.apply(s, self.root_masses[:, None])
         if self.target is not None:
@@ -180,7 +196,10 @@ class DenseProblem(InMemoryProblem, SpectralProblem):
 
 @dataclass(frozen=True)
 class BlockGram:
-    """A = D K D by its products: kernel values are computed when they are needed, in memory proportional to n."""
+    """A = D K D by its products.
+
+    Kernel values are computed when they are needed, in memory proportional to n.
+    """
 
     kernel: Kernel
     X: Array
@@ -208,7 +227,7 @@ class BlockGram:
     def product(self, vectors: Array) -> Array:
         """Return A @ vectors, one or many columns for one pass over the kernel's values."""
         root = self.root_masses.reshape(-1, *[1] * (vectors.ndim - 1))
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             return self._finite(root * self.kernel.product(self.X, root * vectors))
 
     def _finite(self, values: Array) -> Array:
@@ -234,23 +253,22 @@ class BlockGram:
     def leading(self, count: int, tolerance: float = 0.0) -> Spectrum:
         """Return so many leading eigenpairs of A, ascending, by Lanczos' iteration.
 
-        The tolerance is the relative residual ‖Au − γu‖/γ to reach, by default the rounding unit. An eigenvalue's own
-        error is of the order of its square.
+        The tolerance is the relative residual ‖Au − γu‖/γ to reach, by default the rounding unit.
+        An eigenvalue's own error is of the order of its square.
         """
         n = len(self.masses)
         if n <= MAX_ROWS_FULL_SEARCH or 2 * count >= n:
             gamma, U = np.linalg.eigh(self.product(np.eye(n, dtype=self.root_masses.dtype)))
             gamma, U = gamma[-count:], U[:, -count:]
         elif not self.diagonal().any():  # a positive semi-definite matrix is then zero
-            gamma, U = (
-                np.zeros(count, self.root_masses.dtype),
-                np.eye(n, count, dtype=self.root_masses.dtype),
-            )
+            gamma = np.zeros(count, self.root_masses.dtype)
+            U = np.eye(n, count, dtype=self.root_masses.dtype)
         else:
             operator = LinearOperator(
                 (n, n), self.product, matmat=self.product, dtype=self.root_masses.dtype
             )
-            # Close to the leading eigenvector of a kernel with positive values, and orthogonal to none.
+            # Close to the leading eigenvector of a kernel with positive values, and orthogonal to
+            # none.
             start = self.root_masses + np.random.default_rng(0).normal(
                 scale=0.1 / np.sqrt(n), size=n
             )
@@ -286,7 +304,7 @@ class BlockProblem(InMemoryProblem):
 
 
 def _check_forms(gram: BlockGram) -> None:
-    """Refuse a kernel that is not symmetric or not positive semi-definite, as far as its forms uᵀAv tell.
+    """Raise MuhatError if forms uᵀAv show that a kernel is not symmetric or not semi-definite.
 
     They are those of two random vectors, and of every point with itself.
     """
@@ -296,19 +314,15 @@ def _check_forms(gram: BlockGram) -> None:
     forms = pair.T @ gram.product(pair)
     gap, scale = abs(float(forms[0, 1] - forms[1, 0])), float(np.abs(forms).max())
     if gap > rounding(forms) ** 0.5 * scale:
-        needed, got = (
-            "k(x, y) = k(y, x) is needed",
-            f"a difference of {gap:.2g} where products reach {scale:.2g}",
-        )
+        needed = "k(x, y) = k(y, x) is needed"
+        got = f"a difference of {gap:.2g} where products reach {scale:.2g}"
         raise MuhatError(
             type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding"
         )
     least = min(float(gram.diagonal().min()), float(np.diagonal(forms).min()))
     if least < -(rounding(forms) ** 0.5) * scale:
-        needed, got = (
-            "the Gram matrix must be positive semi-definite",
-            f"a quadratic form of {least:.2g}",
-        )
+        needed = "the Gram matrix must be positive semi-definite"
+        got = f"a quadratic form of {least:.2g}"
         raise MuhatError(
             "kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"
         )

@@ -28,7 +28,7 @@ DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
 
 ROUNDED_AWAY = 1e-8
-"""The estimate of what rounding adds to ‖z(x)‖², as a share of it, up to which the points' type will do."""
+"""Largest share of ‖z(x)‖² that rounding may add for the type of the points to be used."""
 
 RULES = ("uniform", "k-means++", "leverage")
 """How landmarks may be drawn."""
@@ -38,10 +38,11 @@ RULES = ("uniform", "k-means++", "leverage")
 class NystromFeatures(FeatureMap):
     """z(x) = Wᵀ k(L, x) with W = Q Λ^(−1/2), from the eigenpairs K_mm = Q Λ Qᵀ of the landmarks L.
 
-    The functions Σ_j W_ji k(l_j, ·) are an orthonormal basis of the landmarks' span, so that z(x) are the coordinates
-    of k(x, ·) projected onto it and Z Zᵀ = K_nm K_mm⁺ K_mn. Eigenvalues up to m·ε times the largest are rounding errors
-    of zero and have no feature: landmarks may repeat. Eigenpairs are in float64, and k(L, x) wherever the points' type
-    is too coarse for W, so that this type does not decide how K is approximated.
+    The functions Σ_j W_ji k(l_j, ·) are an orthonormal basis of the landmarks' span, so that z(x)
+    are the coordinates of k(x, ·) projected onto it and Z Zᵀ = K_nm K_mm⁺ K_mn. Eigenvalues up to
+    m·ε times the largest are rounding errors of zero and have no feature: landmarks may repeat.
+    Eigenpairs are in float64, and k(L, x) wherever the points' type is too coarse for W, so that
+    this type does not decide how K is approximated.
     """
 
     kernel: Kernel
@@ -58,7 +59,8 @@ class NystromFeatures(FeatureMap):
         landmarks = np.array(self.landmarks, self.dtype)
         double = landmarks.astype(np.float64)
         whitening, kappa = self._whitening(double), np.sqrt(self.kernel.diagonal(double).max())
-        # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to ‖z(x)‖².
+        # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to
+        # ‖z(x)‖².
         noise = ((rounding(landmarks) * kappa * whitening) ** 2).sum()
         precision = landmarks.dtype if noise <= ROUNDED_AWAY else np.dtype(np.float64)
         vars(self).update(
@@ -69,7 +71,7 @@ class NystromFeatures(FeatureMap):
         )
 
     def _whitening(self, landmarks: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             K = self.kernel(landmarks)
         check_values(K, self.kernel)
         gamma, Q = np.linalg.eigh(K)
@@ -96,7 +98,10 @@ class NystromFeatures(FeatureMap):
         )
 
     def coordinates(self, embedding: Element) -> Array:
-        """Return the coordinates Wᵀ f(L) of the projection P f onto the landmarks' span, f(L) in double for W."""
+        """Return the coordinates Wᵀ f(L) of the projection of f onto the landmarks' span.
+
+        f(L) is computed in double, for W.
+        """
         if not isinstance(embedding, Embedding):
             needed, got = "an embedding in the kernel's RKHS is needed", type(embedding).__name__
             raise MuhatError("NystromFeatures", needed, got, "fit it without random features")
@@ -108,16 +113,19 @@ class NystromFeatures(FeatureMap):
 
 @dataclass(eq=False, repr=False)
 class Nystrom(Approximation):
-    """Features from m landmarks: K ≈ K_nm K_mm⁺ K_mn, and the mean is projected onto the landmarks' span.
+    """Features from m landmarks.
+
+    K ≈ K_nm K_mm⁺ K_mn, and the mean is projected onto the landmarks' span.
 
     Parameters
     ----------
     n_components : int, default=None
         The number of landmarks m: 500 if not given, or all rows if there are fewer.
     landmarks : {'uniform', 'k-means++', 'leverage'} or array of shape (m, d), default='uniform'
-        How they are drawn from the rows, or the landmarks themselves. 'uniform' takes each row as likely as any other,
-        'k-means++' spreads them out, 'leverage' prefers rows that others say little about (approximate ridge leverage
-        scores). Where there are as many landmarks as rows, all rows are taken in their order.
+        How they are drawn from the rows, or the landmarks themselves. 'uniform' takes each row as
+        likely as any other, 'k-means++' spreads them out, 'leverage' prefers rows that others say
+        little about (approximate ridge leverage scores). Where there are as many landmarks as rows,
+        all rows are taken in their order.
     random_state : int, RandomState, Generator or None, default=0
         For the draw; None draws anew each time.
 
@@ -148,18 +156,14 @@ class Nystrom(Approximation):
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
-        return (
-            self
-            if isinstance(self.landmarks, str)
-            else replace(self, landmarks=transform(self._given(X)))
-        )
+        if isinstance(self.landmarks, str):
+            return self
+        return replace(self, landmarks=transform(self._given(X)))
 
     def check(self, kernel: Kernel) -> None:
         if _needs_matrix(kernel):
-            needed, advice = (
-                "a kernel that can be called on points is needed",
-                "use gram='dense', or the kernel itself",
-            )
+            needed = "a kernel that can be called on points is needed"
+            advice = "use gram='dense', or the kernel itself"
             raise MuhatError("Nystrom", needed, repr(kernel), advice)
         check_is_random_state(self, self.random_state)
         if self.n_components is not None:
@@ -178,7 +182,10 @@ class Nystrom(Approximation):
         m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
-            advice = "take fewer landmarks (on the command line, --features), or give them, as in landmarks=X[:10]"
+            advice = (
+                "take fewer landmarks (on the command line, --features), or give them, as in "
+                "landmarks=X[:10]"
+            )
             raise MuhatError("Nystrom", needed, m, advice)
         if m == n:
             return X
@@ -187,7 +194,8 @@ class Nystrom(Approximation):
         elif self.landmarks == "k-means++":
             from sklearn.cluster import kmeans_plusplus  # here, as it takes long to import
 
-            # From the centre and in units of the spread, because scikit-learn's distances lose digits, and overflow.
+            # From the centre and in units of the spread, because scikit-learn's distances lose
+            # digits, and overflow.
             moved = X - X.mean(axis=0)
             unit, seed = float(np.abs(moved).max()) or 1.0, as_random_state(self, self.random_state)
             rows = kmeans_plusplus(moved / unit, m, random_state=seed)[1]
@@ -231,12 +239,14 @@ def _needs_matrix(kernel: Kernel) -> bool:
 
 
 def leverage(Z: Array, diagonal: Array, m: int) -> Array:
-    """Return the approximate ridge leverage scores ℓ_i = [K (K + nλ)⁻¹]_ii, all positive, to draw m landmarks by.
+    """Return approximate ridge leverage scores to draw m landmarks by, all positive.
 
-    With a pilot's features Z, ℓ_i is z_iᵀ (ZᵀZ + nλ)⁻¹ z_i and, for what the pilot does not see of the point,
-    (k(x_i, x_i) − ‖z_i‖²)/nλ; one at most. The ridge nλ is the trace of K that its leading m/2 components leave over,
-    spread over m/2: components below it are too many for m landmarks to catch one by one. Their number above it, the
-    sum of the scores, is then at most m.
+    They are ℓ_i = [K (K + nλ)⁻¹]_ii.
+
+    With a pilot's features Z, ℓ_i is z_iᵀ (ZᵀZ + nλ)⁻¹ z_i and, for what the pilot does not see of
+    the point, (k(x_i, x_i) − ‖z_i‖²)/nλ; one at most. The ridge nλ is the trace of K that its
+    leading m/2 components leave over, spread over m/2: components below it are too many for m
+    landmarks to catch one by one. Their number above it, the sum of the scores, is then at most m.
     """
     sigma, V = np.linalg.eigh(Z.T @ Z)
     leading = max(m // 2, 1)

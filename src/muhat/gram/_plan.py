@@ -47,7 +47,9 @@ def access_of(gram: str | Approximation, rows_again: bool = True) -> Access:
         return BlockProblem.access
     if gram == "dense":
         return DenseProblem.access
-    return Access.SPECTRUM | Access.ROWS if rows_again else Access.SPECTRUM
+    if rows_again:
+        return Access.SPECTRUM | Access.ROWS
+    return Access.SPECTRUM
 
 
 def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: int) -> Plan:

@@ -1,4 +1,7 @@
-"""One sample's estimation problem, as numbers: what every filter and every selection rule works on."""
+"""One sample's estimation problem, as numbers.
+
+What every filter and every selection rule works on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ class Access(Flag):
         return type(self), (self.value,)
 
     def covers(self, need: Access) -> bool:
-        """Whether all that is needed is given; whoever has all eigenpairs needs no products and no leading ones."""
+        """Whether all that is needed is given.
+
+        Whoever has all eigenpairs needs no products and no leading ones.
+        """
         return need in (
             self | Access.PRODUCTS | Access.LEADING if Access.SPECTRUM in self else self
         )
@@ -108,7 +114,10 @@ class Spectrum(Eigenvalues):
 
 @dataclass(frozen=True)
 class Components:
-    """μ̂ and f* in the kernel PCA basis (v_i) of Ĉ: what a shrinker shrinks, component by component."""
+    """μ̂ and f* in the kernel PCA basis (v_i) of Ĉ.
+
+    What a shrinker shrinks, component by component.
+    """
 
     gamma: Array
     mean: Array
@@ -118,22 +127,28 @@ class Components:
 
 
 MIN_TARGET_MASS = 1e-12
-"""The share of a target's mass that is none: a target on the left-out points alone leaves nothing to scale."""
+"""Relative mass below which the rest of a target counts as empty and is not scaled up."""
 
 
 @dataclass(frozen=True)
 class TargetWeights:
-    """The weights τ of a target on the sample's own points, of which a point that is left out takes its own along."""
+    """The weights τ of a target on the sample's own points.
+
+    A point that is left out takes its weight along.
+    """
 
     tau: Array
     total: float | None
-    """The sum of all its weights, where none is negative: a measure, whose mass is kept; None otherwise."""
+    """The sum of all its weights, where none is negative: a measure, whose mass is kept.
+
+    None otherwise.
+    """
 
     def __getitem__(self, points: Any) -> TargetWeights:
         return TargetWeights(self.tau[points], self.total)
 
     def kappa(self, tau: Array) -> Array:
-        """Return by what the rest of the target is multiplied when points with so much of its mass are left out."""
+        """Return the factor of the rest of the target when points with this mass are left out."""
         if self.total is None:
             return np.ones_like(tau)
         rest = self.total - tau
@@ -143,9 +158,12 @@ class TargetWeights:
 
 
 class LeaveOneOutUpdate:
-    """What leaving out point i does: mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
+    """What leaving out point i does.
 
-    m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i k(x_i, ·)).
+    Mean minus target is then m_i − f_i = μ̂/c + β k(x_i, ·) − κ f*.
+
+    m_i = (μ̂ − p_i k(x_i, ·))/c. A target with the weight τ_i on the point is f_i = κ (f* − τ_i
+    k(x_i, ·)).
     """
 
     def __init__(self, p: Array, target: TargetWeights | None) -> None:
@@ -156,17 +174,22 @@ class LeaveOneOutUpdate:
 
 @dataclass(frozen=True)
 class ConstantFilterScores:
-    """What the sample is without point i, for every i: all that a constant filter's leave-one-out score needs.
+    """What the sample is without point i, for every i.
 
-    Each is a sum over the points of a group of equal masses, which may be one point. What leaves s = 1 − r of
-    everything gains −Σ (2r linear + r² quadratic) over KME.
+    All that a constant filter's leave-one-out score needs.
+
+    Each is a sum over the points of a group of equal masses, which may be one point. What leaves s
+    = 1 − r of everything gains −Σ (2r linear + r² quadratic) over KME.
     """
 
     unshrunk: Array
     """p_i ‖k(x_i, ·) − m_i‖², whose sum is the score of KME."""
     linear: Array
-    """p_i ⟨k(x_i, ·) − m_i, m_i − f_i⟩ without p_i ⟨k(x_i, ·) − μ̂, μ̂ − f*⟩, which sums to zero over all points: what
-    is left is of the order of p_i², and not the difference of larger numbers."""
+    """p_i ⟨k(x_i, ·) − m_i, m_i − f_i⟩ without p_i ⟨k(x_i, ·) − μ̂, μ̂ − f*⟩.
+
+    The latter sums to zero over all points. What is left is of the order of p_i², and not a
+    difference of larger numbers.
+    """
     quadratic: Array
     """p_i ‖m_i − f_i‖²."""
 
@@ -206,7 +229,10 @@ class ConstantFilterScores:
 
 @dataclass(frozen=True)
 class Target:
-    """The target f* as the sample sees it: f*(x_i) and ‖f*‖², and its weights on the sample if it is made of that."""
+    """The target f* as the sample sees it.
+
+    f*(x_i) and ‖f*‖², and its weights on the sample if it is made of that.
+    """
 
     values: Array
     squared_norm: float
@@ -239,16 +265,29 @@ class EigenbasisRows:
         return LeaveOneOutUpdate(self.masses, self.target)
 
 
+def kappa2_of(bound: float, largest_value: float) -> float:
+    """Return κ² = sup k(x, x): the kernel's bound, or max k(x_i, x_i) if it has none.
+
+    Never zero.
+    """
+    if np.isfinite(bound):
+        return bound
+    return largest_value or 1.0
+
+
 def dimension_of(trace: Array, squared: Array) -> Array:
-    """Return D = (tr Σ)²/tr Σ², the number of components that share the variance; zero where there is none."""
+    """Return D = (tr Σ)²/tr Σ², the number of components that share the variance.
+
+    Zero where there is none.
+    """
     return quotient(trace**2, squared)
 
 
 class Problem(ABC):
     """Estimate μ from a sample, shrinking μ̂ towards f*: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*).
 
-    This is what every way to hold the Gram operator knows: enough for a filter's grid and a constant filter's score.
-    Leading batch dimensions, where there are any, go through every method.
+    This is what every way to hold the Gram operator knows: enough for a filter's grid and a
+    constant filter's score. Leading batch dimensions, where there are any, go through every method.
     """
 
     access: Access
@@ -282,8 +321,8 @@ class Problem(ABC):
         """D = (tr Σ̂)²/tr Σ̂² of the centred covariance Σ̂; zero where rows do not differ."""
 
     def kappa2(self, bound: float) -> float:
-        """Return κ² for a kernel with that bound: max k(x_i, x_i) where it has none, and never zero."""
-        return bound if np.isfinite(bound) else self.largest_value or 1.0
+        """Return κ² for a kernel with that bound."""
+        return kappa2_of(bound, self.largest_value)
 
 
 class SpectralProblem(Problem):
@@ -292,7 +331,10 @@ class SpectralProblem(Problem):
     spectrum: Eigenvalues
     components: Components
     fold_sums: HeldOut | None = None
-    """The folds that rows were split into as they were summed up; none where the rows are in memory."""
+    """The folds that rows were split into as they were summed up.
+
+    None where the rows are in memory.
+    """
 
     @abstractmethod
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
@@ -300,7 +342,10 @@ class SpectralProblem(Problem):
 
     @abstractmethod
     def weights(self, s: Array, s_at_zero: Array | float) -> Array:
-        """Return the weights of f* + s(Ĉ)(μ̂ − f*) beside (1 − s(0)) f*, given s at each eigenvalue and at zero."""
+        """Return the weights of f* + s(Ĉ)(μ̂ − f*) without those of (1 − s(0)) f*.
+
+        s is given at each eigenvalue and at zero.
+        """
 
     @property
     def largest_eigenvalue(self) -> float:  # type: ignore[override]
@@ -311,7 +356,8 @@ class SpectralProblem(Problem):
     def effective_dimension(self) -> Array:
         """D, from Σ̂ = diag(γ) − m mᵀ in the kernel PCA basis, m being μ̂ there.
 
-        Entry by entry, as tr Ĉ² − 2 μ̂ᵀĈμ̂ + ‖μ̂‖⁴ would be a small difference of large numbers for a wide kernel.
+        Entry by entry, as tr Ĉ² − 2 μ̂ᵀĈμ̂ + ‖μ̂‖⁴ would be a small difference of large numbers for
+        a wide kernel.
         """
         squares = self.components.mean**2
         below = np.cumsum(squares, axis=-1) - squares
@@ -322,10 +368,8 @@ class SpectralProblem(Problem):
 
     def left_out_of(self, rows: EigenbasisRows) -> ConstantFilterScores:
         """Return what is left without each of these rows."""
-        root, own = (
-            np.sqrt(self.components.gamma)[..., None],
-            rows.U**2 @ self.components.gamma[..., None],
-        )
+        root = np.sqrt(self.components.gamma)[..., None]
+        own = rows.U**2 @ self.components.gamma[..., None]
         mean, target = (
             rows.root_masses * (rows.U @ (root * each[..., None]))[..., 0]
             for each in (self.components.mean, self.components.target)
@@ -346,7 +390,7 @@ class SpectralProblem(Problem):
         return np.maximum(self.target_squared_norm - (self.components.target**2).sum(axis=-1), 0)
 
     def strengths(self, s: Array, s_at_zero: Array) -> Array:
-        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, how far μ̂ was moved, of which 0 is not at all and 1 is onto the target.
+        """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: 0 leaves μ̂ where it is, 1 moves it onto the target.
 
         s has the shape (parameters, ..., components); the result (..., parameters).
         """
@@ -389,10 +433,8 @@ class HeldOut:
         kappa: Array | float = 1.0
         if rows.target is not None:
             tau = rows.target.tau[folds]
-            target, kappa = (
-                np.einsum("fi,...fir->...fr", tau / q, features),
-                rows.target.kappa(tau.sum(axis=-1)),
-            )
+            target = np.einsum("fi,...fir->...fr", tau / q, features)
+            kappa = rows.target.kappa(tau.sum(axis=-1))
         return cls(
             mass=p.sum(axis=-1),
             squared_masses=(p**2).sum(axis=-1),
@@ -402,3 +444,25 @@ class HeldOut:
             target=target,
             kappa=kappa,
         )
+
+
+def eigenpairs_without(gamma: Array, covariance: Array, rest: Array) -> tuple[Array, Array]:
+    """Return the eigenpairs of Ĉ without each of several sets of points, in the kernel PCA basis.
+
+    There Ĉ is diag(γ), a set F takes Σ_F p_i φ_i φ_iᵀ away, and what is left is divided by its
+    mass.
+
+    Parameters
+    ----------
+    gamma : array of shape (..., r)
+        The eigenvalues of Ĉ.
+    covariance : array of shape (..., sets, r, r)
+        Σ_F p_i φ_i φ_iᵀ of each set.
+    rest : array of shape (sets, 1, 1)
+        1 − Σ_F p_i.
+    """
+    left = -covariance
+    diagonal = np.arange(left.shape[-1])
+    left[..., diagonal, diagonal] += gamma[..., None, :]
+    gamma, V = np.linalg.eigh(left / rest)
+    return gamma, V

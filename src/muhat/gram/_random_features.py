@@ -1,4 +1,7 @@
-"""Random Fourier features: cosines and sines whose frequencies have the law that the kernel is the transform of."""
+"""Random Fourier features.
+
+Cosines and sines whose frequencies have the law that the kernel is the transform of.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ ROWS = 4096
 class FourierFeatures(FeatureMap):
     """z(x) = √(2c/m) (cos ω_1·x, …, cos ω_(m/2)·x, sin ω_1·x, …, sin ω_(m/2)·x), c = k(x, x).
 
-    Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the ω_j have the law that
-    k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
+    Then ⟨z(x), z(y)⟩ is c times the mean of cos ω_j·(x − y), whose expectation is k(x, y) if the
+    ω_j have the law that k/c is the characteristic function of; and ‖z(x)‖² = c for every x.
     """
 
     kernel: Kernel
@@ -58,7 +61,10 @@ class FourierFeatures(FeatureMap):
         return FeatureEmbedding(self, self._check_coordinates(coordinates))
 
     def coordinates(self, embedding: Element) -> Array:
-        """Return Σ_j β_j z(y_j) for the function Σ_j β_j k(y_j, ·); for one with these features, its own."""
+        """Return Σ_j β_j z(y_j) for the function Σ_j β_j k(y_j, ·).
+
+        For one with these features, its own.
+        """
         if isinstance(embedding, FeatureEmbedding):
             embedding.inner(
                 self.embedding(np.zeros(self.size, self.dtype))
@@ -77,14 +83,20 @@ class FourierFeatures(FeatureMap):
         return sum(parts, np.zeros(self.size))
 
     def expectation(self, P: Mixture) -> Array:
-        """Return E z(X), X ~ P, from the characteristic function E exp(i ω·X) of P at the frequencies."""
+        """Return E z(X), X ~ P.
+
+        It comes from the characteristic function E exp(i ω·X) of P at the frequencies.
+        """
         phi = P.characteristic_function(self.frequencies)
         return np.sqrt(self.kernel.bound / len(phi)) * np.concatenate([phi.real, phi.imag])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureEmbedding(Element):
-    """The function x ↦ ⟨c, z(x)⟩: the features z, with coordinates c in the space that they span."""
+    """The function x ↦ ⟨c, z(x)⟩.
+
+    The features z, with coordinates c in the space that they span.
+    """
 
     features: FourierFeatures
     coordinates: Array
@@ -119,7 +131,10 @@ class FeatureEmbedding(Element):
         return float(gap @ gap)
 
     def __repr__(self) -> str:
-        return f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm {self.norm():.6g})"
+        return (
+            f"FeatureEmbedding({self.kernel!r}, {self.features.size} features, norm "
+            f"{self.norm():.6g})"
+        )
 
     def _plus(self, other: FeatureEmbedding) -> Self:
         return replace(self, coordinates=self.coordinates + other.coordinates)
@@ -141,15 +156,18 @@ class FeatureEmbedding(Element):
 
 @dataclass
 class RandomFeatures(Approximation):
-    """m random Fourier features, for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
+    """m random Fourier features.
 
-    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data: two machines that
-    agree on these have the same features.
+    They exist for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
+
+    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data:
+    two machines that agree on these have the same features.
 
     Parameters
     ----------
     n_components : int, default=None
-        The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if not given.
+        The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if
+        not given.
     random_state : int, RandomState, Generator or None, default=0
         For the frequencies; None draws anew each time.
 
@@ -183,11 +201,9 @@ class RandomFeatures(Approximation):
 
     @property
     def _size(self) -> int:
-        return (
-            DEFAULT_SIZE
-            if self.n_components is None
-            else whole_number(self, "n_components", self.n_components, 1)
-        )
+        if self.n_components is None:
+            return DEFAULT_SIZE
+        return whole_number(self, "n_components", self.n_components, 1)
 
 
 def check_frequencies(kernel: Kernel) -> None:

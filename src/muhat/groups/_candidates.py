@@ -55,6 +55,11 @@ NAMES = (
 PLAIN = NAMES.index("plain")
 """The place of the plain means."""
 
+LINEAR = tuple(
+    place for place, name in enumerate(NAMES) if name.startswith(("plain", "pooled", "filter"))
+)
+"""The places of the candidates without smoothers, the plain means first."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupVectors:

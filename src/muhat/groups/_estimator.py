@@ -112,7 +112,7 @@ default='auto'
     >>> shops = np.repeat(["a", "b", "c", "d", "e", "f", "g", "h"], 20)
     >>> X = rng.normal(size=(160, 2)) + 3 * (shops == "h")[:, None]
     >>> means = KernelMeans().fit(X, shops)
-    >>> means.distances_.sum(axis=0).argmax()
+    >>> int(means.distances_.sum(axis=0).argmax())
     7
     >>> bool(means.gain_ > 0.3)
     True
@@ -260,7 +260,8 @@ default='auto'
         means = np.empty((len(checked), self._joint.means.shape[1]))
         for place, sample in enumerate(checked):
             new = self._space.new_group(self._scaled(sample), self._joint.vectors)
-            means[place] = self._joint.mean_of_new(new.vector, new.n, new.own)[:-1]
+            weights = self._joint.candidate_weights
+            means[place] = self._joint.mean_of_new(new.vector, new.n, new.own, weights)[:-1]
         return self._joint.axes.coordinates(means)
 
     def verdict(self) -> str:

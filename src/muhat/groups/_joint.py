@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.groups._candidates import NAMES, PLAIN, Candidates, GroupVectors
+from muhat.groups._candidates import LINEAR, NAMES, PLAIN, Candidates, GroupVectors
 from muhat.groups._cells import Cells
 from muhat.groups._moments import LeftOutMoments
 from muhat.groups._translation import limiting_factors
@@ -79,6 +79,8 @@ class JointMeans:
         The plain means.
     candidate_weights : array of shape (T, 15)
         The weights of the candidates for each group.
+    filter_weights : array of shape (T, 15)
+        The same without smoothers, which blur differences in scale.
     common_weights : array of shape (15,)
         Those that all groups share before their sizes are looked at.
     kappa : float
@@ -95,6 +97,7 @@ class JointMeans:
 
     vectors: GroupVectors
     candidate_weights: Array
+    filter_weights: Array
     common_weights: Array
     kappa: float
     means: Array
@@ -113,8 +116,11 @@ class JointMeans:
         if len(vectors) >= MIN_GROUPS_FOR_GAIN:
             gain = cross_fitted_gain(moments, vectors.n, kappa)
         common = moments.common_weights()
+        without_smoothers = np.zeros_like(by_group)
+        filters_alone = moments.of_candidates(LINEAR)
+        without_smoothers[:, LINEAR] = filters_alone.weights(vectors.n, vectors.n)
         axes = PrincipalAxes.from_means(means, cells, vectors)
-        return cls(vectors, by_group, common, kappa, means, factors, gain, axes)
+        return cls(vectors, by_group, without_smoothers, common, kappa, means, factors, gain, axes)
 
     def weights(self) -> Array:
         """Return W, the weights of the estimates on the plain means, of shape (T, T)."""
@@ -127,8 +133,10 @@ class JointMeans:
         W[np.diag_indices_from(W)] += 1 - self.factors
         return W
 
-    def mean_of_new(self, vector: Array, n: float, own: float) -> Array:
+    def mean_of_new(self, vector: Array, n: float, own: float, by_group: Array) -> Array:
         """Return the estimate for a new group beside the fitted ones, whose estimates stay.
+
+        The candidates have the weights of the fitted group nearest in size.
 
         Parameters
         ----------
@@ -138,6 +146,8 @@ class JointMeans:
             Its number of rows.
         own : float
             Its mean of k(x, x).
+        by_group : array of shape (T, 15)
+            The weights of the candidates for each fitted group.
         """
         fitted = self.vectors
         Z = np.zeros((len(fitted) + 1, len(vector)))
@@ -147,7 +157,7 @@ class JointMeans:
         nearest = np.abs(np.log(fitted.n / n)).argmin()
         last = slice(len(fitted), len(fitted) + 1)
         means = Candidates(joined).means(last)[:, 0]
-        step = self.candidate_weights[nearest] @ means - vector
+        step = by_group[nearest] @ means - vector
         squared_length = np.atleast_1d(step @ step)
         factor = limiting_factors(squared_length, joined.noise[-1:], self.kappa)
         return vector + factor * step

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -93,6 +93,12 @@ class LeftOutMoments:
             counts[f, fold.present] = fold.counts
             noise[f, fold.present] = fold.vectors.noise
         return cls(B, a, counts, noise)
+
+    def of_candidates(self, places: Sequence[int]) -> LeftOutMoments:
+        """Return the moments of some candidates alone; the first must be the plain means."""
+        chosen = list(places)
+        B = self.B[:, :, chosen][:, :, :, chosen]
+        return replace(self, B=B, a=self.a[:, :, chosen])
 
     @cached_property
     def all_folds(self) -> Array:

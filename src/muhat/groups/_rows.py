@@ -95,6 +95,19 @@ def is_list_of_samples(X: Any, groups: Any) -> bool:
     return any(len(getattr(each, "shape", ())) == 2 for each in X)
 
 
+def new_samples(estimator: Any, X: Any, groups: Any) -> list[Array]:
+    """Return the samples of new groups: those of a list, or by label in the order of the labels."""
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        X = list(X.values())
+    if is_list_of_samples(X, groups):
+        return checked_samples(estimator, X, reset=False)
+    who = type(estimator).__name__
+    X, labels = _split_labels(who, as_frame(X), groups)
+    rows = checked_sample(estimator, X, reset=False)
+    names, codes = _distinct(who, labels, len(rows))
+    return [rows[codes == place] for place in range(len(names))]
+
+
 def checked_samples(estimator: Any, samples: Any, reset: bool) -> list[Array]:
     """Return samples as arrays of two dimensions; one of one dimension is one column."""
     who = type(estimator).__name__

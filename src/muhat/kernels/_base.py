@@ -59,7 +59,7 @@ class Kernel(BaseEstimator):
     """Whether ``gaussian_means`` is available: kernel means of Gaussian mixtures."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return the matrix k(x_i, y_j); with ``Y=None``, the Gram matrix of X, exactly symmetric."""
+        """Return the matrix k(x_i, y_j); with ``Y=None`` the exactly symmetric Gram matrix of X."""
         raise NotImplementedError
 
     def diagonal(self, X: Array) -> Array:

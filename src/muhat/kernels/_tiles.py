@@ -1,6 +1,6 @@
-"""Values k(x_i, y_j) at all pairs, tile by tile: as a matrix, or multiplied by vectors and forgotten.
+"""Values k(x_i, y_j) at all pairs, tile by tile, as a matrix or as products with vectors.
 
-A tile stays in cache, and serves both halves of a symmetric matrix.
+A tile stays in cache, and is used for both halves of a symmetric matrix.
 """
 
 from __future__ import annotations
@@ -17,31 +17,39 @@ from numpy.polynomial import chebyshev
 from muhat._arrays import Array, available_cores, share_between_cores, slices
 from muhat._validation import as_two_samples
 
-TILE, MIRRORED = 640, 264
-"""Rows and columns of a tile, and of one also written in its mirror's place: small enough for the cache, large enough
-that threads seldom wait. The latter is no power of two: entries of a column would displace each
-other in the cache."""
+TILE_SIDE = 640
+"""Rows and columns of a tile: small enough for the cache, large enough that threads seldom wait."""
 
-CENTRED_BY = 1000
+MIRRORED_TILE_SIDE = 264
+"""The same for a tile that is also written to its mirror's place.
+
+It is not a power of two: entries of a column would displace each other in the cache."""
+
+N_ROWS_FOR_CENTRE = 1000
 """Rows whose median is the centre."""
 
-ACCURATE = 1e-13
-"""Rounding allowed in an exponent of order one; in float32 the same multiple of its rounding unit."""
+EXPONENT_TOL = 1e-13
+"""Rounding allowed in an exponent of order one; in float32 the same multiple of its unit."""
 
-SUMS_PER_CORE, BYTES_OF_SUMS = 4, 2**28
-"""Partial sums of a symmetric product, with some to spare for fast threads, and what all may take together."""
+SUMS_PER_CORE = 4
+"""Partial sums of a symmetric product for each core, with some to spare for fast threads."""
+
+MAX_BYTES_OF_SUMS = 2**28
+"""Memory that all partial sums may take together."""
 
 Profile = Callable[[Array], Array]
 """From exponents to values, perhaps in place."""
 
 Tile = Callable[[slice, slice, Array, Array], tuple[Array, float]]
-"""Values at rows i and columns j, given two buffers of that shape (fresh memory costs more than the arithmetic), and a
-factor still to be multiplied by: in a product it is the vector that is."""
+"""Values at rows i and columns j, and a factor that they still have to be multiplied by.
+
+Two buffers of that shape are given, because fresh memory costs more than the arithmetic. In a
+product it is cheaper to multiply the vector by the factor."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The values at all pairs of two samples U and V, computed tile by tile; a point and itself have the value one."""
+    """The values at all pairs of two samples U and V, tile by tile; one on the diagonal."""
 
     tile: Tile
     U: Array
@@ -49,18 +57,18 @@ class Pairs:
 
     @property
     def symmetric(self) -> bool:
-        """Whether both samples are the same one, so that a tile serves both halves."""
+        """Whether both samples are the same, so that a tile is used for both halves."""
         return self.U is self.V
 
     def at(self, i: slice, j: slice, buffers: Array) -> tuple[Array, float]:
-        """Return the values at rows i and columns j, in one of two buffers that are large enough, and their factor."""
+        """Return the values at rows i and columns j, in one of the buffers, and their factor."""
         shape = (i.stop - i.start, j.stop - j.start)
         return self.tile(i, j, *buffers[:, : shape[0] * shape[1]].reshape(2, *shape))
 
     def matrix(self) -> Array:
         """Return all values; symmetric ones are computed once and mirrored."""
         matrix = np.empty((len(self.U), len(self.V)), self.U.dtype)
-        side = MIRRORED if self.symmetric else TILE
+        side = MIRRORED_TILE_SIDE if self.symmetric else TILE_SIDE
 
         def fill_strip(i: slice) -> None:
             buffers = np.empty((2, side * side), matrix.dtype)
@@ -68,9 +76,8 @@ class Pairs:
                 values, factor = self.at(i, j, buffers)
                 if factor != 1:
                     values *= factor
-                if (
-                    self.symmetric and i == j
-                ):  # a product need not come out symmetric to the last digit
+                if self.symmetric and i == j:
+                    # a matrix product need not be symmetric to the last digit
                     values = (values + values.T) / 2
                     np.fill_diagonal(values, 1)
                 elif self.symmetric:
@@ -88,8 +95,8 @@ class Pairs:
         the last digit each time.
         """
         vectors = vectors.astype(self.U.dtype, copy=False)
-        strips = list(slices(0, len(self.U), TILE))
-        fitting = BYTES_OF_SUMS // max(len(self.U) * vectors.shape[1] * vectors.itemsize, 1)
+        strips = list(slices(0, len(self.U), TILE_SIDE))
+        fitting = MAX_BYTES_OF_SUMS // max(len(self.U) * vectors.shape[1] * vectors.itemsize, 1)
         count = max(1, min(SUMS_PER_CORE * available_cores(), fitting)) if self.symmetric else 1
         sums = np.zeros((count, len(self.U), vectors.shape[1]), vectors.dtype)
         finished = [Event() for _ in strips]
@@ -100,8 +107,8 @@ class Pairs:
                 finished[number - count].wait()
             try:
                 upper = np.zeros_like(sums[0, i])
-                buffers = np.empty((2, TILE * TILE), vectors.dtype)
-                for j in slices(i.start if self.symmetric else 0, len(self.V), TILE):
+                buffers = np.empty((2, TILE_SIDE * TILE_SIDE), vectors.dtype)
+                for j in slices(i.start if self.symmetric else 0, len(self.V), TILE_SIDE):
                     values, factor = self.at(i, j, buffers)
                     if self.symmetric and i == j:
                         np.fill_diagonal(values, 1 / factor)
@@ -119,7 +126,7 @@ class Pairs:
 def radial(
     X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bool, is_exp: bool = False
 ) -> Pairs:
-    """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, of points near each other by quotients and squarings.
+    """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, by a fast exponential for near points.
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that
     would lose digits (points far from their centre in units of σ, or a profile with a kink at zero)
@@ -127,25 +134,21 @@ def radial(
     """
     U, V = _in_units(X, Y, sigma)
     of_U, of_V = _half_norms(U), _half_norms(V)
-    if not smooth or max(_farthest(of_U), _farthest(of_V)) > ACCURATE / float(
-        np.finfo(np.float64).eps
-    ):
+    farthest = max(_farthest(of_U), _farthest(of_V))
+    if not smooth or farthest > EXPONENT_TOL / float(np.finfo(np.float64).eps):
         return _by_feature(U, V, np.square, -0.5, profile)
-    left = np.column_stack(
-        [U, of_U, np.ones_like(of_U)]
-    )  # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
+    # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
+    left = np.column_stack([U, of_U, np.ones_like(of_U)])
     right = np.vstack([V.T, np.ones_like(of_V), of_V])
     near = exponentials(U.dtype.name) if is_exp else ()
 
     def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
-        lowest = -(
-            (_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2
-        )  # −(max‖u‖ + max‖v‖)²/2
+        # −(max‖u‖ + max‖v‖)²/2
+        lowest = -((_farthest(of_U[i]) ** 0.5 + _farthest(of_V[j]) ** 0.5) ** 2)
         exponential = next((each for each in near if each.lowest <= lowest), None)
         if exponential is None:
-            if (
-                np.matmul(left[i], right[:, j], out=out).max() > 0
-            ):  # by rounding; the maximum is faster than the cut
+            # Exponents above zero are rounding; the maximum is faster to take than to cut off.
+            if np.matmul(left[i], right[:, j], out=out).max() > 0:
                 np.minimum(out, 0, out=out)
             return profile(out), 1.0
         scaled = exponential.slope * left[i]
@@ -161,17 +164,18 @@ def of_absolute_differences(X: Array, Y: Array | None, sigma: float, profile: Pr
 
 
 def from_the_centre(X: Array) -> Array:
-    """Return the order of points by their distance from their centre, so that those of a tile are alike in it."""
+    """Return the order of points by distance from their centre, so that a tile has similar ones."""
     gaps = X - _centre(X)
     with np.errstate(over="ignore"):
         return np.argsort(np.einsum("ij,ij->i", gaps, gaps))
 
 
 def _centre(X: Array) -> Array:
-    """Return the median of some rows: a few that are far away, from which the others look equal, do not move it."""
-    return (
-        np.median(X[:: -(-len(X) // CENTRED_BY) or 1], axis=0) if len(X) else np.zeros(X.shape[1])
-    )
+    """Return the median of some rows, which a few rows far away do not move."""
+    if not len(X):
+        return np.zeros(X.shape[1])
+    step = -(-len(X) // N_ROWS_FOR_CENTRE)
+    return np.median(X[::step], axis=0)
 
 
 def _half_norms(U: Array) -> Array:
@@ -185,7 +189,7 @@ def _farthest(half_norms: Array) -> float:
 
 
 def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
-    """Return X and Y in units of σ from a centre of the latter, if there is one; whole numbers become floats."""
+    """Return X and Y in units of σ from a centre of Y (or X) as floats."""
     X, Y = as_two_samples(X, Y)
     centre = _centre(Y)
     U = (X - centre) / sigma
@@ -195,7 +199,7 @@ def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
 def _by_feature(
     U: Array, V: Array, measure: np.ufunc, coefficient: float, profile: Profile
 ) -> Pairs:
-    """Return the profile of coefficient · Σ_k measure(u_ik − v_jk), summed by feature: exact zeros for equal rows."""
+    """Return profile(coefficient · Σ_k measure(u_ik − v_jk)), exact for equal rows."""
     farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
     def tile(i: slice, j: slice, out: Array, gap: Array) -> tuple[Array, float]:
@@ -216,8 +220,11 @@ COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)
 DEGREE = 5
 """Of the odd polynomial that stands for w² coth(w/2)."""
 
-TOLERANCE, SQUARINGS = {"float64": 1e-14, "float32": 2e-7}, {"float64": 6, "float32": 3}
-"""The quotient's share of the relative error of exp(x), and the most squarings, each of which doubles the rounding."""
+TOLERANCE = {"float64": 1e-14, "float32": 2e-7}
+"""The quotient's share of the relative error of exp(x)."""
+
+MAX_SQUARINGS = {"float64": 6, "float32": 3}
+"""Maximum number of squarings, each of which doubles the rounding error."""
 
 
 @dataclass(frozen=True)
@@ -240,32 +247,25 @@ class Exponential:
     @classmethod
     def from_squarings(cls, squarings: int, tolerance: float) -> Exponential:
         """Return it for as wide a range as s squarings allow."""
-        scale, left_out = (
-            2**squarings,
-            DEGREE + 2,
-        )  # the first power that is left out of the series of w C
-        # The polynomial of this degree that is nearest to w C is 2^(left_out − 1) times nearer than the series.
-        reach = (2 * tolerance / scale * 2 ** (left_out - 1) / COTH[left_out // 2]) ** (
-            1 / left_out
-        )
+        scale = 2**squarings
+        left_out = DEGREE + 2  # the first power that is left out of the series of w C
+        # The nearest polynomial of this degree is 2^(left_out − 1) times nearer than the series.
+        ratio = 2 * tolerance / scale * 2 ** (left_out - 1) / COTH[left_out // 2]
+        reach = ratio ** (1 / left_out)
         powers = reach ** np.arange(2 * len(COTH))
         series = np.zeros(2 * len(COTH))
         series[1::2] = COTH
-        nearest = (
-            chebyshev.cheb2poly(chebyshev.poly2cheb(series * powers)[: DEGREE + 1])
-            / powers[: DEGREE + 1]
-        )
+        truncated = chebyshev.poly2cheb(series * powers)[: DEGREE + 1]
+        nearest = chebyshev.cheb2poly(truncated) / powers[: DEGREE + 1]
         zeroth, second, fourth = nearest[1::2]  # C = zeroth + second w² + fourth w⁴
-        in_w, middle = (
-            float(np.cbrt(-fourth)),
-            second / (2 * fourth),
-        )  # makes E + t as many times C − w as E of C
+        in_w = float(np.cbrt(-fourth))  # makes (E + t)/(C − w) the same as E/C
+        middle = second / (2 * fourth)
         a, b = float(in_w**2 * middle), float(in_w**4 * (zeroth / fourth - middle**2))
         centre, slope = -reach * scale, in_w / scale
         return cls(2 * centre, slope, -slope * centre, a, b, exp(centre) * 2.0**scale, squarings)
 
     def __call__(self, t: Array, spare: Array) -> Array:
-        """Return exp(x) / factor from t = slope · x + offset, in place of the spare array and at the cost of t."""
+        """Return exp(x) / factor from t = slope · x + offset, in the spare array; overwrites t."""
         values = np.square(t, out=spare)
         values += self.a
         np.square(values, out=values)
@@ -280,7 +280,8 @@ class Exponential:
 
 @cache
 def exponentials(name: str) -> tuple[Exponential, ...]:
-    """Return those for a type of numbers, of ever wider ranges; none if it is neither float64 nor float32."""
+    """Return exponentials of ever wider ranges for float64 or float32; none for other types."""
     return tuple(
-        Exponential.from_squarings(s, TOLERANCE[name]) for s in range(SQUARINGS.get(name, -1) + 1)
+        Exponential.from_squarings(s, TOLERANCE[name])
+        for s in range(MAX_SQUARINGS.get(name, -1) + 1)
     )

@@ -47,7 +47,8 @@ def draw(content: Plot | Bars, ax: Any, *, legend: bool = True) -> None:
         _draw_plot(content, ax)
         handles, labels = legend_entries(content.series)
         if legend and content.has_legend and len(labels) > 1:
-            _draw_legend(ax, handles, labels)
+            has_rug = any(each.kind == "rug" for each in content.series)
+            _draw_legend(ax, handles, labels, outside=has_rug or len(labels) > MAX_LEGEND_INSIDE)
     title = f"{content.title} ({content.note})" if content.note else content.title
     ax.set_title(title, **TITLE)
     without_frame(ax)
@@ -76,7 +77,8 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float) -> None:
         line = {"linewidth": width, "linestyle": dash}
         ax.plot(series.x, series.y, color=colour, zorder=zorder, **line)
     elif series.kind == "points":
-        area = FEW_DOTS_AREA if len(series.x) <= FEW_DOTS else DOT_AREA
+        are_few = len(series.x) <= FEW_DOTS and not series.marker
+        area = FEW_DOTS_AREA if are_few else DOT_AREA
         dot: dict[str, Any] = {"s": area, "alpha": 0.6}
         if is_strong:
             dot = {"s": STRONG_AREA, "alpha": 1}
@@ -141,8 +143,8 @@ def _draw_bars(content: Bars, ax: Any) -> None:
     ax.set_xlabel(content.axis)
 
 
-def _draw_legend(ax: Any, handles: list[Any], labels: list[str]) -> None:
-    if len(labels) > MAX_LEGEND_INSIDE:  # to the right of the axes, where it covers nothing
+def _draw_legend(ax: Any, handles: list[Any], labels: list[str], outside: bool) -> None:
+    if outside:  # to the right of the axes, where it covers nothing
         ax.legend(handles, labels, frameon=False, loc="upper left", bbox_to_anchor=(1.02, 1))
     else:
         ax.legend(handles, labels, frameon=False)

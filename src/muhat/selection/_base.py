@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, rounding
 from muhat._bases import BaseEstimator
 from muhat._validation import positive
 from muhat.errors import MuhatError
@@ -20,22 +20,35 @@ GAIN_TOLERANCE = 1e-9
 """Gains closer than this share of the largest are one gain."""
 
 GAIN_ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Gains closer than this share of what one point adds to tr A are one gain too: both are rounding errors of none."""
+"""Gains closer than this share of what one point adds to tr A are one gain too.
+
+Both are rounding errors of none.
+"""
 
 MAX_REFINEMENTS = 6
 """How often a filter's own grid is refined around the best parameter, at most."""
 
 MIN_IMPROVEMENT = 1e-3
-"""The share of the gain that a finer grid must add for the next one to be tried; and its square, of KME's risk."""
+"""The share of the gain that a finer grid must add for the next one to be tried.
+
+And its square, of KME's risk.
+"""
 
 NEGLIGIBLE_STRENGTH = 1e-2
 """A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
 
 MAX_HARMED_DIMENSION = 2
-"""Components up to which no shrinkage is better than the plain average for every distribution (Stein 1956)."""
+"""Dimension up to which no shrinkage beats the plain average everywhere (Stein 1956)."""
 
 MIN_REMAINING_MASS = 1e-3
-"""The mass that must be left when points are left out: with less, what they hide has lost its digits."""
+"""The mass that must be left when points are left out.
+
+With less, what they hide has lost its digits.
+"""
+
+
+DefaultGrid = Callable[[Any, Any], Array]
+"""A function of a filter and a problem that returns the parameters to choose from."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,8 @@ class Candidates:
 class Choice:
     """A filter's parameter, and what it was chosen from.
 
-    For a batch of samples, every attribute but ``rule``, ``filter`` and ``grid`` has the batch's leading dimensions.
+    For a batch of samples, every attribute but ``rule``, ``filter`` and ``grid`` has the batch's
+    leading dimensions.
 
     Attributes
     ----------
@@ -59,15 +73,16 @@ class Choice:
     parameter, index : float or int, and int
         λ, or the number of iterations t, None where the filter has none; and its place in the grid.
     grid, gains, scores, strengths : array of shape (parameters,)
-        The candidates, with the gain, the score and the strength of each. A score is the smaller the better; a gain is
-        how much smaller than KME's it is, computed as such and not as a difference of scores, of which it may be the
-        tenth digit. Generalised cross-validation has no score for KME: its gain is minus the score. Both are NaN where
-        a rule needs none.
+        The candidates, with the gain, the score and the strength of each. A score is the smaller
+        the better; a gain is how much smaller than KME's it is, computed as such and not as a
+        difference of scores, of which it may be the tenth digit. Generalised cross-validation and
+        conditional means have no score for KME: their gain is minus the score. Both are NaN for a
+        rule that needs no score.
     unshrunk : float
-        The score of KME by the same rule.
+        The score of KME by the same rule; 0 where there is none.
     gain, score, strength : float
-        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 leaves the empirical mean as it is and
-        1 is the target.
+        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 is the empirical
+        mean and 1 is the target. It is NaN for conditional means.
     at_edge : bool
         Whether the choice is the first or last of several candidates.
     """
@@ -90,12 +105,18 @@ class Choice:
 
     def __repr__(self) -> str:
         parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
+        found = f"gain={self.gain!r}, strength={self.strength!r}"
+        if np.isnan(self.strengths).all():
+            found = f"score={self.score:.6g}"
         edge = ", at_edge=True" if np.any(self.at_edge) else ""
-        return f"Choice({self.filter!r}, {parameter}gain={self.gain!r}, strength={self.strength!r}{edge})"
+        return f"Choice({self.filter!r}, {parameter}{found}{edge})"
 
     @property
     def scores(self) -> Array:
-        """The scores of all candidates; a mean of squared norms, which rounding may not make less than zero."""
+        """The scores of all candidates.
+
+        A mean of squared norms, which rounding may not make less than zero.
+        """
         return np.maximum(np.asarray(self.unshrunk)[..., None] - self.gains, 0)
 
     @property
@@ -153,7 +174,10 @@ class Rule(BaseEstimator, ABC):
     grid: Any = None
 
     def check(self, filter: Shrinker) -> None:
-        """Refuse settings that are none, and a filter that the rule cannot choose for: before the first row is read."""
+        """Raise MuhatError for invalid settings, or a filter that the rule cannot choose for.
+
+        Before the first row is read.
+        """
         if self.grid is not None:
             checked_grid(self, filter, self.grid)
 
@@ -162,7 +186,7 @@ class Rule(BaseEstimator, ABC):
         """Return what must be known of the Gram operator to choose for a filter."""
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
-        """Whether the rule can choose for a filter on n points, for the price of a few eigendecompositions."""
+        """Whether the rule can choose on n points without more than a few eigendecompositions."""
         return True
 
     @abstractmethod
@@ -180,28 +204,32 @@ class Rule(BaseEstimator, ABC):
 
 
 def check_rest(rest: float) -> None:
-    """Refuse masses so uneven that next to nothing is left when some points are left out."""
+    """Raise MuhatError if too little mass is left when some points are left out."""
     if rest < MIN_REMAINING_MASS:
-        needed = f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when points are left out"
+        needed = (
+            f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when points "
+            "are left out"
+        )
         advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
         raise MuhatError("sample_weight", needed, f"{100 * rest:.2g} %", advice)
 
 
 def checked_bias_factor(rule: Rule, factor: Any) -> Any:
-    """Return how often a rule is to count the squared bias, or refuse what is no such number."""
-    return (
-        factor
-        if factor in (None, "auto")
-        else positive(rule, "bias_factor", factor, ", 'auto' or None")
-    )
+    """Return how often a rule is to count the squared bias, or raise MuhatError."""
+    if factor in (None, "auto"):
+        return factor
+    return positive(rule, "bias_factor", factor, ", 'auto' or None")
 
 
 def bias_factor_on(factor: Any, problem: Problem) -> Array:
-    """Return how often the squared bias is counted on a problem; infinitely often where any shrinkage may do harm.
+    """Return how often the squared bias is counted on a problem.
 
-    'auto' is D/(D − 2), D being the number of components that share the variance. Leave-one-out shrinks the mean of p
-    equal components by p/‖μ̂‖² in units of their noise, where p − 2 is best (James and Stein) and where no shrinkage
-    beats the plain average for every distribution with p = 1 or 2.
+    Infinitely often where any shrinkage may do harm.
+
+    'auto' is D/(D − 2), D being the number of components that share the variance. Leave-one-out
+    shrinks the mean of p equal components by p/‖μ̂‖² in units of their noise, where p − 2 is best
+    (James and Stein) and where no shrinkage beats the plain average for every distribution with p =
+    1 or 2.
     """
     if factor != "auto":
         return np.asarray(1.0 if factor is None else factor)
@@ -219,7 +247,10 @@ def bias_factor_of(D: Array) -> Array:
 
 
 class Scores(ABC):
-    """The dear part of a rule's work on a problem, done once: the gain of any parameter follows from it."""
+    """The dear part of a rule's work on a problem, done once.
+
+    The gain of any parameter follows from it.
+    """
 
     unshrunk: Array
     """The score of KME."""
@@ -233,7 +264,10 @@ class Scores(ABC):
 
     @abstractmethod
     def gains(self, place: int, grid: Array) -> Array:
-        """Return what each parameter of a filter, given by its place, gains over KME: shape (..., parameters)."""
+        """Return what each parameter of a filter, given by its place, gains over KME.
+
+        Shape (..., parameters).
+        """
 
     def strengths(self, place: int, grid: Array) -> Array:
         """Return how far each parameter moves the mean."""
@@ -258,19 +292,25 @@ class Scored(Rule):
         return min((choices[place] for place in tied), key=lambda choice: choice.strength)
 
     def choices(self, problem: Any, filters: Sequence[Shrinker]) -> list[Choice]:
-        """Return, for each filter, the parameter with the largest gain; of equal ones, the one that shrinks least."""
-        candidates = [candidates_of(self, self.grid, problem, filter) for filter in filters]
+        """Return, for each filter, the parameter with the largest gain.
+
+        Of equal ones, the one that shrinks least.
+        """
+        candidates = [candidates_of(self, filter, problem) for filter in filters]
         return self.refined(self.prepare(problem, candidates), candidates)
 
     def refined(self, scores: Scores, candidates: Sequence[Candidates]) -> list[Choice]:
-        """Return the choices; a filter's own grid is refined around the best parameter until the gain is flat there."""
+        """Return the choices.
+
+        A filter's own grid is refined around the best parameter until the gain is flat there.
+        """
         choices = [self._choice(scores, place, each.grid) for place, each in enumerate(candidates)]
         if self.grid is not None or scores.problem.batch:
             return choices
         return [self._refined(scores, place, choice) for place, choice in enumerate(choices)]
 
     def _refined(self, scores: Scores, place: int, choice: Choice) -> Choice:
-        """Return the choice from a finer grid around it, and around what is then the best, and so on."""
+        """Return the choice after refining the grid around the best parameter, again and again."""
         if not np.isfinite(choice.gain):
             return choice  # no parameter is to be taken
         for _ in range(MAX_REFINEMENTS):
@@ -297,10 +337,8 @@ class Scored(Rule):
         self, scores: Scores, place: int, grid: Array, known: Choice | None = None
     ) -> Choice:
         """Return the choice from a grid, and from one whose gains are known."""
-        strengths, gains = (
-            scores.strengths(place, grid),
-            scores.gains(place, grid),
-        )  # first what refuses a bad filter
+        strengths = scores.strengths(place, grid)  # first, as this validates the filter
+        gains = scores.gains(place, grid)
         gains = np.where(
             np.isfinite(scores.bias_factor)[..., None] | (strengths == 0), gains, -np.inf
         )
@@ -335,11 +373,39 @@ def _tied_from(problem: Problem, gains: Array) -> Array:
     )
 
 
-def candidates_of(rule: Rule, grid: Any, problem: Problem, filter: Shrinker) -> Candidates:
-    """Return a filter with the grid the user gave, or its own if there is none."""
-    if grid is not None:
-        return Candidates(filter, checked_grid(rule, filter, grid))
-    return Candidates(filter, np.zeros(1) if filter.parameterless else filter.grid(problem))
+def candidates_of(
+    rule: Any, filter: Shrinker, problem: Any, default_grid: DefaultGrid | None = None
+) -> Candidates:
+    """Return a filter with the parameters that a rule chooses from.
+
+    These are the user's grid, or else the default one: the filter's own for kernel means, another
+    for conditional means.
+    """
+    if rule.grid is not None:
+        return Candidates(filter, checked_grid(rule, filter, rule.grid))
+    if filter.parameterless:
+        return Candidates(filter, np.zeros(1))
+    if default_grid is None:
+        return Candidates(filter, filter.grid(problem))
+    return Candidates(filter, default_grid(filter, problem))
+
+
+def gcv_scores(residual: Array, freedom: Array, n: int) -> Array:
+    """Return residual/freedom², the scores of generalised cross-validation.
+
+    No freedom is interpolation, which says nothing and is chosen after all else: its score is
+    infinite. ``freedom`` is 1 − tr S/n of the smoother S, a mean of n numbers of order one.
+    """
+    has_freedom = freedom > n * rounding(freedom)
+    return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=has_freedom)
+
+
+def least_score_choice(rule: Rule, candidates: Candidates, scores: Array) -> Choice:
+    """Return the choice with the least of some scores, which are not compared with KME's."""
+    unknown = np.full(len(candidates.grid), np.nan)
+    if np.isnan(scores).all():
+        return only_choice(rule, candidates, unknown)
+    return choice_at(rule, candidates, np.asarray(np.nanargmin(scores)), -scores, 0.0, unknown)
 
 
 def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
@@ -353,7 +419,10 @@ def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
 
 
 def strengths_of(problem: SpectralProblem, candidates: Candidates) -> Array:
-    """Return how far each candidate moves μ̂ towards the target, shape (..., parameters); refuse what is no number."""
+    """Return how far each candidate moves μ̂ towards the target, shape (..., parameters).
+
+    Raise MuhatError if the filter gives something other than finite numbers.
+    """
     filter, grid = candidates.filter, candidates.grid
     with np.errstate(all="ignore"):
         at_zero = filter.at_zero(grid)
@@ -365,14 +434,17 @@ def strengths_of(problem: SpectralProblem, candidates: Candidates) -> Array:
 
 
 def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Array) -> None:
-    """Refuse what a filter gives for the eigenvalues and for zero if it is not one finite real number for each."""
+    """Raise MuhatError unless a filter gives a finite real number for each eigenvalue and 0."""
     shape = (len(candidates.grid), *gamma.shape)
     if (
         s.shape != shape
         or np.iscomplexobj(s)
         or not (np.isfinite(s).all() and np.isfinite(at_zero).all())
     ):
-        needed = f"s must be a finite real number for each γ in [0, {float(gamma.max(initial=0.0)):.3g}], zero included"
+        needed = (
+            "s must be a finite real number for each γ in [0, "
+            f"{float(gamma.max(initial=0.0)):.3g}], zero included"
+        )
         kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
         raise MuhatError(
             type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
@@ -404,10 +476,12 @@ def only_choice(rule: Rule, candidates: Candidates, strengths: Array) -> Choice:
 
 
 def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:
-    """Return the choice of a filter without a parameter and without a score, which moves nothing: KME's."""
+    """Return KME's choice, which has neither a parameter nor a score and moves nothing."""
     return only_choice(rule, Candidates(filter, np.zeros(1)), np.zeros(1))
 
 
 def _plain(value: Any) -> Any:
     """Return an array without dimensions as the number it is."""
-    return value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
+    if np.ndim(value) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value

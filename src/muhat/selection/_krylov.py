@@ -1,9 +1,12 @@
-"""Every smooth filter and every parameter from one sequence of products: Lanczos' bases, many samples at once.
+"""Every smooth filter and every parameter from one sequence of products.
 
-In the Krylov space of A and a vector v, A is a small tridiagonal matrix T in an orthonormal basis Q that starts with
-v/‖v‖, and f(A)v ≈ ‖v‖ Q f(T) e_1: exact for a polynomial f once the space has more dimensions than its degree, and for
-any f once the space is exhausted. So products are the whole price, and all filters share them. The sample without each
-of several folds takes part in them as a column of its own, A_F = P_F A P_F/(1 − p_F) with P_F the rows outside F.
+Lanczos' bases, many samples at once.
+
+In the Krylov space of A and a vector v, A is a small tridiagonal matrix T in an orthonormal basis Q
+that starts with v/‖v‖, and f(A)v ≈ ‖v‖ Q f(T) e_1: exact for a polynomial f once the space has more
+dimensions than its degree, and for any f once the space is exhausted. So products are the whole
+price, and all filters share them. The sample without each of several folds takes part in them as a
+column of its own, A_F = P_F A P_F/(1 − p_F) with P_F the rows outside F.
 """
 
 from __future__ import annotations
@@ -33,9 +36,14 @@ STEPS_PER_CHUNK = 16
 """Steps for which memory is taken at once."""
 
 FIRST_CHECK = 4
+"""Steps before convergence is first checked."""
+
 CHECK_EVERY = 8
-"""A look at the solutions after every eighth more steps: what changed since the last one is then no less than what is
-still missing, as long as the error falls geometrically."""
+"""Convergence is checked again after an eighth more steps.
+
+The change since the last check is then no less than what is still missing, as long as the error
+falls geometrically.
+"""
 
 
 @dataclass(eq=False)
@@ -78,7 +86,10 @@ class _Ritz:
 
 @dataclass(frozen=True)
 class _Values:
-    """r = 1 − s at the Ritz values of a column and at zero, for every parameter, and what it takes from the mean."""
+    """r = 1 − s at a column's Ritz values and at zero, and what it takes from the mean.
+
+    Each is for every parameter.
+    """
 
     r: Array
     r_at_zero: Array
@@ -87,13 +98,16 @@ class _Values:
 
 
 class Krylov(Scores):
-    """The Krylov spaces of a sample without each of several folds, all advancing by one product a step.
+    """The Krylov spaces of a sample without each of several folds.
 
-    Without a target they start at q, and x = s_λ(A) q; with one they start at b = Aq − D f*(X), and x = s_λ(0) q +
-    h_λ(A) b with h_λ(γ) = (s_λ(γ) − s_λ(0))/γ, so that β = Dx are the weights.
+    All of them advance by one product a step.
 
-    Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which ``MAX_BASIS_BYTES`` limits the
-    steps: at n = 100,000 with five folds and the whole sample, 125. An empty fold stands for the whole sample.
+    Without a target they start at q, and x = s_λ(A) q; with one they start at b = Aq − D f*(X), and
+    x = s_λ(0) q + h_λ(A) b with h_λ(γ) = (s_λ(γ) − s_λ(0))/γ, so that β = Dx are the weights.
+
+    Bases are kept orthogonal to rounding, so that n · (folds) · steps numbers are held, of which
+    ``MAX_BASIS_BYTES`` limits the steps: at n = 100,000 with five folds and the whole sample, 125.
+    An empty fold stands for the whole sample.
     """
 
     can_extend_grid = False
@@ -132,7 +146,10 @@ class Krylov(Scores):
         return max(column.steps for column in self.columns)
 
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
-        """Advance until every solution has settled; return an estimate of the relative error of each."""
+        """Advance until every solution has settled.
+
+        Return an estimate of the relative error of each.
+        """
         exact = [
             np.array([cast(Filter, each.filter).n_products(t) for t in each.grid.tolist()])
             for each in candidates
@@ -155,7 +172,10 @@ class Krylov(Scores):
             look = self.steps + max(1, self.steps // CHECK_EVERY)
 
     def gains(self, place: int, grid: Array) -> Array:
-        """Return what every parameter gains: Σ_F Σ_{i∈F} p_i (‖φ_i − m‖² − ‖φ_i − μ^(−F)‖²), m the mean without F."""
+        """Return what every parameter gains.
+
+        Σ_F Σ_{i∈F} p_i (‖φ_i − m‖² − ‖φ_i − μ^(−F)‖²), m the mean without F.
+        """
         candidates = Candidates(self.filters[place], grid)
         self.settle([candidates])
         return np.sum(
@@ -177,7 +197,9 @@ class Krylov(Scores):
             outside = max(squared - float(gap.sum()), 0.0)
         moved = (values.r**2 * gap).sum(axis=-1) + values.r_at_zero**2 * outside
         whole = float(gap.sum()) + outside
-        return np.sqrt(moved / whole) if whole else np.zeros_like(moved)
+        if whole:
+            return np.sqrt(moved / whole)
+        return np.zeros_like(moved)
 
     def solution(self, candidates: Candidates, index: int) -> Array:
         """Return x of the whole sample, the last column, for one parameter."""
@@ -195,7 +217,10 @@ class Krylov(Scores):
         return x
 
     def with_solution(self, choice: Choice) -> Choice:
-        """Return the choice with its weights and error; warn of what might be better and has not settled."""
+        """Return the choice with its weights and error.
+
+        Warn of what might be better and has not settled.
+        """
         candidates = Candidates(choice.filter, choice.grid)
         [error] = self.settle([candidates])
         doubtful = (len(choice.grid) == 1) | (
@@ -203,9 +228,18 @@ class Krylov(Scores):
         )
         unsettled = error[doubtful & (error > self.tolerance)]
         if unsettled.size:
-            spent = f"{self.steps} products with A, all that {MAX_BASIS_BYTES // 10**6} MB of memory allow"
-            error_now = f"its relative error is about {unsettled.max():.1g}, less with a larger λ or fewer iterations"
-            message = f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after {spent}; {error_now}."
+            spent = (
+                f"{self.steps} products with A, all that {MAX_BASIS_BYTES // 10**6} MB of "
+                "memory allow"
+            )
+            error_now = (
+                f"its relative error is about {unsettled.max():.1g}, less with a larger λ or "
+                "fewer iterations"
+            )
+            message = (
+                f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after "
+                f"{spent}; {error_now}."
+            )
             warnings.warn(message, UserWarning, stacklevel=4)
         solution = None
         if not choice.filter.constant:
@@ -232,7 +266,7 @@ class Krylov(Scores):
         return self._outside(values / self.rest - targets / np.sqrt(self.rest))
 
     def _target_without(self, fold: Array) -> tuple[Array, float]:
-        """Return D f*(X) and ‖f*‖² of the target, without what it has on the fold if it is made of the sample."""
+        """Return D f*(X) and ‖f*‖² of the target without its weights on a fold, if it has any."""
         problem, weights = self.problem, self.problem.target_weights
         if weights is None or not len(fold):
             return problem.target_values, problem.target_squared_norm
@@ -252,7 +286,10 @@ class Krylov(Scores):
         return rows
 
     def _towards(self, column: _Column, values: Array) -> float:
-        """Return Σ_{i∈F} p_i f(x_i) given Ax, f being the function that has the weights Dx/√(1 − p_F)."""
+        """Return Σ_{i∈F} p_i f(x_i), given Ax.
+
+        f is the function that has the weights Dx/√(1 − p_F).
+        """
         fold = column.fold
         return float(self.problem.root_masses[fold] @ values[fold]) / column.rest**0.5
 
@@ -296,7 +333,10 @@ class Krylov(Scores):
         return column.ritz
 
     def _ritz_after(self, column: _Column, steps: int) -> _Ritz:
-        """Return the eigenpairs of T as it was then; a negative eigenvalue is refused, unless it is rounding."""
+        """Return the eigenpairs of T as it was then.
+
+        A negative eigenvalue is refused, unless it is rounding.
+        """
         if not steps:
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
         theta, W = _tridiagonal_eigh(column.alpha[:steps], column.beta[: steps - 1])
@@ -304,7 +344,9 @@ class Krylov(Scores):
         return _Ritz(without_rounding(theta, steps, steps * self.unit), W, column.norm * W[0])
 
     def _with_zero(self, column: _Column) -> _Ritz | None:
-        """Return the same for T with one step more that makes (next to) zero an eigenvalue (Gauss and Radau's rule).
+        """Return the eigenpairs of T after one more step that makes zero, or nearly, an eigenvalue.
+
+        This is the rule of Gauss and Radau.
 
         None where an eigenvalue of T is there already.
         """
@@ -319,10 +361,8 @@ class Krylov(Scores):
     def _values(self, ritz: _Ritz, candidates: Candidates) -> _Values:
         filter = cast(Filter, candidates.filter)
         with np.errstate(all="ignore"):
-            s, at_zero = (
-                np.asarray(filter.path(ritz.theta, candidates.grid)),
-                filter.at_zero(candidates.grid),
-            )
+            s = np.asarray(filter.path(ritz.theta, candidates.grid))
+            at_zero = filter.at_zero(candidates.grid)
         check_shrinkage(candidates, ritz.theta, s, at_zero)
         r, r_at_zero = 1 - s, 1 - at_zero
         if self.problem.target is None:
@@ -337,8 +377,9 @@ class Krylov(Scores):
     def _look(self, column: _Column, candidates: Sequence[Candidates]) -> list[Array]:
         """Return how far each solution may be from where it settles, relative to its size.
 
-        That is how far it moved over the last steps, or moves if the space finds an eigenvalue next to zero, whichever
-        is further: a filter that is one wherever eigenvalues were found has not settled before the small ones are.
+        That is how far it moved over the last steps, or moves if the space finds an eigenvalue next
+        to zero, whichever is further: a filter that is one wherever eigenvalues were found has not
+        settled before the small ones are.
         """
         if column.exhausted:
             return [np.full(len(each.grid), self.unit) for each in candidates]
@@ -368,7 +409,10 @@ class Krylov(Scores):
         return own - 2 * crossed + (1 - column.rest) * squared
 
     def _gain(self, column: _Column, candidates: Candidates) -> Array:
-        """Return Σ_{i∈F} p_i (‖k(x_i, ·) − m‖² − ‖k(x_i, ·) − m + h‖²), h = r(Ĉ)(m − f*) being what is taken from m."""
+        """Return Σ_{i∈F} p_i (‖k(x_i, ·) − m‖² − ‖k(x_i, ·) − m + h‖²).
+
+        h = r(Ĉ)(m − f*) is what the filter takes from m.
+        """
         ritz, mass = self._ritz(column), 1 - column.rest
         values = self._values(ritz, candidates)
         factor = (
@@ -402,7 +446,10 @@ class Krylov(Scores):
 
 
 class Leading:
-    """The leading eigenpairs of A, with what a sample is in their terms: all that truncated SVD takes."""
+    """The leading eigenpairs of A, with what a sample is in their terms.
+
+    All that truncated SVD takes.
+    """
 
     def __init__(self, problem: BlockProblem, count: int) -> None:
         self.problem = problem
@@ -436,13 +483,18 @@ class Leading:
             count = min(2 * count, problem.n, max(allowed, 1))
 
     def thresholds(self) -> Array:
-        """Return the thresholds between neighbours, ascending; none below the last, of which no neighbour is known."""
+        """Return the thresholds between neighbours, ascending.
+
+        None below the last, of which no neighbour is known.
+        """
         grid = TruncatedSVD.between(self.pairs.gamma, 1 - self.problem.mass_range[1])
         complete = len(self.pairs.gamma) == self.problem.n or self.pairs.gamma[0] == 0
-        return grid if complete or len(grid) == 1 else grid[1:]
+        if complete or len(grid) == 1:
+            return grid
+        return grid[1:]
 
     def kept(self, grid: Array) -> Array:
-        """Return which components each threshold keeps, shape (parameters, components), as numbers."""
+        """Return 1 where a threshold keeps a component, else 0: shape (parameters, components)."""
         gamma = self.pairs.gamma
         return ((gamma >= grid[:, None]) & (gamma > 0)).astype(np.float64)
 
@@ -451,17 +503,25 @@ class Leading:
         own = quotient(self.projected**2, self.pairs.gamma)
         behind = max(self.distance - float(own.sum()), 0.0)
         moved, whole = (1 - kept) @ own + behind, float(own.sum()) + behind
-        return np.sqrt(moved / whole) if whole else np.zeros(len(kept))
+        if whole:
+            return np.sqrt(moved / whole)
+        return np.zeros(len(kept))
 
     def with_solution(self, choice: Choice, kept: Array) -> Choice:
-        """Return the choice with x, the projection of q on the components that are kept, towards the target."""
+        """Return the choice with its solution x.
+
+        That is the projection of q on the components that are kept, towards the target.
+        """
         towards = quotient(self.pairs.project(self.problem.target_values), self.pairs.gamma)
         x = self.pairs.U @ (kept * (self.pairs.coordinates - towards)).astype(self.problem.dtype)
         return replace(choice, solution=self.problem.root_masses * x, residual=self.residual)
 
 
 def _tridiagonal_eigh(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """Return the eigenpairs of T by divide and conquer, which keeps eigenvectors orthogonal to rounding."""
+    """Return the eigenpairs of T.
+
+    They come from divide and conquer, which keeps eigenvectors orthogonal to rounding.
+    """
     return cast("tuple[Array, Array]", np.linalg.eigh(np.diag(alpha) + np.diag(beta, -1)))
 
 

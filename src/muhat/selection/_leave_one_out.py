@@ -1,7 +1,7 @@
 """Exact leave-one-out for every filter and every parameter.
 
-Filters that are smooth take one eigendecomposition; for all others, and where whole folds are left out, there is one
-for every set that is left out.
+Filters that are smooth take one eigendecomposition; for all others, and where whole folds are left
+out, there is one for every set that is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.special import ndtr, stdtrit
 from muhat._arrays import Array, share_between_cores, slices, without_rounding
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, EigenbasisRows, SpectralProblem
-from muhat.gram._problem import HeldOut
+from muhat.gram._problem import HeldOut, eigenpairs_without
 from muhat.selection._base import (
     GAIN_ROUNDING,
     Candidates,
@@ -35,10 +35,10 @@ from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, fi
 __all__ = ["MAX_ROWS_REFIT", "LeaveOneOut"]
 
 HEAVY_MASS_SHARE = 0.02
-"""A point is heavy if what is left without it is smaller by this share than without the lightest."""
+"""A point is heavy if the rest is smaller by this share than without the lightest point."""
 
 MAX_ROWS_REFIT = 300
-"""Points up to which each is left out in turn, by a refit, for filters that have no cheaper exact score."""
+"""Most points that are left out one by one, for filters without a cheaper exact score."""
 
 MAX_ENTRIES_PER_CHUNK = 2**22
 """Matrix entries a core holds at once."""
@@ -46,9 +46,14 @@ MAX_ENTRIES_PER_CHUNK = 2**22
 MIN_CHUNKS = 4
 """Chunks, so that every core has something to do."""
 
-SINGLE_GAIN_ERRORS, N_MULTIPLIER_DRAWS, N_GRID_CANDIDATES = 2.0, 2000, 40
-"""Standard errors beyond which a single gain is clear, draws of the largest of many by chance, and candidates of a
-filter's grid that take part in it: neighbours are nearly one."""
+SINGLE_GAIN_ERRORS = 2.0
+"""Standard errors beyond which a single gain is clear."""
+
+N_MULTIPLIER_DRAWS = 2000
+"""Draws of the largest of many gains under chance."""
+
+N_GRID_CANDIDATES = 40
+"""Candidates of a filter's grid that take part in these draws: neighbours are nearly one."""
 
 PARAMETERS_PER_BLOCK = 8
 """Parameters for which a filter is evaluated together on all left-out samples."""
@@ -56,22 +61,26 @@ PARAMETERS_PER_BLOCK = 8
 
 @dataclass
 class LeaveOneOut(Scored):
-    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i; p_i = 1/n unweighted.
+    """LOO(λ) = Σ_i p_i ‖k(x_i, ·) − μ_λ^(−i)‖², μ_λ^(−i) being the estimate without point i.
 
-    Constant filters have a closed form; for smooth functions of γ, the average over i of what is left when
-    row and column i are removed comes from the resolvent of the whole matrix, as a sum that is checked against the
-    filter itself, and only points that hold much of the mass are left out by a refit. Truncated SVD and the
-    component-wise rule have no such form: each of n points is left out by a refit for them, up to 300 points.
+    The masses p_i are 1/n without sample weights.
+
+    Constant filters have a closed form; for smooth functions of γ, the average over i of what is
+    left when row and column i are removed comes from the resolvent of the whole matrix, as a sum
+    that is checked against the filter itself, and only points that hold much of the mass are left
+    out by a refit. Truncated SVD and the component-wise rule have no such form: each of n points is
+    left out by a refit for them, up to 300 points.
 
     Parameters
     ----------
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     bias_factor : float, 'auto' or None, default=None
-        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i − μ_λ^(−i)‖²; with a
-        factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'`` is κ = D/(D − 2), D being the number of
-        components that share the variance: the plain average where D is at most 2 (docs/selection.md). None is 1, and
-        ``'auto'`` with ``KernelMean(filter="auto")``.
+        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i −
+        μ_λ^(−i)‖²; with a factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'``
+        is κ = D/(D − 2), D being the number of components that share the variance: the plain
+        average where D is at most 2 (docs/selection.md). None is 1, and ``'auto'`` with
+        ``KernelMean(filter="auto")``.
     """
 
     name = "loo"
@@ -84,8 +93,10 @@ class LeaveOneOut(Scored):
         checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
-        """The rows to leave out and all eigenpairs, unless the filter is constant and has a closed form."""
-        return Access.PRODUCTS if filter.constant else Access.ROWS | Access.SPECTRUM
+        """The rows and all eigenpairs; products with A for a constant filter."""
+        if filter.constant:
+            return Access.PRODUCTS
+        return Access.ROWS | Access.SPECTRUM
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
         """Whether the score is cheap, or points are so few that each can be left out in turn."""
@@ -103,7 +114,11 @@ class LeaveOneOut(Scored):
 
 
 class LeftOutScores(Scores):
-    """Leave-one-out: a quadratic in r for constant filters, moments of resolvents, or the sample without each point."""
+    """The leave-one-out scores of several filters on one problem.
+
+    They come from a quadratic in r for constant filters, from moments of resolvents for smooth
+    ones, and from the sample without each point for all others.
+    """
 
     def __init__(
         self, problem: SpectralProblem, candidates: Sequence[Candidates], bias_factor: Array
@@ -116,28 +131,28 @@ class LeftOutScores(Scores):
         self.unshrunk = problem.left_out.sums.unshrunk
         self.most = [each.grid.max() for each in candidates]
         self.poles: dict[int, Poles] = {}
-        tuned = [place for place, filter in enumerate(self.filters) if not filter.constant]
-        for place in tuned:
-            if (
-                poles := _poles_of(problem, candidates[place], dict.fromkeys(self.poles.values()))
-            ) is not None:
+        others = []
+        for place, filter in enumerate(self.filters):
+            if filter.constant:
+                continue
+            known = dict.fromkeys(self.poles.values())  # each once, in order
+            poles = _poles_of(problem, candidates[place], known)
+            if poles is None:
+                others.append(place)
+            else:
                 self.poles[place] = poles
         self.parts: dict[int, list[Any]] = self._at_poles(self.poles)
-        others = [place for place in tuned if place not in self.poles]
         if others:
             self._state_price([type(self.filters[place]).__name__ for place in others])
             self.parts |= dict.fromkeys(others, problem.sum_over_rows(_rows_left_out))
 
     def gains(self, place: int, grid: Array) -> Array:
-        filter, factor = (
-            self.filters[place],
-            np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0),
-        )
+        filter = self.filters[place]
+        factor = np.where(np.isfinite(self.bias_factor), self.bias_factor, 1.0)
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
-            return 0.0 - (
-                2 * sums.linear[..., None] * r + (factor * sums.quadratic)[..., None] * r**2
-            )
+            linear, quadratic = 2 * sums.linear[..., None], (factor * sums.quadratic)[..., None]
+            return 0.0 - (linear * r + quadratic * r**2)
         if place in self.poles and grid.max() > self.most[place]:
             wider = _poles_of(self.problem, Candidates(filter, grid))
             if wider is None:
@@ -145,29 +160,35 @@ class LeftOutScores(Scores):
             self.most[place] = grid.max()
             self.parts |= self._at_poles({place: wider})
         gains = sum(part.gains(filter, grid, factor) for part in self.parts[place])
-        return np.minimum(
-            gains, np.maximum(self.unshrunk - GAIN_ROUNDING * self.problem.trace, 0)[..., None]
-        )  # scores ≥ 0
+        # Scores are not negative, so that no gain exceeds the score of KME.
+        most = np.maximum(self.unshrunk - GAIN_ROUNDING * self.problem.trace, 0)
+        return np.minimum(gains, most[..., None])
 
     def _at_poles(self, poles: dict[int, Poles]) -> dict[int, list[Any]]:
-        """Compute the moments at all poles, in one pass over the rows; heavy points are left out by refits."""
+        """Compute the moments at all poles, in one pass over the rows.
+
+        Heavy points are left out by refits.
+        """
         if not poles:
             return {}
         problem, each = self.problem, list(dict.fromkeys(poles.values()))
         largest = _interval(problem).largest
         nodes = Nodes.from_poles(problem.components.gamma, problem.n, largest, each)
         moments, *heavy = problem.sum_over_rows(_moments_of_rows, nodes)
-        on = {
-            own: moments.on_points(own, largest, slice(*nodes.starts[k : k + 2]))
-            for k, own in enumerate(each)
-        }
-        return {place: [on[own], *heavy] for place, own in poles.items()}
+        on_points = {}
+        for k, own in enumerate(each):
+            some = slice(*nodes.starts[k : k + 2])
+            on_points[own] = moments.on_points(own, largest, some)
+        return {place: [on_points[own], *heavy] for place, own in poles.items()}
 
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
         if self.problem.n > MAX_ROWS_REFIT:
             price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
-            advice = "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one or five"
+            advice = (
+                "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one "
+                "or five"
+            )
             message = (
                 f"LeaveOneOut: {' and '.join(names)} has no cheap exact score; {price}. {advice}."
             )
@@ -183,13 +204,19 @@ def _poles_of(
     return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
 
 
+def is_heavy(masses: Array, lightest: float) -> Array:
+    """Return which points are heavy, given the least mass of all points."""
+    return 1 - masses < (1 - HEAVY_MASS_SHARE) * (1 - lightest)
+
+
 def _moments_of_rows(problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes) -> list[Any]:
     """Return the moments of rows, and the sample without each of those that are heavy."""
-    heavy = 1 - rows.masses < (1 - HEAVY_MASS_SHARE) * (1 - problem.mass_range[0])
-    if 1 - problem.mass_range[1] >= (1 - HEAVY_MASS_SHARE) * (1 - problem.mass_range[0]):
+    lightest, heaviest = problem.mass_range
+    if not is_heavy(np.asarray(heaviest), lightest):
         return [Moments.from_rows(problem, rows, nodes)]
-    without = held_out_fits(problem, rows, np.flatnonzero(heavy)[:, None])
-    return [Moments.from_rows(problem, rows[~heavy], nodes), without]
+    heavy = is_heavy(rows.masses, lightest)
+    fits = held_out_fits(problem, rows, np.flatnonzero(heavy)[:, None])
+    return [Moments.from_rows(problem, rows[~heavy], nodes), fits]
 
 
 def _rows_left_out(problem: SpectralProblem, rows: EigenbasisRows) -> list[Any]:
@@ -212,8 +239,8 @@ class GainErrors:
     standard_errors : list of float
         That of each choice's gain.
     threshold : float
-        How many of its standard errors the largest of all candidates' gains must exceed, to be as unlikely by chance as
-        two standard errors are for a single gain.
+        How many of its standard errors the largest of all candidates' gains must exceed, to be as
+        unlikely by chance as two standard errors are for a single gain.
     """
 
     standard_errors: list[float]
@@ -223,29 +250,34 @@ class GainErrors:
 def gain_errors(
     problem: SpectralProblem, rows: EigenbasisRows, choices: Sequence[Choice]
 ) -> GainErrors:
-    """Return the standard error of each choice's leave-one-out gain, from its terms at these rows, of equal mass.
+    """Return the standard error of each choice's leave-one-out gain.
 
-    The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the spread of these
-    differences over the root of n. What it says is how far the gain on this sample may be from that.
+    It comes from the gain's terms at these rows, which have equal masses.
+
+    The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the
+    spread of these differences over the root of n. What it says is how far the gain on this sample
+    may be from that.
     """
     terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
     if len(rows.masses) < 2:
         return GainErrors([np.nan] * len(choices), np.inf)
     deviations = [np.std(each, axis=0, ddof=1) for each in terms]
     errors = [float(each[0]) / np.sqrt(problem.n) for each in deviations]
-    varies = [each > GAIN_ROUNDING * problem.largest_value for each in deviations]
-    standard = [
-        (each[:, some] - each[:, some].mean(axis=0)) / deviation[some]
-        for each, deviation, some in zip(terms, deviations, varies, strict=True)
-    ]
-    return GainErrors(errors, _threshold(np.concatenate(standard, axis=1)))
+    standardized = []
+    for each, deviation in zip(terms, deviations, strict=True):
+        varies = deviation > GAIN_ROUNDING * problem.largest_value
+        some = each[:, varies]
+        standardized.append((some - some.mean(axis=0)) / deviation[varies])
+    return GainErrors(errors, _threshold(np.concatenate(standardized, axis=1)))
 
 
 def _threshold(terms: Array) -> float:
-    """Return the quantile of the largest of several means, in standard errors, that two are of a single one.
+    """Return the number of standard errors that the largest of several gains has to exceed.
 
-    The means have the correlations of these standardised terms: random signs of the rows, normal ones, give the law of
-    the largest. With few rows, its tails are those of Student's distribution.
+    By chance it is exceeded as rarely as two standard errors are by a single gain.
+
+    The means have the correlations of these standardised terms: random signs of the rows, normal
+    ones, give the law of the largest. With few rows, its tails are those of Student's distribution.
     """
     n, level = len(terms), float(ndtr(SINGLE_GAIN_ERRORS))
     quantile = SINGLE_GAIN_ERRORS
@@ -257,18 +289,19 @@ def _threshold(terms: Array) -> float:
 
 
 def _terms_of_grid(problem: SpectralProblem, rows: EigenbasisRows, choice: Choice) -> Array:
-    """Return what a choice and other candidates of its grid gain at each of some rows: shape (rows, candidates)."""
-    own, some = (
-        choice.grid[[choice.index]],
-        np.unique(np.linspace(0, len(choice.grid) - 1, N_GRID_CANDIDATES).astype(int)),
-    )
+    """Return what a choice and other candidates of its grid gain at each of some rows.
+
+    Shape (rows, candidates).
+    """
+    own = _terms(problem, rows, choice.filter, choice.grid[[choice.index]])
+    some = np.unique(np.linspace(0, len(choice.grid) - 1, N_GRID_CANDIDATES).astype(int))
     others = choice.grid[some[some != choice.index]]
-    if not len(others) or (
-        problem.n > MAX_ROWS_REFIT and _poles_of(problem, Candidates(choice.filter, others)) is None
-    ):
-        return _terms(problem, rows, choice.filter, own)
-    first, rest = (_terms(problem, rows, choice.filter, grid) for grid in (own, others))
-    return np.concatenate([first, rest], axis=1)
+    if not len(others):
+        return own
+    candidates = Candidates(choice.filter, others)
+    if problem.n > MAX_ROWS_REFIT and _poles_of(problem, candidates) is None:
+        return own
+    return np.concatenate([own, _terms(problem, rows, choice.filter, others)], axis=1)
 
 
 def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, grid: Array) -> Array:
@@ -287,7 +320,9 @@ def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, gri
 
 @dataclass(frozen=True)
 class HeldOutFits:
-    """The sample without each of several sets F of points, in the basis that makes its own covariance diagonal.
+    """The sample without each of several sets F of points.
+
+    Each is in the basis that makes its own covariance diagonal.
 
     The sets are in the last axis but one, or in the last of what is a number for each.
     """
@@ -307,17 +342,15 @@ class HeldOutFits:
 
     @classmethod
     def from_held_out(cls, problem: SpectralProblem, held_out: HeldOut) -> HeldOutFits:
-        """Decompose the covariance without each set: Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ."""
+        """Decompose the covariance without each set.
+
+        Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ.
+        """
         whole, rest = problem.components, (1 - held_out.mass)[:, None]
-        covariance = -held_out.covariance
-        diagonal = np.arange(covariance.shape[-1])
-        covariance[..., diagonal, diagonal] += whole.gamma[..., None, :]
-        gamma, V = np.linalg.eigh(covariance / rest[..., None])
+        gamma, V = eigenpairs_without(whole.gamma, held_out.covariance, rest[..., None])
         gamma = without_rounding(gamma, problem.n)
-        mean, kappa = (
-            (whole.mean[..., None, :] - held_out.mean) / rest,
-            np.broadcast_to(held_out.kappa, rest.shape[:1]),
-        )
+        mean = (whole.mean[..., None, :] - held_out.mean) / rest
+        kappa = np.broadcast_to(held_out.kappa, rest.shape[:1])
         target = kappa[:, None] * (whole.target[..., None, :] - held_out.target)
 
         def turned(vectors: Array) -> Array:
@@ -336,17 +369,13 @@ class HeldOutFits:
         )
 
     def __add__(self, other: HeldOutFits) -> HeldOutFits:
-        parts = {
-            each.name: (getattr(self, each.name), getattr(other, each.name))
-            for each in fields(self)
-        }
         vectors = ("gamma", "mean", "target", "towards")
-        return HeldOutFits(
-            **{
-                k: np.concatenate(pair, axis=-2 if k in vectors else -1)
-                for k, pair in parts.items()
-            }
-        )
+        joined = {}
+        for each in fields(self):
+            axis = -2 if each.name in vectors else -1
+            pair = getattr(self, each.name), getattr(other, each.name)
+            joined[each.name] = np.concatenate(pair, axis=axis)
+        return HeldOutFits(**joined)
 
     @property
     def unshrunk(self) -> Array:
@@ -359,8 +388,8 @@ class HeldOutFits:
     def terms(self, filter: Shrinker, grid: Array, bias_factor: Array | float = 1.0) -> Array:
         """Return what each parameter gains by each set: shape (parameters, ..., sets).
 
-        With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩ − Σ_F p_i ‖h‖².
-        The last, the squared bias, is counted ``bias_factor`` times.
+        With h = r(m − f*), the shrinkage r = 1 − s moving m by −h, that is −2⟨Σ_F p_i (φ_i − m), h⟩
+        − Σ_F p_i ‖h‖². The last, the squared bias, is counted ``bias_factor`` times.
         """
         components = Components(self.gamma, self.mean, self.target, self.effective_size[:, None])
         h = (1 - filter.on(components, grid)) * (self.mean - self.target)
@@ -376,11 +405,9 @@ class HeldOutFits:
 
 
 def held_out_fits(problem: SpectralProblem, rows: EigenbasisRows, folds: Array) -> HeldOutFits:
-    """Return the sample without each of the folds, of shape (folds, size), which number the rows."""
-    size = len(folds) * problem.components.gamma.size * problem.components.gamma.shape[-1]
-    chunks = np.array_split(
-        folds, max(1, min(len(folds), max(MIN_CHUNKS, size // MAX_ENTRIES_PER_CHUNK)))
-    )
+    """Return the sample without each fold; folds, of shape (folds, size), hold row numbers."""
+    gamma = problem.components.gamma
+    chunks = refit_chunks(folds, gamma.size * gamma.shape[-1])
     held_out = partial(HeldOut.from_rows, problem, rows)
     return reduce(
         add,
@@ -388,3 +415,12 @@ def held_out_fits(problem: SpectralProblem, rows: EigenbasisRows, folds: Array) 
             lambda some: HeldOutFits.from_held_out(problem, held_out(some)), chunks
         ),
     )
+
+
+def refit_chunks(sets: Array, entries: int) -> list[Array]:
+    """Return sets to leave out, in chunks that fit in memory and give every core something to do.
+
+    ``entries`` is the number of matrix entries that leaving out one of them takes.
+    """
+    count = max(MIN_CHUNKS, len(sets) * entries // MAX_ENTRIES_PER_CHUNK)
+    return np.array_split(sets, max(1, min(len(sets), count)))

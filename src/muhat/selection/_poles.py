@@ -1,16 +1,17 @@
-"""Functions of a matrix as sums of resolvents, which are fitted to the function itself and know their error.
+"""Functions of a matrix as sums of resolvents that know their own error.
 
-On the interval where eigenvalues can be, r(γ) ≈ Re Σ_j c_j/(z_j − γ) with poles z_j on a curve around it, c being found
-by least squares at points of it. Leaving a row of the sample out moves no eigenvalue out of that interval, so that r of
-every left-out matrix is the same sum of its resolvents. How far the sum is from r is seen between the points, and so is
-how much its terms cancel: more poles are taken until it is accurate.
+On the interval where eigenvalues can be, r(γ) ≈ Re Σ_j c_j/(z_j − γ) with poles z_j on a curve
+around it, c being found by least squares at points of it. Leaving a row of the sample out moves no
+eigenvalue out of that interval, so that r of every left-out matrix is the same sum of its
+resolvents. How far the sum is from r is seen between the points, and so is how much its terms
+cancel: more poles are taken until it is accurate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from itertools import chain
 from operator import add
 
@@ -21,28 +22,49 @@ from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding, share_between_cor
 from muhat.filters import Filter
 from muhat.gram import EigenbasisRows, SpectralProblem
 
-MAX_FIT_ERROR, MAX_CANCELLATION = 1e-11, 4e5
-"""The error of a filter as a sum of resolvents, next to 1, up to which poles are taken, and how large the sum's terms
-may be, in units of what they cancel to: rounding then stays below 1e-10."""
+MAX_FIT_ERROR = 1e-11
+"""Largest error of a filter as a sum of resolvents, relative to 1."""
 
-ELLIPSE_DIGITS, ELLIPSE_HEIGHT = {"smooth": 16.0, "polynomial": 14.0}, 1.6
-"""What is left out is about exp(−2 · ELLIPSE_DIGITS) before rounding, which takes some digits of polynomials; and how far the
-poles of what varies over all scales are from the interval, as an angle seen from its lower end."""
+MAX_CANCELLATION = 4e5
+"""Largest size of the sum's terms, relative to what they cancel to: rounding stays below 1e-10."""
 
-POINTS_PER_POLE, MAX_POLES, N_CHECKED_PARAMETERS = 3, 1024, 80
-"""Points for each pole at which a function is fitted, the most poles, and how many of a grid's parameters are tried."""
+ELLIPSE_DIGITS = {"smooth": 16.0, "polynomial": 14.0}
+"""The truncation error is about exp(−2 · ELLIPSE_DIGITS); rounding takes digits of polynomials."""
 
-POLES_PER_BLOCK, MASSES_PER_BLOCK, ROWS_PER_BLOCK = 32, 64, 512
-"""Poles at which resolvents are held together, masses at which a filter is evaluated together, and rows of a core."""
+ELLIPSE_HEIGHT = 1.6
+"""Angle between the interval and poles for all scales, seen from the interval's lower end."""
 
-MIN_ROWS_COMPRESSED, SKETCH_SIZE = 500, 128
-"""Rows from which on it pays to look for the few functions of γ that all resolvents are sums of, and how many random
-sums of resolvents these are looked for in; twice as many where they are too few."""
+POINTS_PER_POLE = 3
+"""Points for each pole at which a function is fitted."""
+
+MAX_POLES = 1024
+"""Most poles that are tried."""
+
+N_CHECKED_PARAMETERS = 80
+"""Most parameters of a grid at which the error is checked."""
+
+POLES_PER_BLOCK = 32
+"""Poles at which resolvents are held together."""
+
+MASSES_PER_BLOCK = 64
+"""Masses at which a filter is evaluated together."""
+
+ROWS_PER_BLOCK = 512
+"""Rows that a core works on together."""
+
+MIN_ROWS_COMPRESSED = 500
+"""Fewest rows for which all resolvents are written as sums of few functions of γ."""
+
+SKETCH_SIZE = 128
+"""Random sums of resolvents in which these functions are searched; twice that on a second try."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the eigenvalues of A without a point can be: the largest alone near γ_max, all others from zero on."""
+    """Where the eigenvalues of A without a point can be.
+
+    The largest alone near γ_max, all others from zero on.
+    """
 
     largest: float
     """γ_max: poles around [0, 1] are stretched by it."""
@@ -55,9 +77,12 @@ class Interval:
 
     @classmethod
     def from_spectrum(cls, gamma: Array, rest: tuple[float, float], bound: float) -> Interval:
-        """Return it for ascending eigenvalues of A, the least and largest 1 − p_i, and k(x, x) up to a bound.
+        """Return the interval, given the eigenvalues of A and the least and largest 1 − p_i.
 
-        (1 − p_i) Ĉ_i = Ĉ − p_i φ_i φ_iᵀ has eigenvalues that are lower by no more than p_i k(x_i, x_i) (Weyl).
+        Eigenvalues are ascending; k(x, x) is at most ``bound``.
+
+        (1 − p_i) Ĉ_i = Ĉ − p_i φ_i φ_iᵀ has eigenvalues that are lower by no more than p_i k(x_i,
+        x_i) (Weyl).
         """
         largest = min(float(gamma.max(initial=0.0)), rest[1] * bound)
         second = float(gamma[..., -2].max()) if gamma.shape[-1] > 1 else 0.0
@@ -73,7 +98,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ellipse:
-    """The upper half of an ellipse whose foci are the ends of an interval, in z or in the logarithm of z + distance."""
+    """The upper half of an ellipse around an interval, in z or in log(z + distance).
+
+    The ends of the interval are its foci.
+    """
 
     nodes: int
     log_rho: float
@@ -81,17 +109,22 @@ class Ellipse:
     low: float = 0.0
     high: float = 1.0
     distance: float = 0.0
-    """Zero for an ellipse in z. In the logarithm, poles crowd towards 0 and keep right of −distance."""
+    """Zero for an ellipse in z.
+
+    In the logarithm, poles crowd towards 0 and keep right of −distance.
+    """
 
     def at(self, log_rho: float, angles: Array) -> Array:
         """Return points of the ellipse with that parameter: with zero, of the interval."""
         ends = self.low + self.distance, self.high + self.distance
         low, high = np.log(ends) if self.distance else ends
         u = (low + high) / 2 + (high - low) / 2 * np.cosh(log_rho + 1j * angles)
-        return np.exp(u) - self.distance if self.distance else u
+        if self.distance:
+            return np.exp(u) - self.distance
+        return u
 
     def poles_and_points(self) -> tuple[Array, Array, Array]:
-        """Return poles on the ellipse, points of the interval to fit a function at, and points between these."""
+        """Return poles on the ellipse, points to fit a function at, and points between these."""
         angles = np.linspace(0, np.pi, POINTS_PER_POLE * self.nodes)
         points = np.clip(self.at(0.0, angles).real, self.low, self.high)
         poles = self.at(self.log_rho, np.pi * (np.arange(self.nodes) + 0.5) / self.nodes)
@@ -99,14 +132,20 @@ class Ellipse:
 
 
 def _in_logarithm(distance: float) -> Ellipse:
-    """Return an ellipse for what varies over all scales down to a distance from zero, where it may have poles."""
+    """Return an ellipse for functions that vary on all scales down to a distance from zero.
+
+    They may have poles at that distance.
+    """
     log_rho = float(np.arcsinh(2 * ELLIPSE_HEIGHT / np.log1p(1 / distance)))
     return Ellipse(max(8, round(ELLIPSE_DIGITS["smooth"] / log_rho)), log_rho, distance=distance)
 
 
 @dataclass(frozen=True, eq=False)
 class Poles:
-    """Poles z in units of γ_max, their conjugates included, whose resolvents fit a function at points of [0, 1]."""
+    """Poles whose resolvents fit a function on [0, 1].
+
+    They are in units of γ_max, and stand for their conjugates too.
+    """
 
     z: Array
     points: Array
@@ -116,20 +155,23 @@ class Poles:
     """Errors of f are those of γ^power f(γ)."""
 
     def _resolvents(self, x: Array) -> Array:
-        """Return the real and minus the imaginary part of 1/(z − x), times x^power: shape (points, 2 · poles)."""
+        """Return the real and minus the imaginary part of 1/(z − x), times x^power.
+
+        Shape (points, 2 · poles).
+        """
         resolvent = x[:, None] ** self.power / (self.z - x[:, None])
         return np.concatenate([resolvent.real, -resolvent.imag], axis=1)
 
     @cached_property
     def _factors(self) -> tuple[Array, Array, Array]:
-        """Q and R of the resolvents at the points, columns divided by their lengths, and these lengths."""
+        """Q and R of the resolvents at the points, columns scaled to length 1, and the lengths."""
         resolvents = self._resolvents(self.points)
         lengths = np.sqrt((resolvents**2).sum(axis=0))
         Q, R = np.linalg.qr(resolvents / lengths)
         return Q, R, lengths
 
     def fit(self, values: Array) -> Array:
-        """Return the real and the imaginary parts of c, in columns, for functions whose values are rows."""
+        """Return the real and imaginary parts of c, in columns, for values of functions in rows."""
         Q, R, lengths = self._factors
         return (
             solve_triangular(R, Q.T @ (values * self.points**self.power).T, check_finite=False)
@@ -137,7 +179,10 @@ class Poles:
         )
 
     def weights(self, sums: Array) -> Array:
-        """Return w with Σ_x w(x) f(x) = Re Σ_j c_j F_j for every f that is fitted at the points x, given F, in rows."""
+        """Return w with Σ_x w(x) f(x) = Re Σ_j c_j F_j for every fitted f, given F in rows.
+
+        x are the points at which f is fitted.
+        """
         Q, R, lengths = self._factors
         parts = np.concatenate([sums.real, -sums.imag], axis=-1) / lengths
         solved = solve_triangular(
@@ -146,7 +191,10 @@ class Poles:
         return (Q @ solved).T.reshape(*sums.shape[:-1], -1) * self.points**self.power
 
     def errors(self, at_points: Array, at_checks: Array) -> Array:
-        """Return the largest error of each function, by its values; infinite where rounding could spoil the sum."""
+        """Return the largest error of each function, by its values.
+
+        Infinite where rounding could spoil the sum.
+        """
         fit, resolvents = self.fit(at_points), self._resolvents(self.checks)
         gaps = np.abs(resolvents @ fit - (at_checks * self.checks**self.power).T).max(axis=0)
         return np.where(
@@ -156,15 +204,21 @@ class Poles:
 
 @lru_cache(maxsize=4)
 def _poles(ellipses: tuple[Ellipse, ...], power: float) -> Poles:
-    """Return poles on ellipses; their factors, once they are computed, serve the next sample too."""
-    z, points, checks = map(
-        np.concatenate, zip(*(each.poles_and_points() for each in ellipses), strict=True)
-    )
+    """Return poles on ellipses.
+
+    Their factors, once they are computed, serve the next sample too.
+    """
+    on_each = [each.poles_and_points() for each in ellipses]
+    z, points, checks = map(np.concatenate, zip(*on_each, strict=True))
     return Poles(z, points, checks, power)
 
 
 def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
-    """Return so many poles on an ellipse around all eigenvalues but a largest that is far away, with few around it."""
+    """Return an ellipse of poles for polynomials, and a second one if γ_max stands apart.
+
+    The first goes around all eigenvalues but one that is far above the others, the second, of few
+    poles, around that one.
+    """
     log_rho, width = ELLIPSE_DIGITS["polynomial"] / nodes, max(1 - interval.first, 1e-6)
     if interval.second == 1:
         return (Ellipse(nodes, log_rho),)
@@ -176,76 +230,88 @@ def _for_polynomials(nodes: int, interval: Interval) -> tuple[Ellipse, ...]:
 def poles_to_try(
     filter: Filter, grid: Array, interval: Interval, power: float = 0.0
 ) -> Iterator[Poles]:
-    """Yield poles that may serve a filter on its whole grid, likely ones first; of these, the fewest first.
+    """Yield poles that may serve a filter on its whole grid, likely ones first.
 
-    A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it decays or has poles
-    there; if it is a polynomial that is best on an interval, its degree is about reach^(−1/2).
+    Of these, the fewest first.
+
+    A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it
+    decays or has poles there; if it is a polynomial that is best on an interval, its degree is
+    about reach^(−1/2).
     """
-    reach = (
-        min(float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))) / interval.largest
-    )
-    reach = 1.0 if filter.constant else min(max(reach, 1e-300), 1.0)
-    powers = [4.0 ** (np.floor(np.log(reach) / np.log(4)) + k) for k in (1, 0, -2)]
-    likely: list[tuple[Ellipse, ...]] = [(_in_logarithm(distance),) for distance in powers]
-    for second in {
-        interval.second,
-        1.0,
-    }:  # a polynomial may be steep around a largest eigenvalue that stands apart
-        least, part = (
-            8 + round(1.5 * np.sqrt(second / reach)),
-            replace(interval, second=second),
-        )  # for its square
-        likely += [
-            _for_polynomials(min(round(least * 1.3**k), MAX_POLES), part)
-            for k in range(4)
-            if least <= MAX_POLES
-        ]
+    reach = 1.0
+    if not filter.constant:
+        ends = float(filter.as_lambda(grid[0])), float(filter.as_lambda(grid[-1]))
+        reach = min(max(min(ends) / interval.largest, 1e-300), 1.0)
+    # Distances are powers of four, so that filters and samples share their poles.
+    power_of_four = np.floor(np.log(reach) / np.log(4))
+    likely: list[tuple[Ellipse, ...]] = []
+    for more in (1, 0, -2):
+        likely.append((_in_logarithm(4.0 ** (power_of_four + more)),))
+    # A polynomial may be steep around a largest eigenvalue that stands apart.
+    for second in {interval.second, 1.0}:
+        least = 8 + round(1.5 * np.sqrt(second / reach))  # for its square
+        if least <= MAX_POLES:
+            part = replace(interval, second=second)
+            for k in range(4):
+                likely.append(_for_polynomials(min(round(least * 1.3**k), MAX_POLES), part))
     likely.sort(key=lambda ellipses: sum(each.nodes for each in ellipses))
-    others = [(_in_logarithm(10.0**-k),) for k in range(0, 17, 4)] + [
-        _for_polynomials(64, interval)
-    ]
-    is_stated = (
-        type(filter).as_lambda is not Filter.as_lambda
-    )  # else its parameter need not be like λ
-    return (_poles(ellipses, power) for ellipses in (likely if is_stated else likely + others))
+    if type(filter).as_lambda is Filter.as_lambda:  # its parameter need not be like λ
+        for k in range(0, 17, 4):
+            likely.append((_in_logarithm(10.0**-k),))
+        likely.append(_for_polynomials(64, interval))
+    return (_poles(ellipses, power) for ellipses in likely)
 
 
 def find_poles(
     filter: Filter, grid: Array, interval: Interval, known: Iterable[Poles]
 ) -> Poles | None:
-    """Return poles by which a filter is accurate for its whole grid, if there are any; known ones cost least."""
+    """Return poles by which a filter is accurate for its whole grid, if there are any.
+
+    Known ones cost least.
+    """
     tried = chain(known, poles_to_try(filter, grid, interval))
+    error = partial(_error, filter=filter, grid=grid, interval=interval)
+    return first_accurate(tried, error, MAX_FIT_ERROR)
+
+
+def first_accurate(
+    tried: Iterable[Poles], error: Callable[[Poles], float], tolerance: float
+) -> Poles | None:
+    """Return the first poles whose error is within the tolerance.
+
+    None if there are no such poles.
+    """
     with BLAS_ON_ONE_THREAD:  # matrices are small
-        return next(
-            (poles for poles in tried if _error(poles, filter, grid, interval) <= MAX_FIT_ERROR),
-            None,
-        )
+        for poles in tried:
+            if error(poles) <= tolerance:
+                return poles
+    return None
 
 
 def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
-    """Return the largest error, over a grid, of what is summed up to score a filter: r and r², r = 1 − s."""
-    worst, grid = (
-        0.0,
-        grid[np.unique(np.linspace(0, len(grid) - 1, N_CHECKED_PARAMETERS).round().astype(int))],
-    )
+    """Return the largest error, over a grid, of the functions that score a filter: r and r²."""
+    some = np.unique(np.linspace(0, len(grid) - 1, N_CHECKED_PARAMETERS).round().astype(int))
+    grid, worst = grid[some], 0.0
     for scale in set(interval.scales.tolist()):
-        with np.errstate(all="ignore"):
-            found = [
-                1 - filter.path(x * (interval.largest / scale), grid)
-                for x in (poles.points, poles.checks)
-            ]
-        if not all(np.isfinite(r).all() and (np.abs(r) < 1e100).all() for r in found):
-            return np.inf
-        worst = max(worst, float(poles.errors(*(np.concatenate([r, r**2]) for r in found)).max()))
+        both = []
+        for x in (poles.points, poles.checks):
+            with np.errstate(all="ignore"):
+                r = 1 - filter.path(x * (interval.largest / scale), grid)
+            # Values of a filter above 1e100 are ruled out before their squares overflow.
+            if not (np.isfinite(r).all() and (np.abs(r) < 1e100).all()):
+                return np.inf
+            both.append(np.concatenate([r, r**2]))
+        worst = max(worst, float(poles.errors(*both).max()))
     return worst
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Poles z that were chosen, of several filters, with 1/(z − γ) at each as sums of few functions of γ.
+    """The poles z of several filters, with 1/(z − γ) as sums of few functions of γ.
 
-    Seen from poles around them the eigenvalues blur: the matrix of all 1/(z − γ) has a rank, to rounding, below the
-    number of poles and eigenvalues, and only that many products with eigenvectors are needed for all poles.
+    Seen from poles around them the eigenvalues blur: the matrix of all 1/(z − γ) has a rank, to
+    rounding, below the number of poles and eigenvalues, and only that many products with
+    eigenvectors are needed for all poles.
     """
 
     z: Array
@@ -262,22 +328,31 @@ class Nodes:
         z = largest * np.concatenate([each.z for each in chosen])
         starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
-        sizes = () if gamma.ndim > 1 or n < MIN_ROWS_COMPRESSED else (SKETCH_SIZE, 2 * SKETCH_SIZE)
-        for size in (each for each in sizes if each <= min(len(gamma), 2 * len(z))):
-            scale = np.abs(resolvent).max(axis=0)
-            rows = (resolvent / scale).view(np.float64)
-            with BLAS_ON_ONE_THREAD:  # threads of its own would still wait for work when ours begin
-                basis, sketch = np.linalg.qr(
-                    rows.T @ (np.random.default_rng(0).random((len(gamma), size)) - 0.5)
-                )
-                turn, sigma, _ = np.linalg.svd(sketch)
-                rank = int((sigma > rounding(sigma) * sigma[0]).sum())
-                if rank < size:  # else there may be more
-                    V = basis @ turn[:, :rank]
-                    return cls(
-                        z, starts, rows @ V, np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
-                    )
+        if gamma.ndim == 1 and n >= MIN_ROWS_COMPRESSED:
+            for size in (SKETCH_SIZE, 2 * SKETCH_SIZE):
+                if size <= min(len(gamma), 2 * len(z)):
+                    compressed = cls._compressed(z, starts, resolvent, size)
+                    if compressed is not None:
+                        return compressed
         return cls(z, starts, None, resolvent)
+
+    @classmethod
+    def _compressed(
+        cls, z: Array, starts: tuple[int, ...], resolvent: Array, size: int
+    ) -> Nodes | None:
+        """Return the poles with fewer functions of γ than a sketch has columns, or None."""
+        scale = np.abs(resolvent).max(axis=0)
+        rows = (resolvent / scale).view(np.float64)
+        with BLAS_ON_ONE_THREAD:  # threads of its own would still wait for work when ours begin
+            signs = np.random.default_rng(0).random((len(rows), size)) - 0.5
+            basis, sketch = np.linalg.qr(rows.T @ signs)
+            turn, sigma, _ = np.linalg.svd(sketch)
+            rank = int((sigma > rounding(sigma) * sigma[0]).sum())
+            if rank == size:  # there may be more
+                return None
+            V = basis @ turn[:, :rank]
+            C = np.ascontiguousarray(V.T).view(resolvent.dtype) * scale
+            return cls(z, starts, rows @ V, C)
 
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
         """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the poles z."""
@@ -289,10 +364,13 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Moments:
-    """What rows contribute to a gain at each pole z, summed over points of equal mass; those of two batches add up.
+    """What rows contribute to a gain at each pole z, summed over points of equal mass.
 
-    With R_i the resolvent of (1 − p_i) Ĉ_i, ``linear`` is Σ p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and ``quadratic`` is
-    Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩; or both are the weights that follow at points of [0, γ_max].
+    Those of two batches add up.
+
+    With R_i the resolvent of (1 − p_i) Ĉ_i, ``linear`` is Σ p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and
+    ``quadratic`` is Σ p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩; or both are the weights that follow at
+    points of [0, γ_max].
     """
 
     z: Array
@@ -350,7 +428,9 @@ class Moments:
         return Moments(largest * poles.points, self.rest, *map(poles.weights, sums))
 
     def gains(self, filter: Filter, grid: Array, bias_factor: Array) -> Array:
-        """Return what each parameter gains over KME, from weights: each term has a factor r, as small as the gain.
+        """Return what each parameter gains over KME, from weights.
+
+        Each term has a factor r, as small as the gain.
 
         The squared bias, which is what ``quadratic`` sums up to, is counted ``bias_factor`` times.
         """
@@ -368,16 +448,19 @@ class Moments:
 def at_nodes(
     problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes, centred: bool
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩ of every row, some poles at a time.
+    """Yield the linear and the quadratic term of every row's gain, some poles at a time.
 
-    With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ leaves the resolvent
-    R_i = R − p_i Rφ_i φ_iᵀR/t, t = 1 + p_i a (Sherman and Morrison). m_i − f_i is v + βφ_i with v = μ̂/c − κf*, so that
-    with g = p_i (b/c − κe) the two are
+    These are p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩.
 
-        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) (g − β)/t]/c   and   p_i vᵀRv − [g (g − 2β) − β² p_i a]/t.
+    With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ
+    leaves the resolvent R_i = R − p_i Rφ_i φ_iᵀR/t, t = 1 + p_i a (Sherman and Morrison). m_i − f_i
+    is v + βφ_i with v = μ̂/c − κf*, so that with g = p_i (b/c − κe) the two are
 
-    Over all rows, b − μ̂ᵀRμ̂ and e − μ̂ᵀRf* have the mean zero: where all have one mass they can be left out
-    (``centred``), which leaves what is of the order of p_i.
+        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) (g − β)/t]/c   and
+        p_i vᵀRv − [g (g − 2β) − β² p_i a]/t.
+
+    Over all rows, b − μ̂ᵀRμ̂ and e − μ̂ᵀRf* have the mean zero: where all have one mass they can be
+    left out (``centred``), which leaves what is of the order of p_i.
     """
     components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
     c, beta, kappa = (
@@ -389,11 +472,9 @@ def at_nodes(
         return nodes.sums((x * y)[..., None, :], ones)
 
     m, f = components.mean, components.target
-    own, mean, mean_mean = (
-        nodes.sums(rows.U**2, components.gamma),
-        nodes.sums(rows.U, root * m),
-        form(m, m),
-    )
+    own = nodes.sums(rows.U**2, components.gamma)
+    mean = nodes.sums(rows.U, root * m)
+    mean_mean = form(m, m)
     if problem.has_target:
         target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
     for some in slices(0, len(nodes.z), POLES_PER_BLOCK):

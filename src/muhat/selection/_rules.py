@@ -1,4 +1,4 @@
-"""The rules beside leave-one-out: generalised cross-validation, k-fold, and parameters that are given."""
+"""Generalised cross-validation, k-fold, and rules that know the parameter: Fixed and Rate."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from muhat.selection._base import (
     check_rest,
     checked_bias_factor,
     checked_grid,
+    gcv_scores,
     only_choice,
     strengths_of,
 )
@@ -37,7 +38,7 @@ from muhat.selection._leave_one_out import HeldOutFits, held_out_fits
 __all__ = ["GCV", "Fixed", "KFold", "ParameterRule", "Rate"]
 
 N_LEADING = 100
-"""Thresholds that truncated SVD chooses from on ``gram="blocks"``, one behind each of the leading eigenvalues."""
+"""Most thresholds of truncated SVD on ``gram="blocks"``, one per leading eigenvalue."""
 
 NO_ROWS = np.empty(0, np.int64)
 """The fold that leaves out nothing: the whole sample."""
@@ -47,7 +48,8 @@ NO_ROWS = np.empty(0, np.int64)
 class GCV(Scored):
     """GCV(λ) = (1/n)‖Kβ − K1_n‖² / (1 − tr s_λ(A)/n)².
 
-    It cannot choose for a constant filter, as numerator and denominator then shrink alike, whatever λ.
+    It cannot choose for a constant filter, as numerator and denominator then shrink alike, whatever
+    λ.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ class GCV(Scored):
 
     def needs(self, filter: Shrinker) -> Access:
         """All eigenpairs; for truncated SVD, the leading ones are enough."""
-        return filter.needs if filter.needs == Access.LEADING else Access.SPECTRUM
+        if filter.needs == Access.LEADING:
+            return filter.needs
+        return Access.SPECTRUM
 
     def can_choose(self, filter: Shrinker, n: int) -> bool:
         """Whether the filter treats components differently: else the score is flat."""
@@ -74,7 +78,8 @@ class GCV(Scored):
     def _choice_on_blocks(self, problem: BlockProblem, filter: Shrinker) -> Choice:
         """Return truncated SVD's choice from the leading eigenpairs.
 
-        What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of them.
+        What lies behind them is cut off by every candidate: the part of b = Aq − D f*(X) outside of
+        them.
         """
         if self.grid is None:
             leading = Leading(problem, min(N_LEADING + 1, problem.n))
@@ -84,7 +89,7 @@ class GCV(Scored):
             leading = Leading.down_to(problem, float(candidates.grid.min()))
         kept = leading.kept(candidates.grid)
         residual = (1 - kept) @ leading.projected**2 + leading.behind
-        gains = -_gcv(residual, 1 - kept.sum(axis=-1) / problem.n)
+        gains = -gcv_scores(residual, 1 - kept.sum(axis=-1) / problem.n, problem.n)
         choice = self.largest(problem, candidates, gains, leading.strengths(kept), 0.0)
         return leading.with_solution(choice, kept[choice.index])
 
@@ -101,36 +106,32 @@ class GCVScores(Scores):
         """Return minus the GCV scores of a filter's parameters."""
         filter, components = self.filters[place], self.problem.components
         if filter.constant:
-            needed, advice = (
-                "a filter that treats components differently is needed",
-                "use selection='loo' for it",
-            )
-            raise MuhatError("GCV", needed, f"{type(filter).__name__}, whose score is flat", advice)
+            needed = "a filter that treats components differently is needed"
+            got = f"{type(filter).__name__}, whose score is flat"
+            raise MuhatError("GCV", needed, got, "use selection='loo' for it")
         r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2
         unseen = (self.problem.n - r.shape[-1]) * (1 - filter.at_zero(grid))
         freedom = (r.sum(axis=-1) + unseen.reshape(-1, *[1] * (r.ndim - 2))) / self.problem.n
-        return -np.moveaxis(_gcv((r**2 * gap).sum(axis=-1), freedom), 0, -1)
-
-
-def _gcv(residual: Array, freedom: Array) -> Array:
-    """Return residual/freedom²; no freedom is interpolation, which says nothing and is chosen after all else."""
-    return np.divide(residual, freedom**2, out=np.full_like(residual, np.inf), where=freedom > 0)
+        scores = gcv_scores((r**2 * gap).sum(axis=-1), freedom, self.problem.n)
+        return -np.moveaxis(scores, 0, -1)
 
 
 @dataclass
 class KFold(Scored):
     """Σ_F Σ_{i ∈ F} p_i ‖k(x_i, ·) − μ_λ^(−F)‖² over folds F.
 
-    It takes an eigendecomposition for each fold; on ``gram="blocks"``, one sequence of products for all of them.
+    It takes an eigendecomposition for each fold; on ``gram="blocks"``, one sequence of products for
+    all of them.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds.
     random_state : int, default=0
-        The seed that splits the points into folds: at random, or, of a sample that is known by its features only, by a
-        hash of each row, so that it does not matter how rows are batched; equal rows of a batch in turn.
+        The seed that splits the points into folds: at random, or, of a sample that is known by its
+        features only, by a hash of each row, so that it does not matter how rows are batched; equal
+        rows of a batch in turn.
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     bias_factor : float, 'auto' or None, default=None
@@ -146,7 +147,9 @@ class KFold(Scored):
     @property
     def least_points(self) -> int:  # type: ignore[override]
         """A point for each fold."""
-        return self.n_splits if isinstance(self.n_splits, Integral) else 2
+        if isinstance(self.n_splits, Integral):
+            return self.n_splits
+        return 2
 
     def check(self, filter: Shrinker) -> None:
         super().check(filter)
@@ -155,14 +158,19 @@ class KFold(Scored):
         checked_bias_factor(self, self.bias_factor)
 
     def needs(self, filter: Shrinker) -> Access:
-        """Products with A, in which all folds take part; all eigenpairs for filters that take any."""
-        return filter.needs if filter.needs == Access.PRODUCTS else Access.SPECTRUM
+        """Products with A, in which all folds take part.
+
+        All eigenpairs for filters that take any.
+        """
+        if filter.needs == Access.PRODUCTS:
+            return filter.needs
+        return Access.SPECTRUM
 
     def choices(self, problem: Problem, filters: Sequence[Shrinker]) -> list[Choice]:
         if Access.SPECTRUM in problem.access:
             return super().choices(cast(SpectralProblem, problem), filters)
         blocks = cast(BlockProblem, problem)
-        candidates = [candidates_of(self, self.grid, blocks, filter) for filter in filters]
+        candidates = [candidates_of(self, filter, blocks) for filter in filters]
         factor = bias_factor_on(self.bias_factor, blocks)
         krylov = Krylov(blocks, [*self.folds(blocks.masses), NO_ROWS], candidates, factor)
         return [krylov.with_solution(choice) for choice in self.refined(krylov, candidates)]
@@ -176,10 +184,9 @@ class KFold(Scored):
             )
         dense = cast(DenseProblem, problem)
         folds = self.folds(dense.masses)
-        alike = [
-            np.stack([fold for fold in folds if len(fold) == size])
-            for size in sorted({len(f) for f in folds})
-        ]
+        alike = []
+        for size in sorted({len(fold) for fold in folds}):
+            alike.append(np.stack([fold for fold in folds if len(fold) == size]))
         without = reduce(add, (held_out_fits(dense, dense.rows, some) for some in alike))
         return FoldScores(dense, candidates, without, factor)
 
@@ -264,7 +271,9 @@ class Fixed(ParameterRule):
 
 @dataclass
 class Rate(ParameterRule):
-    """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix; for iterations, the t that acts as λ.
+    """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix.
+
+    For iterations, the t that acts as λ.
 
     Parameters
     ----------

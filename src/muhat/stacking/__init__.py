@@ -1,4 +1,4 @@
-"""The stacked mean: many estimates of a kernel mean, weighted by how they do on points that are left out."""
+"""The stacked mean: many estimates of a kernel mean, weighted by leave-one-out."""
 
 from muhat.stacking._candidates import (
     Candidate,

@@ -1,4 +1,4 @@
-"""The candidates that are stacked: ways to estimate a distribution from a sample, and what each is without a fold."""
+"""The candidates that are stacked: estimates of a distribution, with and without each fold."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MAX_ROWS_PRODUCTS = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
 
 EMPTY_CLUSTER_SHARE = 1e-12
-"""The share of its mass up to which a cluster is empty."""
+"""Share of its mass up to which a cluster without a fold counts as empty."""
 
 PRIOR_SIZE = 5.0
-"""The points that a cluster borrows from the spread within all clusters."""
+"""Points that each cluster borrows from the covariance within all clusters."""
 
 
 class Candidate(BaseEstimator, ABC):
@@ -46,16 +46,17 @@ class Candidate(BaseEstimator, ABC):
 
     @abstractmethod
     def names(self, sample: StackSample) -> list[str]:
-        """Return the names of the estimates that it makes from a sample of this size: none where it cannot."""
+        """Return the names of its estimates for a sample of this size; empty if it has none."""
 
     @abstractmethod
     def fit(self, sample: StackSample) -> list[Measure]:
         """Return the estimates."""
 
     def checked_fit(self, sample: StackSample) -> list[Measure]:
-        """Return the estimates, or refuse what is none."""
+        """Return the estimates; raise MuhatError if ``fit`` returned anything else."""
         measures, names = self.fit(sample), self.names(sample)
-        needed = f"fit must return a list of {len(names)} estimates, weights on {sample.n} rows or Mixture objects"
+        kinds = f"weights on {sample.n} rows or Mixture objects"
+        needed = f"fit must return a list of {len(names)} estimates, {kinds}"
         if not isinstance(measures, list) or len(measures) != len(names):
             raise MuhatError(type(self).__name__, needed, repr(measures)[:60])
         found: list[Measure] = []
@@ -73,21 +74,16 @@ class Candidate(BaseEstimator, ABC):
     def left_out(
         self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
     ) -> list[Array]:
-        """Return the waves of each estimate without each fold: arrays of shape (folds, frequencies)."""
-        refits = [self.checked_fit(sample.without(rows)) for rows in folds]
-        return [
-            np.concatenate(
-                [
-                    wave_of_measure(measure, waves, ~rows)
-                    for measure, rows in zip(measures, folds, strict=True)
-                ]
-            )
-            for measures in zip(*refits, strict=True)
-        ]
+        """Return the characteristic values without each fold: arrays (folds, frequencies)."""
+        by_fold = []
+        for rows in folds:
+            refits = self.checked_fit(sample.without(rows))
+            by_fold.append([wave_of_measure(measure, waves, ~rows) for measure in refits])
+        return [np.concatenate(each) for each in zip(*by_fold, strict=True)]
 
 
 def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[int]:
-    """Return a parameter that is a list of whole numbers, or refuse it."""
+    """Return a parameter as a list of whole numbers; raise MuhatError if it is not one."""
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
         raise MuhatError(
             type(part).__name__, f"{name} must be a list of whole numbers", repr(values)
@@ -221,14 +217,14 @@ class GaussianFit(Candidate):
 
 
 def unbiased(size: Array | float) -> Array:
-    """Return n/(n − 1), which makes the variance of so many rows unbiased; zero for one row, which has none."""
+    """Return n/(n − 1), the factor that makes a variance unbiased; zero for one row."""
     size = np.asarray(size, dtype=float)
     return np.where(size > 1.5, size / np.maximum(size - 1, 0.5), 0.0)
 
 
 @dataclass
 class WardMixtures(Candidate):
-    """Mixtures of Gaussians, one for each of Ward's clusters, whose covariances borrow from one another.
+    """Mixtures of Gaussians, one for each of Ward's clusters, with covariances that borrow.
 
     A cluster c of n_c points has the covariance S_c = (scatter_c + 5 S_w)/(n_c + 4), where S_w is
     the covariance within all clusters. A fold is left out of the clusters of the whole sample.
@@ -265,24 +261,25 @@ class WardMixtures(Candidate):
     def left_out(
         self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
     ) -> list[Array]:
-        """Return the waves of the mixtures without each fold, in which clusters keep the points that are left."""
+        """Return the mixtures' waves without each fold; clusters keep their other points."""
         labels, parents = self._clusters(sample)
         cells = _Cells.from_labels(labels, folds, waves)
         return [cells.merged(parent).left_out(folds) for parent in parents]
 
     def _clusters(self, sample: StackSample) -> tuple[Array, list[Array]]:
-        """Return the smallest cluster of each row, and which one each of these is in, for each number of clusters."""
+        """Return the finest cluster of each row, and the parents of these at each level."""
         tree, members, X = sample.whitened_tree if self.whiten else sample.tree
         levels = cut(tree, self.sizes_for(sample))
         labels = max(levels, key=np.max)
         first = np.unique(labels, return_index=True)[1]
-        return labels if len(members) == sample.n else _nearest_cluster(X, members, labels), list(
-            levels[:, first]
-        )
+        parents = list(levels[:, first])
+        if len(members) < sample.n:
+            labels = _nearest_cluster(X, members, labels)
+        return labels, parents
 
 
 def _nearest_cluster(X: Array, members: Array, labels: Array) -> Array:
-    """Return the cluster of each row: its own for the members of the tree, for others that of the nearest mean."""
+    """Return the cluster of each row: that of the nearest mean for rows outside of the tree."""
     means = np.stack([X[members][labels == c].mean(axis=0) for c in range(labels.max() + 1)])
     joined = np.concatenate(
         [cdist(X[rows], means).argmin(axis=1) for rows in slices(0, len(X), ROWS_PER_CHUNK)]
@@ -304,7 +301,10 @@ def mixture_of_clusters(sample: StackSample, labels: Array) -> Mixture:
 def cluster_moments(
     X: Array, masses: Array, labels: Array, count: int
 ) -> tuple[Array, Array, Array]:
-    """Return the mass, the mean and the scatter Σ m_i (x_i − x̄)(x_i − x̄)ᵀ of each cluster; zeros of an empty one."""
+    """Return the mass, mean and scatter Σ m_i (x_i − x̄)(x_i − x̄)ᵀ of each cluster.
+
+    They are zero for an empty cluster.
+    """
     pi, d = np.bincount(labels, masses, count), X.shape[1]
     member = indicators(labels, count, masses)
     means = member @ X / np.where(pi > 0, pi, 1)[:, None]
@@ -328,7 +328,7 @@ def covariance_of_cluster(scatter: Any, within: Any, size: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """What a fold and a cluster have in common: Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over their rows."""
+    """Sums Σ m_i, Σ m_i ω·x_i and Σ m_i (ω·x_i)² over the rows of each fold and cluster."""
 
     group: Array
     """The fold of each cell."""
@@ -354,7 +354,7 @@ class _Cells:
         return _Cells(pairs // count, pairs % count, *sums)
 
     def left_out(self, folds: Folds) -> Array:
-        """Return the waves of the mixture of these clusters without each fold, of shape (folds, frequencies).
+        """Return the waves of the mixture without each fold: shape (folds, frequencies).
 
         A fold changes the clusters that it has rows in, and of the others only what they borrow.
         """

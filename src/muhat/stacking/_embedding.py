@@ -1,4 +1,4 @@
-"""Points and Gaussians as one element of the RKHS: what a stacked mean is, where Gaussians have a closed form."""
+"""Points and Gaussians as one element of the RKHS, as a stacked mean has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muhat.kernels import Kernel, Mixture
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MixedEmbedding(Element):
-    """The function Σ_i β_i k(x_i, ·) + Σ_c p_c E k(Y_c, ·), Y_c ~ N(θ_c, S_c): points and Gaussians, mixed.
+    """The function Σ_i β_i k(x_i, ·) + Σ_c p_c E k(Y_c, ·), Y_c ~ N(θ_c, S_c).
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ class MixedEmbedding(Element):
     def __post_init__(self) -> None:
         masses = np.asarray(self.masses, dtype=np.float64)
         if masses.shape != self.gaussians.weights.shape or not np.isfinite(masses).all():
-            needed = f"masses must be finite numbers, one for each of {len(self.gaussians.weights)} Gaussians"
+            count = len(self.gaussians.weights)
+            needed = f"masses must be finite numbers, one for each of {count} Gaussians"
             raise MuhatError("MixedEmbedding", needed, f"{masses}")
         vars(self).update(masses=frozen(masses))
 

@@ -1,4 +1,4 @@
-"""StackedMean: many estimates of a kernel mean, weighted by their leave-one-out moments, as one estimator."""
+"""StackedMean: many estimates of a kernel mean, weighted by their leave-one-out moments."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ MAX_ROWS_COUNTED = 20_000
 """Rows up to which weights that are whole numbers are counts, and rows are repeated."""
 
 MIN_BANDWIDTH = 1e-150
-"""Bandwidths from which on the squares of frequencies are numbers."""
+"""Smallest bandwidth whose frequencies can be squared."""
 
 CLEAR_GAIN_ERRORS = 2.0
-"""Standard errors beyond which a gain is said to be one."""
+"""Number of standard errors beyond which a gain is reported as clear."""
 
 
 class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
@@ -189,12 +189,12 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
 
     @property
     def gain_(self) -> float:
-        """How much lower its risk is than the plain mean's, as a share of that, estimated on held-out rows."""
+        """The gain over the plain mean, as a share of its risk, estimated on held-out rows."""
         return self._held_out.gain
 
     @property
     def gain_error_(self) -> float:
-        """A bound on the standard error of ``gain_``, as an estimate of the gain of the average sample."""
+        """A bound on the standard error of ``gain_``, as an estimate of the expected gain."""
         return self._held_out.error
 
     @cached_property
@@ -214,9 +214,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         return self.embedding_(checked_sample(self, X, reset=False).astype(np.float64))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate: the larger, the better.
+        """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate.
 
-        Comparable between estimates with one kernel, never between kernels or bandwidths.
+        Larger is better. Scores can be compared between estimates with the same kernel, not between
+        kernels or bandwidths.
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False).astype(np.float64)
@@ -224,7 +225,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
     def verdict(self, best: float) -> str:
-        """Return one sentence on its gain beside that of the best filter, in percent of the plain mean's risk."""
+        """Return a sentence on its gain and that of the best filter, in percent of KME's risk."""
         gain, error = 100 * self.gain_, 100 * self.gain_error_
         if not np.isfinite(error):
             return "Stacked mean: too few rows to tell whether it is better than the plain average."
@@ -234,10 +235,11 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         if gain < 0:
             return f"Stacked mean: worse than the plain average ({numbers})."
         compared = "more than" if gain > best else "no more than"
-        return f"Stacked mean: risk lower than the plain average's by {numbers}, {compared} with the best filter."
+        found = f"risk lower than the plain average's by {numbers}"
+        return f"Stacked mean: {found}, {compared} with the best filter."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the gain and its standard error, in percent of the plain mean's risk, and the weights by name."""
+        """Return the gain and its standard error in percent of KME's risk, and the weights."""
         gains = {"improvement": 100 * self.gain_, "standard_error": 100 * self.gain_error_}
         return {
             **gains,
@@ -275,10 +277,8 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         given = default_candidates(kernel) if self.candidates is None else self.candidates
         for each in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(each, Candidate):
-                needed, advice = (
-                    "candidates must be a list of Candidate objects",
-                    "as in [GaussianFit(), NuSteps()]",
-                )
+                needed = "candidates must be a list of Candidate objects"
+                advice = "as in [GaussianFit(), NuSteps()]"
                 raise MuhatTypeError("StackedMean", needed, repr(each), advice)
         if not isinstance(given, list | tuple):
             raise MuhatTypeError("StackedMean", "candidates must be a list", repr(given))
@@ -286,7 +286,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
 
 
 def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
-    """Return the candidates that are stacked by default: with jitter where Gaussians have no closed form."""
+    """Return the candidates that are stacked by default.
+
+    ``ClusterJitter`` is for kernels that lack the kernel mean of a Gaussian in closed form.
+    """
     found = [
         PlainMean(),
         NuSteps(),
@@ -299,14 +302,13 @@ def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
 
 
 def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:
-    """Return rows in double precision, repeated where weights are counts, and their masses, all positive."""
+    """Return float64 rows, repeated if weights are counts, and their positive masses."""
     rows = rows.astype(np.float64)
     if sample_weight is None:
         return rows, np.full(len(rows), 1 / len(rows))
     weights = checked_weights("StackedMean", sample_weight, len(rows))
-    if np.array_equal(weights, np.floor(weights)) and weights.sum() <= max(
-        MAX_ROWS_COUNTED, len(rows)
-    ):
+    are_counts = np.array_equal(weights, np.floor(weights))
+    if are_counts and weights.sum() <= max(MAX_ROWS_COUNTED, len(rows)):
         rows = np.repeat(rows, weights.astype(np.intp), axis=0)
         return rows, np.full(len(rows), 1 / len(rows))
     masses = checked_masses("StackedMean", weights, len(rows))
@@ -314,29 +316,27 @@ def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:
 
 
 def _check_squares(rows: Array) -> None:
-    """Refuse rows whose covariances are not finite."""
+    """Raise MuhatError for rows whose covariances are not finite."""
     with np.errstate(over="ignore"):
         spread = float(np.ptp(rows.astype(np.float64), axis=0).max())
     if spread > (np.finfo(np.float64).max / rows.size) ** 0.5:
-        needed, got = (
-            "rows whose squared distances are finite are needed",
-            f"a column that spans {spread:.3g}",
-        )
-        raise MuhatError("StackedMean", needed, got, "rescale X")
+        needed = "rows whose squared distances are finite are needed"
+        raise MuhatError("StackedMean", needed, f"a column that spans {spread:.3g}", "rescale X")
 
 
 def _check_bandwidth(kernel: Kernel) -> None:
-    """Refuse bandwidths whose inverse squares are not finite."""
+    """Raise MuhatError for bandwidths whose inverse squares are not finite."""
     for _, part in terms(kernel):
         bandwidth = getattr(part, "bandwidth", 1.0)
         if isinstance(bandwidth, Real) and float(bandwidth) < MIN_BANDWIDTH:
-            needed = f"a bandwidth of at least {MIN_BANDWIDTH:g} is needed, for squares of frequencies to be numbers"
+            needed = f"a bandwidth of at least {MIN_BANDWIDTH:g} is needed to square frequencies"
             raise MuhatError("StackedMean", needed, f"{float(bandwidth):.3g}", "rescale X")
 
 
 def _check_heaviest(masses: Array) -> None:
-    """Refuse masses that leave nearly nothing when the heaviest row is left out."""
+    """Raise MuhatError if almost no mass is left without the heaviest row."""
     rest = 1 - float(masses.max())
     if len(masses) > 1 and rest < MIN_REMAINING_MASS:
-        needed = f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when rows are left out"
+        least = f"{100 * MIN_REMAINING_MASS:g} %"
+        needed = f"at least {least} of the mass must be left when rows are left out"
         raise MuhatError("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")

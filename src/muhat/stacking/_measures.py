@@ -1,4 +1,4 @@
-"""Estimates of a distribution: weights on rows, mixtures of Gaussians, and rows put together from parts of others."""
+"""Estimates of a distribution: weights on rows, Gaussian mixtures, recombined rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muhat.kernels import Mixture
 
 @dataclass(frozen=True, eq=False)
 class Recombination:
-    """The distribution of Σ_b a_b ⊙ x_b, where the x_b are independent rows of one cluster, which is drawn first.
+    """The distribution of Σ_b a_b ⊙ x_b, with x_b independent rows of one random cluster.
 
     Its characteristic function is Σ_c π_c Π_b φ_c(a_b ⊙ ω), with φ_c that of the rows of cluster c.
 
@@ -63,7 +63,7 @@ class Recombination:
 
 
 def product_of_parts(masses: Array, waves: list[Array]) -> Array:
-    """Return π_c Π_b φ_c from masses π_c and waves π_c φ_c of clusters; zero where a cluster has no mass."""
+    """Return π_c Π_b φ_c from masses π_c and waves π_c φ_c; zero for an empty cluster."""
     found = masses[..., None].astype(waves[0].dtype)
     inverse = np.divide(1, masses, out=np.zeros_like(masses), where=masses > 0)[..., None]
     for wave in waves:
@@ -88,7 +88,7 @@ def draw_from(P: Mixture | Recombination, n: int, rng: np.random.Generator) -> A
 
 
 def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:
-    """Return n points from P, of every component as many as its weight says, in pairs opposite to its mean."""
+    """Return n points from P, stratified by component, in pairs mirrored at its mean."""
     shares = np.round(P.weights * n, 3)  # weights that differ by rounding draw the same points
     counts = np.floor(shares).astype(int)
     late = np.argsort(counts - shares, kind="stable")[: n - counts.sum()]

@@ -29,14 +29,14 @@ class Recombined(Candidate):
 
     @abstractmethod
     def parts(self, sample: StackSample) -> list[Array]:
-        """Return the factors a_b of the columns, with sum one, for each estimate: arrays of shape (B, d)."""
+        """Return the factors a_b of the columns, with sum one, of each estimate: arrays (B, d)."""
 
     def labels(self, sample: StackSample) -> Array:
         """Return the cluster of each row, counted from zero."""
         return cut(sample.tree[0], [self.n_clusters])[0]
 
     def is_for(self, sample: StackSample) -> bool:
-        """Whether the sample has three rows to a cluster, and few enough rows for Ward's tree of all."""
+        """Whether there are three rows per cluster, and few enough for Ward's tree of all."""
         return (
             3 * whole_number(self, "n_clusters", self.n_clusters, 2) <= sample.size <= MAX_ROWS_TREE
         )
@@ -75,7 +75,7 @@ class Recombined(Candidate):
 
 @dataclass
 class IndependentBlocks(Recombined):
-    """Features in blocks that depend on one another within the blocks only, in each of a few clusters.
+    """Features in blocks that are independent of each other within each of a few clusters.
 
     Blocks are those of the sample's tree of features.
 
@@ -91,7 +91,7 @@ class IndependentBlocks(Recombined):
     n_blocks: Sequence[int] = (2, 5)
 
     def names(self, sample: StackSample) -> list[str]:
-        """Return a name for each number of blocks, if there are several features and rows enough."""
+        """Return a name for each number of blocks, if there are enough features and rows."""
         return (
             [f"{count} blocks of features" for count in self._counts(sample)]
             if self.is_for(sample)
@@ -110,7 +110,7 @@ class IndependentBlocks(Recombined):
 
 @dataclass
 class ClusterJitter(Recombined):
-    """Every row moved by a share of the difference of two rows of its cluster: what is constant there stays as it is.
+    """Every row moved by a share of the difference of two rows of its cluster.
 
     Parameters
     ----------

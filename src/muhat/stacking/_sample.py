@@ -1,4 +1,4 @@
-"""A sample seen by the candidates: its rows and masses, what they share, and how rows are left out."""
+"""The sample that candidates are fitted to, its folds, and its moments at random frequencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muhat.kernels import Kernel
 from muhat.selection._base import bias_factor_of
 
 ROWS_PER_CHUNK = 8192
-"""Rows whose waves are held at once."""
+"""Rows whose values at all frequencies are held at once."""
 
 MAX_ROWS_DENSE = 2000
 """Rows up to which the Gram matrix is held; beyond, its products are made from blocks."""
@@ -26,13 +26,13 @@ N_FOLDS = 20
 """The number of random folds, where rows are not left out one by one."""
 
 MAX_ROWS_TREE = 2000
-"""Rows of which Ward's tree is made; the others join the nearest cluster."""
+"""Maximum number of rows in Ward's tree; the others join the nearest cluster."""
 
 VARIANCE_FLOOR = 0.1
-"""What is added to the variances when rows are whitened, as a share of their mean."""
+"""Added to the variances when rows are whitened, as a share of their mean."""
 
 TIE_SHARE = 1e-3
-"""What is added to rows before they are clustered, to break ties, as a share of their typical distance to the median.
+"""Noise that breaks ties before clustering, as a share of the typical distance to the median.
 
 Equal heights in Ward's tree would otherwise be ordered by rounding, and a change of 1e-9 would
 change the clusters.
@@ -42,7 +42,7 @@ N_ROWS_FOR_DISTINCT = 500
 """Rows among which the distinct ones, and the components that share the variance, are counted."""
 
 SAME_ROW_TOL = 1e-4
-"""Squared distance in the RKHS, as a share of the variance there, below which two rows count as one."""
+"""Squared RKHS distance, as a share of the variance, below which two rows count as one."""
 
 MIN_SIZE_SPARSE = 100_000
 """The entries of a matrix of indicators beyond which it is held sparse."""
@@ -50,7 +50,7 @@ MIN_SIZE_SPARSE = 100_000
 
 @dataclass(frozen=True, eq=False)
 class StackSample:
-    """Rows in double precision with masses, all positive, that sum to one, and the kernel with its bandwidth."""
+    """Rows in float64 with positive masses of sum one, and the kernel with its bandwidth."""
 
     kernel: Kernel
     X: Array
@@ -83,7 +83,7 @@ class StackSample:
 
     @cached_property
     def tree(self) -> tuple[Array, Array, Array]:
-        """Ward's tree of all rows, or of some that are drawn; which these are; and all rows, as it sees them."""
+        """Ward's tree of all rows or of a random subset, the subset, and all rows as clustered."""
         return self._tree(self._scaled)
 
     @cached_property
@@ -92,12 +92,12 @@ class StackSample:
         X = self._scaled
         variances, axes = np.linalg.eigh((self.masses * X.T) @ X)
         floor = VARIANCE_FLOOR * variances.mean() or 1.0
-        # Turned back, so that the whitened rows are continuous in the rows where eigenvalues repeat.
+        # Rotated back, so that whitened rows are continuous in the rows if eigenvalues repeat.
         return self._tree(X @ (axes / np.sqrt(np.maximum(variances, 0) + floor)) @ axes.T)
 
     @cached_property
     def tree_of_features(self) -> Array:
-        """The features by average linkage of 1 − |correlation|; its heights are 0, 1, …, to be cut into any number."""
+        """Average linkage of the features by 1 − |correlation|, with heights 0, 1, …"""
         X = self._scaled
         spread = np.sqrt(self.masses @ X**2)
         spread = np.hypot(
@@ -114,7 +114,7 @@ class StackSample:
 
     @cached_property
     def n_distinct(self) -> float:
-        """How many rows are distinct for the kernel, among 500 at most: Σ_i 1/Σ_j s_ij, with s_ij = 1 for equal rows.
+        """The number of distinct rows among at most 500: Σ_i 1/Σ_j s_ij, s_ij = 1 for equal rows.
 
         Continuous in the rows: noise that the kernel cannot see does not make equal rows distinct.
         """
@@ -132,7 +132,7 @@ class StackSample:
 
     @cached_property
     def bias_factor(self) -> float:
-        """κ = D/(D − 2), where D = (tr Σ)²/tr Σ² components share the variance; infinite up to D = 2."""
+        """κ = D/(D − 2) for D = (tr Σ)²/tr Σ², the effective dimension; infinite up to D = 2."""
         K, masses = self._some_gram, self.masses[:: self._step]
         masses = masses / masses.sum()
         means = K @ masses
@@ -158,7 +158,7 @@ class StackSample:
         return X / (np.abs(X).max() or 1.0)
 
     def _tree(self, X: Array) -> tuple[Array, Array, Array]:
-        """Return Ward's tree of at most 2000 rows, ties broken by a fixed draw that is far larger than rounding."""
+        """Return Ward's tree of at most 2000 rows, with ties broken by fixed noise."""
         typical = np.sqrt(np.linalg.norm(X - np.median(X, axis=0), axis=1)).mean() ** 2
         rng = np.random.default_rng(0)
         X = X + TIE_SHARE * typical * rng.standard_normal(X.shape) / np.sqrt(X.shape[1])
@@ -169,7 +169,9 @@ class StackSample:
 
 
 def cut(tree: Array, sizes: Sequence[int]) -> Array:
-    """Return the cluster of each row when a tree is cut into so many, fewer where heights are tied: (sizes, n).
+    """Return the cluster of each row when a tree is cut into each number: shape (sizes, n).
+
+    There are fewer clusters if heights are tied.
 
     The tree has the rows of ``scipy.cluster.hierarchy.linkage``. All merges are made that are no
     higher than the last that is needed.
@@ -218,7 +220,7 @@ class Folds:
 
     @cached_property
     def sizes(self) -> Array:
-        """1/Σp², how many equal rows the masses p of those that are left amount to, for each group."""
+        """1/Σp², the effective number of rows left without each group."""
         squares = np.bincount(self.labels, self.masses**2)
         return (1 - self.shares) ** 2 / np.maximum(squares.sum() - squares, np.finfo(float).tiny)
 
@@ -236,7 +238,7 @@ class Folds:
 
 @dataclass(frozen=True, eq=False)
 class RandomFourierMoments:
-    """Functions of the RKHS by their values at random frequencies: ⟨f, g⟩ ≈ k(x, x) mean_ω conj(F(ω)) G(ω).
+    """Functions by their values at random frequencies: ⟨f, g⟩ ≈ k(x, x) mean_ω conj(F(ω)) G(ω).
 
     The wave of a measure is its characteristic function, with x̄ for the origin: that of a Gaussian
     depends on the data through the mean and the variance of ω·x alone.
@@ -312,7 +314,7 @@ def _wave(phases: Array) -> Array:
 
 
 def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:
-    """Return the matrix whose product with rows of values sums them up by label: sparse, unless it is small."""
+    """Return the matrix that sums rows of values by label, sparse unless it is small."""
     weights = np.ones(len(labels)) if weights is None else weights
     places = labels, np.arange(len(labels))
     if count * len(labels) > MIN_SIZE_SPARSE:

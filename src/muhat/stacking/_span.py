@@ -1,4 +1,4 @@
-"""What some measures span in the RKHS: their inner products and values, and the element of a combination."""
+"""The span of measures in the RKHS: inner products, values, and combinations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from muhat.stacking._measures import Measure, Recombination, draw_from
 from muhat.stacking._sample import StackSample
 
 MONTE_CARLO_BUDGET = 0.005
-"""What all points that are drawn may add to the risk, as a share of KME's."""
+"""Risk that drawn points may add, as a share of KME's risk."""
 
 MAX_DRAWS = 20_000
-"""The most points that are drawn."""
+"""Maximum number of drawn points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Span:
         n_draws: int,
         rng: np.random.Generator,
     ) -> Span:
-        """Return the span of measures made from a sample, with so many draws from each mixture if need be."""
+        """Return the span of measures, with ``n_draws`` points per mixture without closed form."""
         count, closed = len(measures), sample.kernel.has_gaussian_means
         points, on_points, mixtures = [sample.X], [np.zeros((sample.n, count))], {}
         for m, measure in enumerate(measures):
@@ -97,7 +97,10 @@ def joined(mixtures: Sequence[Mixture], weights: Array) -> Mixture:
 def combination(
     sample: StackSample, measures: Sequence[Measure], w: Array, rng: np.random.Generator
 ) -> Element:
-    """Return Σ_m w_m μ_m: points and Gaussians; where these have no closed form, points that are drawn from them."""
+    """Return Σ_m w_m μ_m as points and Gaussians.
+
+    For a kernel without their means in closed form, points are drawn from the Gaussians.
+    """
     weights = np.zeros(sample.n)
     mixtures: list[tuple[float, Mixture]] = []
     drawn: list[tuple[float, Mixture | Recombination]] = []
@@ -126,16 +129,11 @@ def combination(
 
 
 def draws_for(n: int, masses: Array) -> list[int]:
-    """Return how many points stand for each of some masses of an estimate from n rows: so many for each row.
+    """Return the number of points drawn for each mass of an estimate from n rows.
 
     N_m independent points for each mass m would add Σ m²/N_m to a risk of about 1/n: least where
     N_m goes with m. Whole points for each row keep the number where masses differ by rounding.
     """
     total = masses.sum()
-    return (
-        np.ceil(
-            np.minimum(n * np.ceil(total * masses / MONTE_CARLO_BUDGET), MAX_DRAWS * masses / total)
-        )
-        .astype(int)
-        .tolist()
-    )
+    wanted = n * np.ceil(total * masses / MONTE_CARLO_BUDGET)
+    return np.ceil(np.minimum(wanted, MAX_DRAWS * masses / total)).astype(int).tolist()

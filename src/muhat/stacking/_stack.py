@@ -24,30 +24,30 @@ from muhat.stacking._span import Span
 from muhat.stacking._weights import LeftOutMoments
 
 MAX_ROWS_ONE_BY_ONE = 100
-"""Rows up to which each is left out by itself; beyond, random folds are."""
+"""Rows up to which each is left out in turn; beyond, random folds are."""
 
 N_DRAWS_WEIGHTS = 200
-"""Points drawn from each candidate without each fold, where no random frequencies give the inner products."""
+"""Points drawn from each candidate per fold, for kernels without random frequencies."""
 
 DISTINCT_ROWS_RAMP = (12.0, 24.0)
-"""Distinct rows up to which the stacked mean is the plain mean, and from which on it is all of its own."""
+"""Distinct rows at which trust in the candidates begins and is complete."""
 
 DISTINCT_SHARE_RAMP = (0.8, 1.0)
-"""The same for the share of distinct rows, whichever says more: few rows that all differ are no reason for doubt."""
+"""The same for the share of distinct rows; the larger trust counts."""
 
 N_OUTER_FOLDS = 5
-"""Folds that the gain is estimated on."""
+"""Number of folds that the gain is estimated on."""
 
 N_SCORING_FREQUENCIES = 1024
 """Random frequencies that the gain is estimated with."""
 
 MIN_ROWS_FOR_ERROR = 3
-"""Rows from which on a standard error can be estimated."""
+"""Minimum number of rows for a standard error."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """The estimates that candidates make from a sample, their left-out moments, and their weights."""
+    """The candidates' estimates from a sample, their left-out moments, and their weights."""
 
     names: list[str]
     measures: list[Measure]
@@ -63,19 +63,24 @@ class Stack:
         unit_mass: bool,
         rng: np.random.Generator,
     ) -> Stack:
-        """Return the candidates that can be fitted to a sample, fitted and weighted; the first is the plain mean."""
-        kept = (
-            [each for each in candidates if each.names(sample)] if sample.n > 1 else candidates[:1]
-        )
-        measures = [measure for each in kept for measure in each.checked_fit(sample)]
+        """Return the candidates fitted to a sample and weighted; the first is the plain mean."""
+        kept = candidates[:1]
+        if sample.n > 1:
+            kept = [each for each in candidates if each.names(sample)]
+        names: list[str] = []
+        measures: list[Measure] = []
+        for each in kept:
+            names.extend(each.names(sample))
+            measures.extend(each.checked_fit(sample))
         moments = _moments(kept, sample, n_frequencies, rng)
-        w = moments.best_weights(
-            np.array([total_mass(each) for each in measures]) if unit_mass else None
-        )
+        masses = None
+        if unit_mass:
+            masses = np.array([total_mass(measure) for measure in measures])
+        w = moments.best_weights(masses)
         trust = trust_in_candidates(sample) * moments.damping(w, sample.bias_factor)
         w = trust * w
         w[0] += 1 - trust
-        return cls([name for each in kept for name in each.names(sample)], measures, moments, w)
+        return cls(names, measures, moments, w)
 
 
 def total_mass(measure: Measure) -> float:
@@ -84,7 +89,7 @@ def total_mass(measure: Measure) -> float:
 
 
 def trust_in_candidates(sample: StackSample) -> float:
-    """Return how much of the weights is kept, between zero and one; the rest goes to the plain mean.
+    """Return the share of the weights that is kept; the rest goes to the plain mean.
 
     On data of a few values left-out scores are skewed and correlated with the choice that they
     decide: what they promise does not come true. It is continuous in the rows, with no threshold at
@@ -119,21 +124,17 @@ def _moments(
         frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
         are_finite = np.isfinite(frequencies**2).all()
     if not are_finite:
-        needed, got = (
-            "a bandwidth with frequencies whose squares are finite is needed",
-            repr(sample.kernel),
-        )
-        raise MuhatError("StackedMean", needed, got, "rescale X or take another bandwidth")
+        needed = "a bandwidth with frequencies whose squares are finite is needed"
+        advice = "rescale X or take another bandwidth"
+        raise MuhatError("StackedMean", needed, repr(sample.kernel), advice)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = LeftOutMoments.from_waves(
             candidates, sample, folds, RandomFourierMoments(sample, frequencies)
         )
     if not np.isfinite(moments.inner).all():
-        needed, got = (
-            "rows whose squares are finite, in units of the bandwidth, are needed",
-            "larger ones",
-        )
-        raise MuhatError("StackedMean", needed, got, "rescale X or take another bandwidth")
+        needed = "rows whose squares are finite, in units of the bandwidth, are needed"
+        advice = "rescale X or take another bandwidth"
+        raise MuhatError("StackedMean", needed, "larger ones", advice)
     return moments
 
 
@@ -148,7 +149,7 @@ class HeldOutGain:
 def held_out_gain(
     candidates: Sequence[Candidate], sample: StackSample, n_frequencies: int | None, unit_mass: bool
 ) -> HeldOutGain:
-    """Return the gain of the stacked mean, everything refitted without each of five folds and scored on it.
+    """Return the gain of the stacked mean, refitted without each of five folds and scored on it.
 
     That is the gain g' of s n rows, s = 4/5. The odds g/(1 − g) go with one over the number of rows
     where the bias does not depend on it: those of n rows are s times those of g'.
@@ -178,7 +179,7 @@ def held_out_gain(
 def _scores(
     measures: Sequence[Measure], left: StackSample, X: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return the inner products of some estimates, and their values at rows: of shape (M, M) and (rows, M)."""
+    """Return inner products of estimates and their values: shapes (M, M) and (rows, M)."""
     if not left.kernel.has_frequencies:
         span = Span.from_measures(left, measures, N_DRAWS_WEIGHTS, rng)
         return span.gram(), span.values(X)

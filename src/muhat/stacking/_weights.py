@@ -1,4 +1,4 @@
-"""The weights of the candidates: least squares on their leave-one-out moments, pulled towards equal weights."""
+"""The weights of the candidates: ridge regression on their leave-one-out moments."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from muhat.stacking._sample import Folds, RandomFourierMoments, StackSample
 from muhat.stacking._span import Span
 
 RIDGE = 0.4
-"""How hard weights are pulled towards equal ones, in units of KME's risk."""
+"""Strength of the ridge penalty towards equal weights, in units of KME's risk."""
 
 SUM_BONUS = 0.05
-"""What is added to every a_m, in units of KME's risk, where Σ w is free: the noise of a would make it too small."""
+"""Added to every a_m, in units of KME's risk, if Σ w is free: noise in a makes it too small."""
 
 ROUNDING_SHARE = 1e-12
-"""The share of the largest inner product that is rounding."""
+"""Share of the largest inner product below which a value is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutMoments:
-    """What decides the weights: the inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of estimates without a fold.
+    """The inner products ⟨μ_m, μ_m'⟩ and ⟨k(x_i, ·), μ_m⟩ of estimates without each fold.
 
     One copy of a row that is there several times is left out at a time; its other copies stay.
 
@@ -52,7 +52,7 @@ class LeftOutMoments:
         folds: Folds,
         waves: RandomFourierMoments,
     ) -> LeftOutMoments:
-        """Return the moments as means over random frequencies; the first candidate's first estimate is KME."""
+        """Return the moments as means over random frequencies; the first estimate is KME."""
         left_out = np.stack(
             [wave for each in candidates for wave in each.left_out(sample, folds, waves)], axis=1
         )
@@ -75,7 +75,7 @@ class LeftOutMoments:
         n_draws: int,
         rng: np.random.Generator,
     ) -> LeftOutMoments:
-        """Return the moments from inner products in the RKHS, every candidate refitted without each fold."""
+        """Return the moments in the RKHS, every candidate refitted without each fold."""
 
         def moments(left: StackSample, rows: Array) -> tuple[Array, Array]:
             span = Span.from_measures(
@@ -102,7 +102,7 @@ class LeftOutMoments:
 
     @property
     def _fold_weights(self) -> Array:
-        """s(1 − s), normalised, for shares s: with these, folds of unequal size leave the same mean as equal ones."""
+        """s(1 − s), normalised: with these, folds of unequal shares s leave the mean unchanged."""
         weights = self.shares * (1 - self.shares) if len(self.shares) > 1 else self.shares
         return weights / weights.sum()
 
@@ -135,7 +135,7 @@ class LeftOutMoments:
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
     def best_weights(self, masses: Array | None = None) -> Array:
-        """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖², the total mass of the estimate being one.
+        """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² with total mass one.
 
         Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal
         weights.

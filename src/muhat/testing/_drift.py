@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import ceil
 from typing import Any, Self
 from warnings import catch_warnings, simplefilter
@@ -189,23 +189,19 @@ class DriftResult(HtmlReprMixin):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
-        plain = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if each.name not in ("features", "test")
-        }
-        changed = [
-            {field.name: getattr(each, field.name) for field in fields(each)}
-            for each in self.features
-        ]
-        return {**plain, "features": changed, "verdict": self.verdict()}
+        found = {}
+        for each in fields(self):
+            if each.name != "test":
+                found[each.name] = getattr(self, each.name)
+        found["features"] = [asdict(each) for each in self.features]
+        return {**found, "verdict": self.verdict()}
 
     def _summary(self) -> Summary:
-        rows = [
-            (each.name, shift_text(each.shift), f"p = {each.p_value:.2g}") for each in self.features
-        ]
-        header = shift_header("the reference", self.name)
-        return Summary(self.verdict(), header, rows, BAD if self.is_alarm else NEUTRAL)
+        rows = []
+        for each in self.features:
+            rows.append((each.name, shift_text(each.shift), f"p = {each.p_value:.2g}"))
+        tone = BAD if self.is_alarm else NEUTRAL
+        return Summary(self.verdict(), shift_header("the reference", self.name), rows, tone)
 
     def __repr__(self) -> str:
         return f"DriftResult({self.verdict()})"

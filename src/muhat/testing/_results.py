@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -429,10 +429,7 @@ class TwoSampleResult(Result):
             "mmd_interval": list(self.mmd_interval),
             "rows_x": self.rows_x[:N_NAMED].tolist(),
             "rows_y": self.rows_y[:N_NAMED].tolist(),
-            "features": [
-                {field.name: getattr(each, field.name) for field in fields(each)}
-                for each in self.features
-            ],
+            "features": [asdict(each) for each in self.features],
         }
 
 

@@ -123,11 +123,16 @@ class UnitSums:
 
     def __add__(self, other: UnitSums) -> UnitSums:
         return UnitSums(
-            tuple(a + b for a, b in zip(self.features, other.features, strict=True)),
-            tuple(a + b for a, b in zip(self.squares, other.squares, strict=True)),
+            _added(self.features, other.features),
+            _added(self.squares, other.squares),
             np.maximum(self.largest, other.largest),
-            tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
+            _added(self.counts, other.counts),
         )
+
+
+def _added(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return the sums of two lists of arrays, one by one."""
+    return tuple(map(np.add, first, second))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +157,14 @@ class UnitWork:
         for features_of, centre in zip(self.maps, self.centres, strict=True):
             phi = features_of(X)
             bound = features_of.kernel.bound
-            largest.append(
-                bound if np.isfinite(bound) else np.einsum("ij,ij->i", phi, phi).max(initial=0.0)
-            )
+            if not np.isfinite(bound):
+                bound = np.einsum("ij,ij->i", phi, phi).max(initial=0.0)
+            largest.append(bound)
             # Near the mean of the pool, so that subtracting the rest of it later costs no digits.
             phi -= centre
             features.append(member @ phi)
             squares.append(phi.T @ phi)
-        counts = tuple(
-            counts_between(*each, unit, self.assignment.units)
-            for each in zip(X.T, self.cuts, strict=True)
-        )
-        return UnitSums(tuple(features), tuple(squares), np.array(largest), counts)
+        counts = []
+        for values, cuts in zip(X.T, self.cuts, strict=True):
+            counts.append(counts_between(values, cuts, unit, self.assignment.units))
+        return UnitSums(tuple(features), tuple(squares), np.array(largest), tuple(counts))

@@ -37,13 +37,10 @@ def with_moments(
     both = x + y
     means = [each.mean * each.unit for each in (x, y)]
     spreads = [np.sqrt(each.squares / max(1, each.count - 1)) * each.unit for each in (x, y)]
-    is_indicator = (both.low == 0) & (
-        both.high == 1
-    )  # their unit is 1; values between vary less than 0 and 1 do
-    is_indicator &= (
-        np.abs(both.squares / both.count - both.mean * (1 - both.mean)) < VARIANCE_TOLERANCE
-    )
-    places = {name: place for place, name in enumerate(columns)}
+    # Values between 0 and 1 vary less than values 0 and 1 do; the unit of these is 1.
+    excess = both.squares / both.count - both.mean * (1 - both.mean)
+    is_indicator = (both.low == 0) & (both.high == 1) & (np.abs(excess) < VARIANCE_TOLERANCE)
+    places = dict(zip(columns, range(len(columns)), strict=True))
     found = []
     for each in features:
         place = places[each.name]
@@ -72,20 +69,31 @@ def change_text(
 def _change(
     each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
 ) -> str:
-    size = abs(each.shift)
-    text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
-    shifted = f"{text} standard deviations {'higher' if each.shift > 0 else 'lower'} {where}"
+    """Return how a column differs: in its mean, its spread or its shape."""
     is_shifted = _is_shifted(each, sizes)
+    shifted = _shift_words(each.shift, where)
+    if is_shifted and (each.spreads is None or not _spread_differs(each.spreads, sizes)):
+        return shifted
     if each.spreads is None:
-        return shifted if is_shifted else "in spread or shape more than in its mean"
+        return "in spread or shape more than in its mean"
     if not _spread_differs(each.spreads, sizes):
-        return shifted if is_shifted else "in shape more than in mean or spread"
+        return "in shape more than in mean or spread"
     wider = names[int(each.spreads[1] > each.spreads[0])]
     first, second = _distinguishable(each.spreads)
     spread = f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
     if not is_shifted:
         return spread
-    return shifted if _log_ratio(each.spreads) <= abs(each.shift) else f"{shifted} and {spread}"
+    if _log_ratio(each.spreads) <= abs(each.shift):
+        return shifted
+    return f"{shifted} and {spread}"
+
+
+def _shift_words(shift: float, where: str) -> str:
+    """Return a shift as "1.2 standard deviations higher in after"."""
+    size = abs(shift)
+    text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
+    side = "higher" if shift > 0 else "lower"
+    return f"{text} standard deviations {side} {where}"
 
 
 def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:

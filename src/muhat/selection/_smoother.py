@@ -1,19 +1,21 @@
-"""What a spectral smoother predicts for each row from all others: exact, for every filter, on one eigendecomposition.
+"""What a spectral smoother predicts for each row from all others.
 
-With masses p, D = diag(√p) and A = DKD, a filter predicts Σ_i α_i(x) z_i at x, α(x) = D g_λ(A) D k(X, x). Without row i
-the masses are p/c, c = 1 − p_i, and A loses row and column i. With G = (z − A)⁻¹, the column of its resolvent that is
-needed is G_·i/G_ii (Schur complement), so that the left-out prediction is
+Exact, for every filter, on one eigendecomposition.
+
+With masses p, D = diag(√p) and A = DKD, a filter predicts Σ_i α_i(x) z_i at x, α(x) = D g_λ(A) D
+k(X, x). Without row i the masses are p/c, c = 1 − p_i, and A loses row and column i. With G = (z −
+A)⁻¹, the column of its resolvent that is needed is G_·i/G_ii (Schur complement), so that the
+left-out prediction is
 
     (1/√p_i) Re Σ_j c_j [(G(z_j)DZ)_i/G_ii(z_j) − (DZ)_i]
 
-where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ and the diagonal
-of G at the poles z_j serve all filters and parameters.
+where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ
+and the diagonal of G at the poles z_j serve all filters and parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 
@@ -23,142 +25,23 @@ from numpy.polynomial.chebyshev import chebpts1, chebvander
 from muhat._arrays import TINY_SHARE, Array, quotient, rounding, share_between_cores, slices
 from muhat.errors import MuhatError
 from muhat.filters import Filter
+from muhat.gram._problem import eigenpairs_without
 from muhat.selection._base import Candidates
-from muhat.selection._leave_one_out import (
-    HEAVY_MASS_SHARE,
-    MAX_ENTRIES_PER_CHUNK,
-    MAX_ROWS_REFIT,
-    MIN_CHUNKS,
-)
-from muhat.selection._poles import Interval, Nodes, Poles, poles_to_try
+from muhat.selection._leave_one_out import MAX_ROWS_REFIT, MIN_CHUNKS, is_heavy, refit_chunks
+from muhat.selection._poles import Interval, Nodes, Poles, first_accurate, poles_to_try
+from muhat.selection._regression import Regression
 
 MAX_FIT_ERROR = 5e-12
-"""The error of κ√γ ĝ(γ) as a sum of resolvents, next to its largest value or 1, up to which poles are taken."""
+"""Largest error of κ√γ ĝ(γ) as a sum of resolvents, relative to its maximum or 1."""
 
 N_SCALES = 16
-"""Values of c = 1 − p_i at which a filter is evaluated where masses differ, to be interpolated between."""
+"""Values of c = 1 − p_i at which a filter is evaluated if masses differ.
+
+Between them it is interpolated.
+"""
 
 ROWS_PER_BLOCK = 1024
 """Rows of which the resolvent is held at once, at all poles."""
-
-
-@dataclass(frozen=True, eq=False)
-class Regression:
-    """Rows in the eigenbasis of A = DKD, with what is to be predicted of each."""
-
-    gamma: Array
-    """Eigenvalues of A, none below zero."""
-    U: Array
-    """Eigenvectors, in columns: all n of them, or those of a matrix of low rank that has no others."""
-    masses: Array
-    outputs: Array
-    """Of shape (n, columns)."""
-    has_intercept: bool
-    """Whether what the weights α_i(x) lack to one goes to the mean of the outputs."""
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return len(self.masses)
-
-    @cached_property
-    def mean(self) -> Array:
-        """The mean of the outputs, or zero without an intercept."""
-        return self.masses @ self.outputs if self.has_intercept else np.zeros(self.outputs.shape[1])
-
-    @cached_property
-    def Z(self) -> Array:
-        """The outputs, measured from their mean."""
-        return self.outputs - self.mean
-
-    @cached_property
-    def left_out_means(self) -> Array:
-        """The mean of all z_j but one, for each row: as the mean of all is zero, −p_i z_i/(1 − p_i)."""
-        share = (
-            self.masses / (1 - self.masses) if self.has_intercept else np.zeros(len(self.masses))
-        )
-        return -share[:, None] * self.Z
-
-    @property
-    def root_masses(self) -> Array:
-        """The diagonal of D."""
-        return np.sqrt(self.masses)
-
-    @cached_property
-    def projected(self) -> Array:
-        """UᵀDZ, with UᵀD1 as one more column."""
-        return self.U.T @ (
-            self.root_masses[:, None] * np.column_stack([self.Z, np.ones(len(self.Z))])
-        )
-
-    @cached_property
-    def own(self) -> Array:
-        """A_ii = p_i k(x_i, x_i)."""
-        return self.U**2 @ self.gamma
-
-    @property
-    def largest_value(self) -> float:
-        """max k(x_i, x_i)."""
-        return float((self.own / self.masses).max())
-
-    @property
-    def spread(self) -> float:
-        """Σ p_i ‖z_i‖²."""
-        return float((self.masses @ self.Z**2).sum())
-
-    def gcv(self, candidates: Candidates) -> Array:
-        """Return Σ p_i ‖z_i − ẑ_i‖²/(1 − tr S/n)², ẑ = S z being the fitted values, for every parameter."""
-        r = 1 - candidates.filter.path(self.gamma, candidates.grid)  # type: ignore[attr-defined]
-        n, fitted = self.n, self.projected
-        beyond = self.spread - float((fitted[:, :-1] ** 2).sum())
-        residual = r**2 @ (fitted[:, :-1] ** 2).sum(axis=1) + max(beyond, 0.0)
-        freedom = (r.sum(axis=1) + n - len(self.gamma)) / n
-        if self.has_intercept:  # S has (1 − α(x)ᵀ1) p beside α(x), whose trace is qᵀ(1 − s(A))q
-            freedom -= (
-                r @ fitted[:, -1] ** 2 + max(1 - float(fitted[:, -1] @ fitted[:, -1]), 0.0)
-            ) / n
-        return np.divide(
-            residual,
-            freedom**2,
-            out=np.full_like(residual, np.inf),
-            where=freedom > rounding(r) * n,
-        )
-
-
-@dataclass(frozen=True)
-class RegressionTotals:
-    """What the rows of a regression sum up to, where they are not in memory."""
-
-    n: int
-    mean: Array
-    projected: Array
-    spread: float
-    largest_value: float
-
-
-@dataclass(frozen=True, eq=False)
-class RegressionBatch(Regression):
-    """Some rows of a regression whose sums over all rows are known."""
-
-    whole: RegressionTotals = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        vars(self).update(mean=self.whole.mean, projected=self.whole.projected)
-
-    @property
-    def n(self) -> int:
-        """The number of all rows."""
-        return self.whole.n
-
-    @property
-    def spread(self) -> float:
-        """Σ p_i ‖z_i‖² over all rows."""
-        return self.whole.spread
-
-    @property
-    def largest_value(self) -> float:
-        """max k(x_i, x_i) over all rows."""
-        return self.whole.largest_value
 
 
 class LeaveOneOutSmoother:
@@ -167,29 +50,34 @@ class LeaveOneOutSmoother:
     def __init__(self, regression: Regression) -> None:
         self.regression = regression
         rest = 1 - regression.masses
-        # What is left without a heavy row is a share of its own: these, fifty at most, are left out by refits.
-        self.light = np.flatnonzero(rest >= (1 - HEAVY_MASS_SHARE) * rest.max())
-        self.heavy = np.flatnonzero(rest < (1 - HEAVY_MASS_SHARE) * rest.max())
+        # What is left without a heavy row is a share of its own: these, fifty at most, are left
+        # out by refits.
+        heavy = is_heavy(regression.masses, float(regression.masses.min()))
+        self.light, self.heavy = np.flatnonzero(~heavy), np.flatnonzero(heavy)
         of_light = float(rest[self.light].min()), float(rest[self.light].max())
         self.interval = Interval.from_spectrum(regression.gamma, of_light, regression.largest_value)
-        # Eigenvalues below rounding are all the same to a resolvent: together they are what the others do not span.
+        # Eigenvalues below rounding are all the same to a resolvent: together they are what the
+        # others do not span.
         floor = rounding(regression.gamma) * self.interval.largest
         self.spanned = slice(int(np.searchsorted(regression.gamma, floor)), None)
 
     def poles_of(self, candidates: Candidates, known: Sequence[Poles] = ()) -> Poles | None:
-        """Return poles that are accurate for a filter's whole grid, if there are any; known ones cost least."""
+        """Return poles that are accurate for a filter's whole grid, if there are any.
+
+        Known ones cost least.
+        """
         filter, grid = candidates.filter, candidates.grid
         if not (isinstance(filter, Filter) and filter.analytic and self.interval.largest):
             return None
         tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
-        return next(
-            (poles for poles in tried if self._error(poles, filter, grid) <= MAX_FIT_ERROR), None
-        )
+        error = partial(self._error, filter=filter, grid=grid)
+        return first_accurate(tried, error, MAX_FIT_ERROR)
 
     def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
         """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid.
 
-        As ‖A^(−1/2) A_·i‖ ≤ √A_ii, without row i too, κ√γ ĝ(γ) bounds what is predicted from outputs of mean square 1.
+        As ‖A^(−1/2) A_·i‖ ≤ √A_ii, without row i too, κ√γ ĝ(γ) bounds what is predicted from
+        outputs of mean square 1.
         """
         values, worst = self._values(poles.points, filter, grid, self._scales), 0.0
         scales = np.unique(np.linspace(self.interval.scales[0], self.interval.scales[1], 5))
@@ -203,7 +91,10 @@ class LeaveOneOutSmoother:
         return worst
 
     def _values(self, x: Array, filter: Filter, grid: Array, scales: Array) -> Array:
-        """Return γ_max ĝ(γ) at γ = γ_max x for each of the scales: shape (scales, parameters, points)."""
+        """Return γ_max ĝ(γ) at γ = γ_max x for each of the scales.
+
+        Shape (scales, parameters, points).
+        """
         at_zero, largest = filter.at_zero(grid)[:, None], self.interval.largest
         with np.errstate(all="ignore"):
             return np.stack(
@@ -214,10 +105,12 @@ class LeaveOneOutSmoother:
     def _scales(self) -> Array:
         """The c at which filters are evaluated."""
         low, high = self.interval.scales
-        return np.array([low]) if low == high else low + (high - low) * (1 + chebpts1(N_SCALES)) / 2
+        if low == high:
+            return np.array([low])
+        return low + (high - low) * (1 + chebpts1(N_SCALES)) / 2
 
     def _basis(self, scales: Array) -> Array:
-        """Return the weights, of shape (len(scales), scales of the nodes), of polynomial interpolation in c."""
+        """Return the weights of polynomial interpolation in c: shape (len(scales), nodes)."""
         if len(self._scales) == 1:
             return np.ones((len(scales), 1))
         low, high = self.interval.scales
@@ -229,7 +122,9 @@ class LeaveOneOutSmoother:
     def scores(
         self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None = None
     ) -> list[Array]:
-        """Return Σ p_i ‖z_i − ẑ_i‖² for every parameter of every filter, ẑ_i being the left-out predictions.
+        """Return Σ p_i ‖z_i − ẑ_i‖² for every parameter of every filter.
+
+        ẑ_i are the left-out predictions.
 
         Poles that were found before, by the filter's place, are not looked for again.
         """
@@ -262,7 +157,10 @@ class LeaveOneOutSmoother:
     def _predictions(
         self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None
     ) -> Iterator[tuple[int, Array, int, Array]]:
-        """Yield predictions, measured from the mean: the filter's place, rows, a column and (parameters, rows)."""
+        """Yield predictions, measured from the mean.
+
+        The filter's place, rows, a column and (parameters, rows).
+        """
         poles = self.poles(candidates) if poles is None else poles
         if poles:
             yield from self._at_poles(candidates, poles)
@@ -275,7 +173,10 @@ class LeaveOneOutSmoother:
     def _at_poles(
         self, candidates: Sequence[Candidates], poles: dict[int, Poles]
     ) -> Iterator[tuple[int, Array, int, Array]]:
-        """Yield the predictions of all rows that are not heavy; resolvents are shared by filters and parameters."""
+        """Yield the predictions of all rows that are not heavy.
+
+        Resolvents are shared by filters and parameters.
+        """
         distinct = list(dict.fromkeys(poles.values()))
         nodes = self._nodes(distinct)
         numbers = {place: distinct.index(own) for place, own in poles.items()}
@@ -309,7 +210,9 @@ class LeaveOneOutSmoother:
         return real + 1j * imaginary
 
     def _ratios(self, nodes: Nodes, rows: Array) -> Callable[[int], Array]:
-        """Return (GD(Z − m_i))_i/G_ii of some rows at all poles, as a function of the column, m_i the left-out mean.
+        """Return (GD(Z − m_i))_i/G_ii of some rows at all poles, as a function of the column.
+
+        m_i is the left-out mean.
 
         Where eigenvectors do not span everything, G has (I − UUᵀ)/z beside them.
         """
@@ -333,9 +236,12 @@ class LeaveOneOutSmoother:
         return of
 
     def functions(self, filter: Filter, parameter: float) -> Array:
-        """Return the smoother made without each row, of shape (columns, components, rows), at one parameter.
+        """Return the smoothers made without each row: shape (columns, components, rows).
 
-        Its prediction at x, measured from the mean, is m_i + (UᵀD k(X, x))ᵀ times column i: with y = Z − m_i,
+        They are for one parameter.
+
+        Its prediction at x, measured from the mean, is m_i + (UᵀD k(X, x))ᵀ times column i: with y
+        = Z − m_i,
 
             Re Σ_j c_j/(z_j − γ_k) [(UᵀDy)_k − U_ik (GDy)_i/G_ii].
         """
@@ -362,9 +268,10 @@ class LeaveOneOutSmoother:
         return functions
 
     def weights(self, filter: Filter, parameter: float) -> Array:
-        """Return the weights of all other outputs in each row's left-out prediction, of shape (n, n).
+        """Return the weights of the other outputs in each row's left-out prediction: (n, n).
 
-        α_j = √(p_j/p_i) Re Σ_k c_k G_ji/G_ii at z_k; with an intercept, what they lack to one goes to the others' mean.
+        α_j = √(p_j/p_i) Re Σ_k c_k G_ji/G_ii at z_k; with an intercept, what they lack to one goes
+        to the others' mean.
         """
         regression, candidates = self.regression, Candidates(filter, np.array([parameter]))
         q, weights = regression.root_masses, np.zeros((regression.n, regression.n))
@@ -405,38 +312,39 @@ class LeaveOneOutSmoother:
     def _refits(
         self, candidates: Candidates, poles: Poles | None
     ) -> Iterator[tuple[Array, Refits]]:
-        """Yield rows with an eigendecomposition without each, some at a time: heavy ones, or all without poles."""
+        """Yield rows with an eigendecomposition without each, some at a time.
+
+        Heavy ones, or all without poles.
+        """
         n = self.regression.n
         rows = np.arange(n) if poles is None else self.heavy
         if poles is None and n > MAX_ROWS_REFIT:
-            needed = f"at most {MAX_ROWS_REFIT} rows can be left out by refits, which {candidates.filter!r} takes here"
+            needed = (
+                f"at most {MAX_ROWS_REFIT} rows can be left out by refits, which "
+                f"{candidates.filter!r} takes here"
+            )
             advice = "choose another filter, or a grid that is less steep"
             raise MuhatError("leave-one-out", needed, n, advice)
         if not len(rows):
             return
-        size = len(rows) * len(self.regression.gamma) ** 2
-        chunks = np.array_split(
-            rows, min(len(rows), max(MIN_CHUNKS, size // MAX_ENTRIES_PER_CHUNK))
-        )
+        chunks = refit_chunks(rows, len(self.regression.gamma) ** 2)
         for some in slices(0, len(chunks), MIN_CHUNKS):
             found = share_between_cores(partial(Refits, self.regression), chunks[some])
             yield from zip(chunks[some], found, strict=True)
 
 
 class Refits:
-    """The smoothers made without each of some rows, by an eigendecomposition of the covariance without it.
+    """The smoothers made without each of some rows, by one eigendecomposition each.
 
-    In the basis in which Ĉ = diag(γ), row i takes away p_i φ_i φ_iᵀ, and its output from Σ p_i φ_i z_iᵀ.
+    In the basis in which Ĉ = diag(γ), row i takes away p_i φ_i φ_iᵀ, and its output from Σ p_i φ_i
+    z_iᵀ.
     """
 
     def __init__(self, regression: Regression, rows: Array) -> None:
         self.regression, self.rows = regression, rows
         root, rest = np.sqrt(regression.gamma), (1 - regression.masses[rows])[:, None, None]
         own = regression.U[rows] * root  # √p_i φ_i
-        covariance = -own[:, :, None] * own[:, None, :]
-        diagonal = np.arange(len(root))
-        covariance[:, diagonal, diagonal] += regression.gamma
-        gamma, V = np.linalg.eigh(covariance / rest)
+        gamma, V = eigenpairs_without(regression.gamma, own[:, :, None] * own[:, None, :], rest)
         self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * TINY_SHARE), V
         means = regression.left_out_means[rows, None]
         targets = root[:, None] * (
@@ -449,7 +357,10 @@ class Refits:
         self.towards = (own[:, None] @ V)[:, 0] / regression.root_masses[rows, None]
 
     def predictions(self, candidates: Candidates) -> Array:
-        """Return the predictions of the left-out rows, measured from the mean: (parameters, rows, columns)."""
+        """Return the predictions of the left-out rows, measured from the mean.
+
+        (parameters, rows, columns).
+        """
         means = self.regression.left_out_means[self.rows]
         return np.stack(
             [
@@ -468,7 +379,10 @@ class Refits:
         return np.transpose(quotient(functions, np.sqrt(self.regression.gamma)[:, None]), (2, 1, 0))
 
     def weights(self, candidates: Candidates) -> Array:
-        """Return ``LeaveOneOutSmoother.weights`` of these rows, without an intercept: α_j = (p_j/c) φ_jᵀ g(Ĉ_i) φ_i."""
+        """Return ``LeaveOneOutSmoother.weights`` of these rows, without an intercept.
+
+        α_j = (p_j/c) φ_jᵀ g(Ĉ_i) φ_i.
+        """
         [parameter] = candidates.grid.tolist()
         regression = self.regression
         found = (self.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
@@ -484,7 +398,10 @@ class Refits:
 
 
 def _summed(c: Array, f: Array, basis: Array) -> Array:
-    """Return Re Σ_j c_j f_j over the poles, interpolated between scales: shape (parameters, rows)."""
+    """Return Re Σ_j c_j f_j over the poles, interpolated between scales.
+
+    Shape (parameters, rows).
+    """
     parts = np.concatenate([f.real, -f.imag], axis=1).T
     found = [np.concatenate([each.real, each.imag], axis=1) @ parts for each in c]
     return sum(each * own for each, own in zip(found, basis.T, strict=True))
